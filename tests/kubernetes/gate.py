@@ -63,11 +63,7 @@ class Gate:
             self._changed.notify_all()
 
     def _is_asked(self):
-        """Have a pod bound that there is not, and say whether the gate has heard of it."""
-        binding = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "any"}}
-        path = "/api/v1/namespaces/default/pods/probe/binding?dryRun=All"
-        text = json.dumps({**binding, "metadata": {"name": "probe"}})
-        self._kubernetes.kubectl.fails("create", "--raw", path, "-f", "-", stdin=text)
+        probe(self._kubernetes, "probe")
         return self._asked
 
     def _passes(self, name):
@@ -100,6 +96,14 @@ class Gate:
             "admissionReviewVersions": ["v1"],
         }
         return {"apiVersion": GROUP_VERSION, "kind": _KIND, "metadata": {"name": NAME}, "webhooks": [webhook]}
+
+
+def probe(kubernetes, name):
+    """Have a pod bound that there is not; return what is said against it."""
+    binding = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "any"}}
+    path = f"/api/v1/namespaces/default/pods/{name}/binding?dryRun=All"
+    text = json.dumps({**binding, "metadata": {"name": name}})
+    return kubernetes.kubectl.fails("create", "--raw", path, "-f", "-", stdin=text)
 
 
 class _Server(ThreadingHTTPServer):

@@ -9,7 +9,7 @@ import pytest
 from kube.resources import JOBS
 from proof.kubernetes import world
 from tests.kubernetes import manifests
-from tests.kubernetes.samples import sample
+from tests.kubernetes.objects import sample
 from tests.tables import cases
 from volcano_ui.management.commands.crds import KINDS
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from proof.kubernetes.e2e import report
+from tests.tables import cases
 
 STARTED, ENDED = "2026-11-27T11:06:10.123456789Z", "2026-11-27T12:31:09+01:00"
 TIMES = {
@@ -24,75 +25,50 @@ def told(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "REASONS", tmp_path / "reasons.yaml")
 
     def read(*, again=None, stopped=(), **states):
-        write(tmp_path, "jobp", states, SpecialSuiteFailureReasons=stopped)
+        write(tmp_path, states, SpecialSuiteFailureReasons=stopped)
         if again:
-            write(tmp_path, "jobp", again, again=True)
+            write(tmp_path, again, again=True)
         return report.read(tmp_path, ["jobp"])
 
     return read
 
 
-def write(folder, suite, states, *, again=False, **fields):
-    specs = [spec(name, state) for name, state in states.items()]
-    report.path_of(folder, suite, again=again).write_text(json.dumps([{"SpecReports": specs, **fields}]))
+def write(folder, states, *, again=False, **fields):
+    specs = [
+        {"LeafNodeType": "It", "ContainerHierarchyTexts": ["Jobs"], "LeafNodeText": name, "State": state,
+         "Failure": {"Message": "Skip: flaky"} if state == "skipped" and name != "elsewhere" else None}
+        for name, state in states.items()
+    ]  # fmt: skip
+    report.path_of(folder, "jobp", again=again).write_text(json.dumps([{"SpecReports": specs, **fields}]))
 
 
-def spec(name, state):
-    failure = {"Message": "Skip: flaky"} if state == "skipped" and name != "elsewhere" else None
-    return {
-        "LeafNodeType": "It",
-        "ContainerHierarchyTexts": ["Jobs"],
-        "LeafNodeText": name,
-        "State": state,
-        "Failure": failure,
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "state", "why", "is_unexplained"),
-    [
-        ("known", "passed", "", False),
-        ("known", "failed", "no | such thing here", False),
-        ("other", "failed", "", True),
-        ("other", "timedout", "", True),
-        ("other", "skipped", "Volcano's own runs skip it", False),
-    ],
-)
+@cases("name, state, why, is_unexplained", {
+    "it passed": ("known", "passed", "", False), "it failed": ("known", "failed", "no | such thing here", False),
+    "another failed": ("other", "failed", "", True), "it took too long": ("other", "timedout", "", True),
+    "skipped": ("other", "skipped", "Volcano's own runs skip it", False),
+})  # fmt: skip
 def test_each_spec_is_told_with_why_it_fails(told, name, state, why, is_unexplained):
-    (found,) = told(**{name: state})
+    (found,) = told(**{name: state, "elsewhere": "skipped"})
     assert found == report.Spec("jobp", f"Jobs {name}", state, why)
     assert found.is_unexplained == is_unexplained
 
 
-def test_what_a_run_left_out_is_no_part_of_it(told):
-    assert told(elsewhere="skipped") == []
-
-
-def test_page_counts_and_names_all(told):
+def test_page_counts_and_names_all_also_what_was_run_again(told, tmp_path):
     specs = told(fine="passed", known="failed", other="failed", flaky="skipped")
     page = report.page(specs, "abc123", TIMES)
-    assert "commit abc123" in page
-    assert "one run, of 2026-11-27: 1 of 4 specs passed, and Volcano itself skips 1." in page
-    assert "| `jobp` | 11:06 to 11:31 | 1 | 2 | 1 |" in page
-    assert "| `jobp` | Jobs known | no \\| such thing here |" in page
-    assert "| `jobp` | Jobs other | not known yet |" in page
-    assert "* `jobp`: Jobs fine\n" in page
+    for words in (
+        "commit abc123", "one run, of 2026-11-27: 1 of 4 specs passed, and Volcano itself skips 1.",
+        "| `jobp` | 11:06 to 11:31 | 1 | 2 | 1 |", "| `jobp` | Jobs known | no \\| such thing here |",
+        "| `jobp` | Jobs other | not known yet |", "* `jobp`: Jobs fine\n",
+    ):  # fmt: skip
+        assert words in page
     assert report.summary(specs)[1:] == ["NOT KNOWN WHY: jobp: Jobs other"]
-
-
-def test_a_reason_of_what_fails_no_more_is_told(told):
     assert report.summary(told(known="passed"))[1:] == ["FAILS NO MORE: jobp: Jobs known"]
-    assert report.summary([])[1:] == []
-
-
-def test_what_was_run_again_counts_and_is_named(told, tmp_path):
     specs = told(fine="passed", other="failed", worse="failed", again={"other": "passed", "worse": "failed"})
     assert [spec.state for spec in report.first(tmp_path, ["jobp"])] == ["passed", "failed", "failed"]
-    assert [(spec.name, spec.state) for spec in specs] == [
-        ("Jobs fine", "passed"),
-        ("Jobs other", "passed"),
-        ("Jobs worse", "failed"),
-    ]
+    assert [(spec.name[5:], spec.state) for spec in specs] == [
+        ("fine", "passed"), ("other", "passed"), ("worse", "failed"),
+    ]  # fmt: skip
     page = report.page(specs, "abc123", TIMES)
     assert "Of these 1 failed at first and passed when they were run again alone: `jobp` Jobs other.\n" in page
 
@@ -106,15 +82,12 @@ def test_a_suite_that_was_stopped_is_named_and_counts_nothing(told, stopped):
 
 
 def test_each_suite_has_its_times_until_it_is_run_anew(tmp_path):
-    write(tmp_path, "jobp", {}, StartTime=STARTED, EndTime=ENDED)
-    assert report.times(tmp_path) == TIMES
-    report.forget(tmp_path, ["vcctl"])
-    assert report.times(tmp_path) == TIMES
-    report.forget(tmp_path, ["jobp"])
-    assert report.times(tmp_path) == {}
+    write(tmp_path, {}, StartTime=STARTED, EndTime=ENDED)
+    for forgotten, times in (([], TIMES), (["vcctl"], TIMES), (["jobp"], {})):
+        report.forget(tmp_path, forgotten)
+        assert report.times(tmp_path) == times
 
 
 def test_every_reason_is_about_a_suite_that_is_run():
-    assert {suite for each in yaml.safe_load(report.REASONS.read_text()) for suite in each["specs"]} <= set(
-        report.SUITES
-    )
+    reasons = yaml.safe_load(report.REASONS.read_text())
+    assert {suite for each in reasons for suite in each["specs"]} <= set(report.SUITES)

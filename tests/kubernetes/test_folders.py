@@ -50,11 +50,8 @@ def templates(objects):
 
 def selected(objects, labels):
     """The names of those whose pods have the labels."""
-    return {
-        name
-        for name, template in templates(objects).items()
-        if labels.items() <= template["metadata"]["labels"].items()
-    }
+    found = {name: template["metadata"]["labels"] for name, template in templates(objects).items()}
+    return {name for name, own in found.items() if labels.items() <= own.items()}
 
 
 def containers(objects):
@@ -70,13 +67,9 @@ def ports_of(objects, workload):
 
 
 def test_selectors_find_pods(objects):
-    found = [
-        *((each, each["spec"]["selector"]) for each in of(objects, "Service")),
-        *((each, each["spec"]["selector"]["matchLabels"]) for each in of(objects, "PodDisruptionBudget")),
-        *((each, each["spec"]["podSelector"]["matchLabels"]) for each in of(objects, "NetworkPolicy")),
-    ]
-    for each, labels in found:
-        assert selected(objects, labels), (each["kind"], each["metadata"]["name"])
+    for each in of(objects, "Service", "PodDisruptionBudget", "NetworkPolicy"):
+        labels = each["spec"].get("selector") or each["spec"]["podSelector"]
+        assert selected(objects, labels.get("matchLabels", labels)), (each["kind"], each["metadata"]["name"])
     for each in of(objects, *WORKLOADS):
         assert selected(objects, each["spec"]["selector"]["matchLabels"]) == {each["metadata"]["name"]}
         for spread in each["spec"]["template"]["spec"].get("topologySpreadConstraints", ()):
@@ -84,16 +77,13 @@ def test_selectors_find_pods(objects):
 
 
 def test_services_lead_to_ports_that_are_there_and_only_where_pages_are(objects):
+    arguments = {name: each["args"] for name, each in containers(objects)}
     for each in of(objects, "Service"):
         behind = selected(objects, each["spec"]["selector"])
         for port in each["spec"]["ports"]:
             assert all(port["targetPort"] in ports_of(objects, name) for name in behind)
-    ours = [each for each in of(objects, "Service") if each["metadata"]["name"].startswith("volcano-ui")]
-    assert ours
-    for service in ours:
-        for name, each in containers(objects):
-            if name in selected(objects, service["spec"]["selector"]):
-                assert each["args"] in (["up"], ["up", "--only=web"])
+        if each["metadata"]["name"].startswith("volcano-ui"):
+            assert all(arguments[name] in (["up"], ["up", "--only=web"]) for name in behind)
 
 
 def test_config_maps_and_secrets_that_are_named_are_made(objects):
@@ -134,28 +124,22 @@ def test_secret_of_the_readme_names_the_servers_that_are_brought_along(several):
 
 
 def test_pods_are_what_the_level_restricted_wants_and_write_to_volumes_alone(objects):
-    for name, template in templates(objects).items():
-        pod = template["spec"]
+    made = {each["metadata"]["name"] for each in of(objects, "PersistentVolumeClaim")}
+    for workload in of(objects, *WORKLOADS):
+        name, pod = workload["metadata"]["name"], workload["spec"]["template"]["spec"]
         assert pod["securityContext"]["runAsNonRoot"], name
         assert pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault", name
+        assert {each.get("persistentVolumeClaim", {}).get("claimName") for each in pod["volumes"]} <= {None, *made}
+        claims = [each["metadata"]["name"] for each in workload["spec"].get("volumeClaimTemplates", ())]
+        volumes = {*claims, *(each["name"] for each in pod["volumes"])}
         for each in pod["containers"]:
-            assert each["securityContext"]["readOnlyRootFilesystem"], name
-            assert each["securityContext"]["allowPrivilegeEscalation"] is False, name
-            assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}, name
+            assert each["securityContext"] == {
+                "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+            }, name  # fmt: skip
             assert each["resources"]["requests"].keys() == {"cpu", "memory"}, name
             assert "memory" in each["resources"]["limits"], name
             assert "readinessProbe" in each, name
-            assert {mount["name"] for mount in each["volumeMounts"]} <= volumes(objects, name)
-
-
-def volumes(objects, name):
-    (workload,) = [each for each in of(objects, *WORKLOADS) if each["metadata"]["name"] == name]
-    claims = workload["spec"].get("volumeClaimTemplates", ())
-    made = {each["metadata"]["name"] for each in of(objects, "PersistentVolumeClaim")}
-    for volume in workload["spec"]["template"]["spec"]["volumes"]:
-        assert volume.get("persistentVolumeClaim", {}).get("claimName") in {None, *made}
-    named = workload["spec"]["template"]["spec"]["volumes"]
-    return {each["name"] for each in named} | {each["metadata"]["name"] for each in claims}
+            assert {mount["name"] for mount in each["volumeMounts"]} <= volumes
 
 
 def test_token_of_the_account_is_where_the_api_server_is_asked(objects):
@@ -173,13 +157,8 @@ def test_every_pod_has_a_policy_in_each_direction(objects):
 
 
 # Who reaches which port; from "" are those outside.
-REACHED = {
-    ("", "web", "http"),
-    ("", "web", WEBHOOK_PORT),
-    ("web", "postgres", "postgres"),
-    ("works", "postgres", "postgres"),
-    ("web", "valkey", "valkey"),
-    ("works", "valkey", "valkey"),
+REACHED = {("", "web", "http"), ("", "web", WEBHOOK_PORT)} | {
+    (source, server, server) for source in ("web", "works") for server in ("postgres", "valkey")
 }
 
 
@@ -190,19 +169,17 @@ def test_who_reaches_whom(several):
             for rule in policy["spec"].get("ingress", ()):
                 peers = [each["podSelector"]["matchLabels"] for each in rule.get("from", ())]
                 sources = set().union(*(selected(several, each) for each in peers)) if peers else {""}
-                for port in rule["ports"]:
-                    assert port["port"] in ports_of(several, name)
-                    found |= {(source, name, port["port"]) for source in sources}
+                found |= {(source, name, port["port"]) for source in sources for port in rule["ports"]}
     assert found == REACHED
+    assert all(port in ports_of(several, name) for _, name, port in REACHED)
 
 
 def test_what_is_reached_may_be_asked_for(several):
     ports = {each["name"]: each["containerPort"] for _, one in containers(several) for each in one["ports"]}
     (outward,) = [each for each in of(several, "NetworkPolicy") if each["metadata"]["name"] == "outward"]
     assert selected(several, outward["spec"]["podSelector"]["matchLabels"]) == {"web", "works"}
-    allowed = {
-        (port.get("protocol", "TCP"), port["port"]) for rule in outward["spec"]["egress"] for port in rule["ports"]
-    }
+    listed = [port for rule in outward["spec"]["egress"] for port in rule["ports"]]
+    allowed = {(port.get("protocol", "TCP"), port["port"]) for port in listed}
     assert allowed >= {("TCP", ports["postgres"]), ("TCP", ports["valkey"]), ("TCP", 443), ("UDP", 53)}
 
 

@@ -27,7 +27,7 @@ from proof.kubernetes.program import Program
 from proof.systems.parts import kill
 from scheduler.cycle.half_bound import GIVEN_BACK
 from tests.kubernetes.gate import Gate
-from tests.kubernetes.played import comes_to, release, staying
+from tests.kubernetes.objects import comes_to, release, staying
 
 pytestmark = pytest.mark.system
 NAMESPACE = "kube-system"  # of the Lease
@@ -89,7 +89,8 @@ def test_gangs_are_whole_and_jobs_end_however_often_the_leader_is_killed(room, k
     until(lambda: leading(kubernetes, systems) is not leader, every_s=0.2, what="another leader")
     leader.start()
     if room == "taken":
-        until(lambda: given_back(kubernetes), every_s=0.2, what="that the nodes are given back")
+        reasons = lambda: {each["reason"] for each in kubernetes.get("events")["items"]}  # noqa: E731
+        until(lambda: GIVEN_BACK in reasons(), every_s=0.2, what="that the nodes are given back")
         kubernetes.kubectl("delete", "deployment", "intruders")
     all_end(kubernetes, names)
     made = uids(told())
@@ -111,49 +112,32 @@ def stopped_amid(kubernetes, gate, names, number):
     return holding(kubernetes, names)
 
 
-def holding(kubernetes, names):
-    """The names of the pods of jobs that have nodes."""
-    found = kubernetes.get("pods", "-l", f"volcano.sh/job-name in ({','.join(names)})")["items"]
+def bound(kubernetes, selector):
+    """The names of pods that have nodes."""
+    found = kubernetes.get("pods", "-l", selector)["items"]
     return {each["metadata"]["name"] for each in found if each["spec"].get("nodeName")}
+
+
+def holding(kubernetes, names):
+    return bound(kubernetes, f"volcano.sh/job-name in ({','.join(names)})")
 
 
 def leading(kubernetes, systems):
     """The installation that the Lease names."""
-    found = kubernetes.get(LEASES.id, lease.NAME, "-n", NAMESPACE)
-    return next(each for each in systems if identity(each) == found["spec"]["holderIdentity"])
-
-
-def identity(system):
-    with system.store() as store:
-        return MirroredCluster.objects.using(store.using).get().identity
+    holder = kubernetes.get(LEASES.id, lease.NAME, "-n", NAMESPACE)["spec"]["holderIdentity"]
+    for each in systems:
+        with each.store() as store:
+            if MirroredCluster.objects.using(store.using).get().identity == holder:
+                return each
+    raise AssertionError(f"{holder} is none of them")
 
 
 def intrude(kubernetes, room):
     """Have Kubernetes' own scheduler fill what room there is; more of its pods wait for more."""
-    container = {"name": "main", "image": "any", "resources": {"requests": {"cpu": str(CPU)}}}
-    labels = {"app": "intruders"}
-    kubernetes.apply(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "intruders", "namespace": "default"},
-            "spec": {
-                "replicas": ROOM,
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-            },
-        }
-    )
-    until(lambda: placed(kubernetes) == room, what="that the room is taken")
-
-
-def placed(kubernetes):
-    found = kubernetes.get("pods", "-l", "app=intruders")["items"]
-    return sum(bool(each["spec"].get("nodeName")) for each in found)
-
-
-def given_back(kubernetes):
-    return any(each["reason"] == GIVEN_BACK for each in kubernetes.get("events")["items"])
+    kubernetes.kubectl("create", "deployment", "intruders", "--image=any", "--replicas=0")
+    kubernetes.kubectl("set", "resources", "deployment", "intruders", f"--requests=cpu={CPU}")
+    kubernetes.kubectl("scale", "deployment", "intruders", f"--replicas={ROOM}")
+    until(lambda: len(bound(kubernetes, "app=intruders")) == room, what="that the room is taken")
 
 
 def all_end(kubernetes, names):

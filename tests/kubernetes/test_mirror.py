@@ -17,7 +17,7 @@ from proof.harness.waiting import until
 from proof.kubernetes import world
 from proof.kubernetes.cluster import DEPLOY
 from proof.systems.work import Watcher
-from tests.kubernetes.samples import sample
+from tests.kubernetes.objects import sample
 
 pytestmark = pytest.mark.system
 READS = "volcano-ui-read-only"
@@ -50,6 +50,21 @@ def present(store, kind, name):
     return any(stored.name == name for stored in store.find(kind, text=name))
 
 
+def lists_of(kubernetes, kind):
+    """Return the pages' requests for lists of a kind, as the cluster's audit has them."""
+    asked = [each for each in kubernetes.asked_by(world.USER) if each["verb"] == "list"]
+    return [each for each in asked if each["objectRef"]["resource"] == kind.plural]
+
+
+def story(store, kind, name):
+    """What happened to an object, as the log has it: what, and its phase then."""
+    return [
+        (change.verb, ((change.object.get("status") or {}).get("state") or {}).get("phase"))
+        for change in Watcher(store).everything()
+        if change.resource == kind.id and change.name == name
+    ]
+
+
 def test_many_objects_are_read_page_by_page(kubernetes, config, tmp_path):
     kubernetes.make(POD_GROUPS, [sample(POD_GROUPS, f"many-{number}") for number in range(MANY)])
     try:
@@ -57,19 +72,9 @@ def test_many_objects_are_read_page_by_page(kubernetes, config, tmp_path):
             world.live(system)
             assert len(here.find(POD_GROUPS)) >= MANY
             world.equal(kubernetes, here)
-        lists = [each for each in asked_lists(kubernetes, POD_GROUPS) if "continue=" in each["requestURI"]]
-        assert len(lists) >= 2
+        assert len([each for each in lists_of(kubernetes, POD_GROUPS) if "continue=" in each["requestURI"]]) >= 2
     finally:
         kubernetes.clear(POD_GROUPS)
-
-
-def asked_lists(kubernetes, kind):
-    """Return the pages' requests for lists of a kind, as the cluster's audit has them."""
-    return [
-        each
-        for each in kubernetes.asked_by(world.USER)
-        if each["verb"] == "list" and each["objectRef"]["resource"] == kind.plural
-    ]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -82,42 +87,6 @@ def test_object_of_each_kind_is_made_changed_and_deleted(kubernetes, here, kind)
     kubernetes.kubectl("delete", kind.id, name)
     until(lambda: not present(here, kind, name), what="its end")
     world.equal(kubernetes, here)
-
-
-def test_workload_that_grows_and_shrinks_is_followed(kubernetes, here):
-    def running():
-        return [pod for pod in here.find(PODS, text="busy-") if pod.object.get("status", {}).get("phase") == "Running"]
-
-    kubernetes.kubectl("create", "deployment", "busy", "--image=any", "--replicas=30")
-    until(lambda: len(running()) == 30, what="30 running pods")
-    kubernetes.kubectl("scale", "deployment", "busy", "--replicas=5")
-    until(lambda: len(here.find(PODS, text="busy-")) == 5, what="5 pods")
-    kubernetes.kubectl("delete", "deployment", "busy")
-    until(lambda: not here.find(PODS, text="busy-"), what="no pods")
-    world.equal(kubernetes, here)
-
-
-def test_phases_of_a_job_are_in_the_log_in_their_order(kubernetes, here):
-    kubernetes.apply(sample(JOBS, "phases"))
-    phases = ["Pending", "Running", "Completing", "Completed"]
-    for phase in phases:
-        kubernetes.set_status(JOBS.id, "phases", {"state": {"phase": phase}})
-    kubernetes.kubectl("delete", JOBS.id, "phases")
-    until(lambda: story(here, JOBS, "phases")[-1:] == [("DELETED", "Completed")], what="its end")
-    assert story(here, JOBS, "phases") == [
-        ("ADDED", None),
-        *(("MODIFIED", phase) for phase in phases),
-        ("DELETED", "Completed"),
-    ]
-
-
-def story(store, kind, name):
-    """What happened to an object, as the log has it: what, and its phase then."""
-    return [
-        (change.verb, ((change.object.get("status") or {}).get("state") or {}).get("phase"))
-        for change in Watcher(store).everything()
-        if change.resource == kind.id and change.name == name
-    ]
 
 
 def test_nothing_is_lost_when_every_connection_is_cut_and_the_mirror_is_killed(kubernetes, config, tmp_path):
@@ -148,30 +117,19 @@ def test_what_etcd_has_forgotten_meanwhile_is_read_again(kubernetes, config, tmp
     with world.showing(tmp_path, config, VOLCANO_UI_WAY="read-only") as system, system.store() as here:
         world.live(system)
         assert present(here, JOBS, "goes")
-    lists = len(asked_lists(kubernetes, JOBS))
+    lists = len(lists_of(kubernetes, JOBS))
     kubernetes.kubectl("delete", JOBS.id, "goes")
     kubernetes.apply(sample(JOBS, "comes"))
     kubernetes.set_status(JOBS.id, "changes", {"state": {"phase": "Running"}})
     kubernetes.restart_apiserver(meanwhile=kubernetes.compact)
     with world.showing(tmp_path, config, VOLCANO_UI_WAY="read-only") as system, system.store() as here:
         world.equal(kubernetes, here)
-        assert len(asked_lists(kubernetes, JOBS)) > lists, "a watch cannot have told it"
+        assert len(lists_of(kubernetes, JOBS)) > lists, "a watch cannot have told it"
         assert story(here, JOBS, "stays") == [("ADDED", None)]
         assert story(here, JOBS, "comes") == [("ADDED", None)]
         assert story(here, JOBS, "changes") == [("ADDED", None), ("MODIFIED", "Running")]
         assert story(here, JOBS, "goes") == [("ADDED", None), ("DELETED", None)]
     kubernetes.clear(JOBS)
-
-
-def test_api_server_that_is_killed_is_away_and_then_live(kubernetes, system, here):
-    kubernetes.restart_apiserver(
-        meanwhile=lambda: until(lambda: "connection refused" in world.told(system), what="the word away")
-    )
-    world.live(system)
-    kubernetes.apply(sample(COMMANDS, "afterwards"))
-    until(lambda: present(here, COMMANDS, "afterwards"), what="what came afterwards")
-    kubernetes.kubectl("delete", COMMANDS.id, "afterwards")
-    world.equal(kubernetes, here)
 
 
 def test_right_that_is_taken_away_is_said_and_given_back_is_used(kubernetes, system, here):

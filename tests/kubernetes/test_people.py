@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 
 import httpx
 import pytest
@@ -16,7 +15,8 @@ from proof.harness.waiting import HANG_S, until
 from proof.kubernetes import world
 from proof.kubernetes.cluster import DEPLOY, Kubernetes
 from proof.systems.work import Person, job, problems, shell
-from tests.kubernetes.samples import sample
+from tests.builders import namespace
+from tests.kubernetes.objects import sample
 
 pytestmark = pytest.mark.system
 NAME = "admin"  # of the first account
@@ -46,56 +46,35 @@ def person(system):
         yield somebody
 
 
-@pytest.fixture(scope="module")
-def team(kubernetes):
-    """A namespace in which the person may change things, and the only one."""
-    kubernetes.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}},
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": "people", "namespace": "team-a"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "volcano-ui-beside"},
-            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": NAME}],
-        },
-    )
-    yield "team-a"
-    kubernetes.kubectl("delete", "namespace", "team-a")
-
-
-def names(kubernetes):
+def jobs(kubernetes):
     return {
-        (each["metadata"]["namespace"], each["metadata"]["name"]) for each in kubernetes.get(JOBS.id, "-A")["items"]
+        each["metadata"]["namespace"] + "/" + each["metadata"]["name"]
+        for each in kubernetes.get(JOBS.id, "-A")["items"]
     }
 
 
-def test_what_the_person_may_do_is_done_in_his_name(kubernetes, person, system, team):
+def bind(kubernetes, namespace, role, person):
+    kubernetes.kubectl("create", "rolebinding", person, "-n", namespace, f"--clusterrole={role}", f"--user={person}")
+
+
+def test_what_the_person_may_do_is_done_in_his_name_and_else_refused_in_the_clusters_words(kubernetes, person, system):
+    """He may change things in one namespace alone."""
+    kubernetes.apply(namespace("team-a"))
+    bind(kubernetes, "team-a", "volcano-ui-beside", NAME)
     with system.store() as here:
-        until(lambda: any(each.name == team for each in here.find(NAMESPACES)), what="the namespace here")
-    person.create(job("own", shell("true"), namespace=team))
-    assert (team, "own") in names(kubernetes)
-    (made,) = [
-        each
-        for each in kubernetes.asked_by(world.USER)
-        if each["verb"] == "create" and each["objectRef"].get("name") == "own" and not dry(each)
-    ]
-    assert made["impersonatedUser"]["username"] == NAME
-    assert person.post(f"/jobs/{team}/own/delete/").status_code == 302
-    assert (team, "own") not in names(kubernetes)
-
-
-def dry(entry):
-    return "dryRun" in entry["requestURI"]
-
-
-def test_what_the_person_may_not_do_is_refused_in_the_clusters_words(kubernetes, person, team):
+        until(lambda: here.find(NAMESPACES, name="team-a"), what="the namespace here")
+    person.create(job("own", shell("true"), namespace="team-a"))
+    assert "team-a/own" in jobs(kubernetes)
+    asked = [each for each in kubernetes.asked_by(world.USER) if each["verb"] == "create"]
+    made = [each for each in asked if each["objectRef"].get("name") == "own" and "dryRun" not in each["requestURI"]]
+    assert [each["impersonatedUser"]["username"] for each in made] == [NAME]
+    assert person.post("/jobs/team-a/own/delete/").status_code == 302
+    assert "team-a/own" not in jobs(kubernetes)
     answer = person.submit(job("foreign", shell("true")))
     assert answer.status_code in (403, 422), problems(answer)
     assert f'User "{NAME}" cannot create resource "jobs"' in html.unescape(answer.text)
-    assert ("default", "foreign") not in names(kubernetes)
-    refused = person.post("/queues/-/new/", name="foreign", weight="1")
-    assert refused.status_code == 403
-    assert f'User "{NAME}" cannot create resource "queues"' in html.unescape(refused.text)
+    assert "default/foreign" not in jobs(kubernetes)
+    kubernetes.kubectl("delete", "namespace", "team-a")
 
 
 SEES = "volcano-ui-view"
@@ -117,10 +96,14 @@ class Vera(Person):
 def vera(kubernetes, system, django_db_blocker):
     """Somebody with rights in one of two namespaces, both of which have an object of each kind."""
     for name in ("left", "right"):
-        kubernetes.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        kubernetes.apply(namespace(name))
         until(lambda name=name: "default" in kubernetes.kubectl("get", "serviceaccounts", "-n", name))
-        kubernetes.apply(*(thing(kind, name) for kind in OBJECTS))
-    grant(kubernetes, SEES, "left")
+        for kind in OBJECTS:
+            made = sample(kind, f"{name}-one", namespace=name)
+            if kind == EVENTS:  # what happens lies where it happens
+                made["involvedObject"] = {**made["involvedObject"], "namespace": name}
+            kubernetes.apply(made)
+    bind(kubernetes, "left", SEES, VERA)
     with django_db_blocker.unblock(), Person(system) as person, system.store() as here:
         answer = person.post("/access/users/", name=VERA, password=PASSWORD)
         assert answer.status_code == 302, problems(answer)
@@ -130,25 +113,6 @@ def vera(kubernetes, system, django_db_blocker):
     with Vera(system) as somebody:
         yield somebody
     kubernetes.kubectl("delete", "namespace", "left", "right")
-
-
-def thing(kind, namespace):
-    """Return the object of a kind in a namespace; what happens lies where it happens."""
-    made = sample(kind, f"{namespace}-one", namespace=namespace)
-    if kind == EVENTS:
-        made["involvedObject"] = {**made["involvedObject"], "namespace": namespace}
-    return made
-
-
-def grant(kubernetes, role, namespace):
-    """Give her a cluster role in a namespace."""
-    kubernetes.kubectl(
-        "create", "rolebinding", f"{VERA}-{role}", "-n", namespace, f"--clusterrole={role}", f"--user={VERA}"
-    )
-
-
-def revoke(kubernetes, role, namespace):
-    kubernetes.kubectl("delete", "rolebinding", f"{VERA}-{role}", "-n", namespace)
 
 
 def shows(person, path, **params):
@@ -161,7 +125,7 @@ def test_person_with_rights_in_one_namespace_sees_that_one_and_no_other(kubernet
         assert "right-one" not in shows(vera, page), page
     for search in ({"q": "one"}, {"namespace": "right"}, {"q": "right-one"}):
         assert "/jobs/right/" not in shows(vera, "/jobs/", **search), search
-    own = sum(namespace == "left" for namespace, _ in names(kubernetes))
+    own = sum(each.startswith("left/") for each in jobs(kubernetes))
     until(lambda: f">{own} in your namespaces<" in shows(vera, "/"), what="a count of those alone")
     for page in ("/jobs/right/right-one/", "/cronjobs/right/right-one/", "/jobs/right/right-one/log/?pod=right-one"):
         answer = vera.get(page)
@@ -169,67 +133,22 @@ def test_person_with_rights_in_one_namespace_sees_that_one_and_no_other(kubernet
         assert f'User "{VERA}" cannot get resource' in html.unescape(answer.text), page
 
 
-def test_what_lies_in_no_namespace_is_shown_as_the_cluster_says(kubernetes, vera):
-    assert vera.get("/queues/").status_code == vera.get("/nodes/").status_code == 403
-    assert not re.search(r'href="/(queues|nodes)/', shows(vera, "/"))
-    kubernetes.kubectl(
-        "create", "clusterrole", "sees-queues", "--verb=get,list", "--resource=queues.scheduling.volcano.sh"
-    )
-    kubernetes.kubectl("create", "clusterrolebinding", "sees-queues", "--clusterrole=sees-queues", f"--group={GROUP}")
-    until(lambda: vera.get("/queues/").status_code == 200, what="the right to list queues")
-    assert 'href="/queues/' in shows(vera, "/")
-    kubernetes.kubectl("delete", "clusterrolebinding,clusterrole", "sees-queues")
-    until(lambda: vera.get("/queues/").status_code == 403, what="the loss of that right")
-
-
-def test_only_what_she_may_do_is_offered_and_done(kubernetes, vera):
-    assert "/jobs/new/" not in shows(vera, "/jobs/")
-    assert vera.get("/jobs/new/").status_code == 403
-    page = shows(vera, "/jobs/left/left-one/")
-    assert "You may not see" not in page
-    assert not re.search(r'action="/jobs/left/left-one/(delete|suspend)/', page)
-    refused = vera.submit(job("mine", shell("true"), namespace="left"))
-    assert "ask who administers it for a role there" in html.unescape(refused.text)
-    grant(kubernetes, "volcano-ui-beside", "left")
-    until(lambda: "/jobs/new/" in shows(vera, "/jobs/"), what="the offer to submit jobs")
-    assert re.search(r"/jobs/left/left-one/delete/", shows(vera, "/jobs/left/left-one/"))
-    assert vera.submit(job("mine", shell("true"), namespace="right")).status_code in (403, 422)
-    vera.create(job("mine", shell("true"), namespace="left"))
-    assert ("left", "mine") in names(kubernetes)
-    revoke(kubernetes, "volcano-ui-beside", "left")
-    until(lambda: vera.get("/jobs/new/").status_code == 403, what="the loss of the right to submit")
-
-
-def test_logs_are_read_in_her_name(kubernetes, system, vera):
+def test_logs_are_read_and_the_cluster_is_asked_about_her_in_her_name_alone(kubernetes, system, vera):
     with system.store() as here:
-        until(lambda: phase_of_pod(here) == "Running", what="a pod that runs")
+        until(lambda: here.find(PODS, name="left-one", phase="Running"), what="a pod that runs")
     answer = vera.get("/jobs/left/left-one/log/", pod="left-one")
     assert answer.status_code == 404, "its node is played and keeps no logs"
-    asked = [each for each in kubernetes.asked_by(world.USER) if is_about_logs(each, "left")]
-    assert {each["impersonatedUser"]["username"] for each in asked} == {VERA}
-
-
-def is_about_logs(entry, namespace):
-    """Whether somebody read logs there: other modules' systems have the same account, and read logs elsewhere."""
-    about = entry.get("objectRef", {})
-    return about.get("subresource") == "log" and about["namespace"] == namespace
-
-
-def phase_of_pod(here):
-    (pod,) = here.find(PODS, name="left-one")
-    return (pod.object.get("status") or {}).get("phase")
-
-
-def test_cluster_is_asked_about_her_in_her_name_alone(kubernetes, vera):
-    shows(vera, "/jobs/")
-    asked = [
-        each for each in kubernetes.asked_by(world.USER) if each["verb"] == "create" and "review" in each["requestURI"]
-    ]
-    assert asked
-    assert {each["objectRef"]["resource"] for each in asked} == {"selfsubjectrulesreviews"}
-    assert {each["impersonatedUser"]["username"] for each in asked} <= {VERA, NAME}
-    assert any(GROUP in each["impersonatedUser"]["groups"] for each in asked)
-    assert {each["responseStatus"]["code"] for each in asked} == {201}
+    asked = kubernetes.asked_by(world.USER)
+    # Systems of other modules have the same account, and read logs elsewhere.
+    about = [(each.get("objectRef", {}), each.get("impersonatedUser")) for each in asked]
+    readers = [who for what, who in about if (what.get("subresource"), what.get("namespace")) == ("log", "left")]
+    assert {each["username"] for each in readers} == {VERA}
+    reviews = [each for each in asked if each["verb"] == "create" and "review" in each["requestURI"]]
+    assert {(each["objectRef"]["resource"], each["responseStatus"]["code"]) for each in reviews} == {
+        ("selfsubjectrulesreviews", 201)
+    }
+    assert {each["impersonatedUser"]["username"] for each in reviews} <= {VERA, NAME}
+    assert any(GROUP in each["impersonatedUser"]["groups"] for each in reviews)
 
 
 def test_right_that_is_taken_away_ends_what_an_open_page_shows(kubernetes, system, vera):
@@ -238,11 +157,12 @@ def test_right_that_is_taken_away_ends_what_an_open_page_shows(kubernetes, syste
     cookies = "; ".join(f"{name}={value}" for name, value in vera.client.cookies.items())
     address = f"ws://127.0.0.1:{system.port}/live/"
     with connect(address, additional_headers={"Cookie": cookies}, origin=system.base) as socket:
-        for topic in ("jobs:list", "jobs:detail?name=left-one&namespace=left"):
+        topics = ("jobs:list", "jobs:detail?name=left-one&namespace=left")
+        for topic in topics:
             socket.send(json.dumps({"op": "subscribe", "id": topic, "topic": topic, "revision": 0}))
-        for topic in ("jobs:list", "jobs:detail?name=left-one&namespace=left"):
+        for topic in topics:
             assert "left-one" in hear(socket, topic)
-        revoke(kubernetes, SEES, "left")
+        kubernetes.kubectl("delete", "rolebinding", VERA, "-n", "left")
         try:
             last = None
             while "left-one" not in (last := hear(socket, "")) or '"denied"' not in last:
@@ -251,7 +171,7 @@ def test_right_that_is_taken_away_ends_what_an_open_page_shows(kubernetes, syste
             until(lambda: "left-one" not in shows(vera, "/jobs/"), what="a list without it")
             assert vera.get("/jobs/left/left-one/").status_code == 403
         finally:
-            grant(kubernetes, SEES, "left")
+            bind(kubernetes, "left", SEES, VERA)
     until(lambda: vera.get("/jobs/left/left-one/").status_code == 200, what="the right that is back")
 
 
@@ -280,5 +200,5 @@ def test_cluster_without_volcano_is_shown_and_changed_once_it_is_installed(tmp_p
         until(lambda: "read-only" not in world.told(system), what="the word that it may be changed")
         world.live(system)
         person.create(job("late", shell("true")))
-        assert ("default", "late") in names(plain)
+        assert "default/late" in jobs(plain)
     plain.assert_gone()

@@ -14,7 +14,7 @@ from proof.harness.waiting import until
 from proof.kubernetes import world
 from proof.kubernetes.volcano import CONTROLLERS, Volcano
 from proof.systems.work import COMPLETED, Person, Watcher, job, problems, shell
-from tests.kubernetes.played import pods, release, staying, there
+from tests.kubernetes.objects import refused, release, staying, there, uids
 
 pytestmark = pytest.mark.system
 
@@ -68,20 +68,20 @@ def test_why_a_job_waits_is_told_in_words_of_these_pages(person, here):
 def test_job_is_suspended_resumed_and_restarted_by_commands(cluster, person, here):
     person.create(staying("commanded"))
     here.reaches("commanded", "Running")
-    first = pods(cluster, "commanded")
+    first = uids(cluster, "commanded")
     for action, wanted in (("suspend", "Aborted"), ("resume", "Running"), ("restart", "Running")):
-        before = pods(cluster, "commanded")
+        before = uids(cluster, "commanded")
         answer = person.post(f"/jobs/default/commanded/{action}/")
         assert answer.status_code == 302, problems(answer)
         if action == "restart":
             until(
                 lambda before=before: (
-                    len(found := pods(cluster, "commanded")) == len(before) and not found.items() & before.items()
+                    len(found := uids(cluster, "commanded")) == len(before) and not found.items() & before.items()
                 ),
                 what="other pods",
             )
         here.reaches("commanded", wanted)
-    assert pods(cluster, "commanded") != first
+    assert uids(cluster, "commanded") != first
     assert not cluster.get(COMMANDS.id)["items"], "Volcano has taken them"
     release(cluster, "commanded")
     here.reaches("commanded", "Completed")
@@ -110,5 +110,5 @@ def test_what_volcanos_controllers_own_is_not_written_from_here(cluster, person,
     }
     assert {each[1] for each in written} <= {"jobs", "commands", "queues"}, written
     assert not {each[2] for each in written} - {""}, written
-    assert [each["requestURI"] for each in asked if each["responseStatus"]["code"] == 403] == []
+    assert refused(asked) == []
     assert cluster.asked_by(CONTROLLERS), "they work as their own account"

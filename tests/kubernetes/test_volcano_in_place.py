@@ -14,7 +14,7 @@ from kube.resources import JOBS, QUEUES
 from proof.harness.waiting import until
 from proof.kubernetes import world
 from proof.kubernetes.volcano import NAMESPACE, Volcano
-from tests.kubernetes.played import comes_to, pods, release, staying, there
+from tests.kubernetes.objects import comes_to, release, staying, there, uids
 
 pytestmark = pytest.mark.system
 OURS_WORK = "The controllers and the scheduler of these pages work there."
@@ -47,20 +47,20 @@ def test_who_works_changes_and_jobs_that_were_begun_go_on(cluster, in_place):
         says(in_place, VOLCANO_WORKS)
         submit(cluster, staying("begun-by-volcano", replicas=2))
         comes_to(cluster, "begun-by-volcano", "Running")
-        begun = pods(cluster, "begun-by-volcano")
+        begun = uids(cluster, "begun-by-volcano")
         close(cluster, volcano.vcctl, "shut")
         volcano.stop()
         says(in_place, OURS_WORK)
         submit(cluster, staying("begun-by-ours", replicas=2))
         comes_to(cluster, "begun-by-ours", "Running")
-        assert pods(cluster, "begun-by-volcano") == begun, "nothing was made anew"
+        assert uids(cluster, "begun-by-volcano") == begun, "nothing was made anew"
         release(cluster, "begun-by-volcano")
         comes_to(cluster, "begun-by-volcano", "Completed")
         assert queue_state(cluster, "shut") == "Closed", "nobody has opened it"
-        begun = pods(cluster, "begun-by-ours")
+        begun = uids(cluster, "begun-by-ours")
         volcano.start()
         says(in_place, VOLCANO_WORKS)
-        assert pods(cluster, "begun-by-ours") == begun, "nothing was made anew"
+        assert uids(cluster, "begun-by-ours") == begun, "nothing was made anew"
         release(cluster, "begun-by-ours")
         comes_to(cluster, "begun-by-ours", "Completed")
     finally:
@@ -117,7 +117,7 @@ def commanded(cluster, vcctl, folder):
 
     vcctl("job", "run", "-N", "tiny", "-r", "2", "-m", "2", "-R", "cpu=100m", "-L", "cpu=100m")
     comes_to(cluster, "tiny", "Completed")
-    found["pods"] = sorted(pods(cluster, "tiny"))
+    found["pods"] = sorted(uids(cluster, "tiny"))
     found["listed"] = row(vcctl("job", "list"), "tiny", 5)
     file = folder / "long.yaml"
     file.write_text(yaml.safe_dump(staying("long")))
@@ -130,7 +130,7 @@ def commanded(cluster, vcctl, folder):
     found["viewed"] = sorted(set(re.findall(r"Phase:\s+(\w+)|(ExecuteAction)", viewed)))
     for name in ("long", "tiny"):
         vcctl("job", "delete", "-N", name)
-        until(lambda name=name: not pods(cluster, name), every_s=0.2, what="that its pods are gone")
+        until(lambda name=name: not uids(cluster, name), every_s=0.2, what="that its pods are gone")
     found["left"] = [
         each["metadata"]["name"]
         for each in cluster.get(JOBS.id)["items"]

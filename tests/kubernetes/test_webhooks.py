@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
 import json
 
@@ -20,7 +19,9 @@ from proof.kubernetes.cluster import DEPLOY
 from proof.kubernetes.webhooks import CONFIGURATIONS, forget, queue
 from proof.systems.parts import stopped
 from proof.systems.work import Person, job, shell
-from tests.kubernetes.test_deploy import ACCOUNT, NAMESPACE, USER, ends
+from tests.builders import owner
+from tests.kubernetes.objects import comes_to, refused, there
+from tests.kubernetes.test_deploy import ACCOUNT, NAMESPACE, USER
 
 pytestmark = pytest.mark.system
 
@@ -31,13 +32,8 @@ def system(kubernetes, tmp_path_factory):
     kubernetes.kubectl("apply", "-k", DEPLOY / "in-place")
     config = kubernetes.account_kubeconfig(NAMESPACE, ACCOUNT)
     port = free_port()
-    with world.showing(
-        tmp_path_factory.mktemp("webhooks"),
-        config,
-        VOLCANO_UI_WAY="in-place",
-        VOLCANO_UI_WEBHOOKS=f"127.0.0.1:{port}",
-        VOLCANO_UI_WEBHOOK_PORT=str(port),
-    ) as running:
+    asked = {"VOLCANO_UI_WEBHOOKS": f"127.0.0.1:{port}", "VOLCANO_UI_WEBHOOK_PORT": str(port)}
+    with world.showing(tmp_path_factory.mktemp("webhooks"), config, VOLCANO_UI_WAY="in-place", **asked) as running:
         world.live(running)
         until(lambda: told(kubernetes), what="that the API server is told of the webhooks")
         yield running
@@ -59,14 +55,14 @@ def create(kubernetes, obj, *options):
     return kubernetes.kubectl("create", "-f", "-", *options, stdin=json.dumps(obj))
 
 
-def refused(kubernetes, obj):
+def complaint(kubernetes, obj):
     """Return what kubectl complains of when an object is created."""
     return kubernetes.kubectl.fails("create", "-f", "-", stdin=json.dumps(obj))
 
 
 def test_wrong_job_is_refused_with_each_cause(kubernetes, system):
     wrong = job("wrong", {**shell("true"), "minAvailable": 3}, queue="none", plugins={"nope": []})
-    said = refused(kubernetes, wrong)
+    said = complaint(kubernetes, wrong)
     assert 'The Job "wrong" is invalid' in said
     for cause in (
         "spec.tasks[0].minAvailable: Invalid value: 3: 'minAvailable' is greater than 'replicas' in task main",
@@ -87,22 +83,17 @@ def test_what_a_job_leaves_open_is_filled_in_and_it_runs_to_its_end(kubernetes, 
     with Person(system) as person:
         person.create(job("formed", shell("true")))
     for name in ("plain", "formed"):
-        ends(kubernetes, name)
-    denied = [each for each in kubernetes.asked_by(USER)[before:] if each["responseStatus"]["code"] == 403]
-    assert [(each["verb"], each["requestURI"]) for each in denied] == []
+        comes_to(kubernetes, name, "Completed")
+    assert refused(kubernetes.asked_by(USER)[before:]) == []
 
 
 def test_queue_and_job_of_one_file_are_taken(kubernetes, system):
     """The job comes before the mirror has heard of its queue."""
-    both = {
-        "apiVersion": "v1",
-        "kind": "List",
-        "items": [queue("one-file", weight=2), job("of-one-file", shell("true"), queue="one-file")],
-    }
-    create(kubernetes, both)
+    both = [queue("one-file", weight=2), job("of-one-file", shell("true"), queue="one-file")]
+    create(kubernetes, {"apiVersion": "v1", "kind": "List", "items": both})
     made = kubernetes.get(QUEUES.id, "one-file")["spec"]
     assert (made["weight"], made["parent"], made["reclaimable"]) == (2, "root", True)
-    ends(kubernetes, "of-one-file")
+    comes_to(kubernetes, "of-one-file", "Completed")
 
 
 def test_queue_is_closed_before_it_is_deleted(kubernetes, system):
@@ -117,43 +108,37 @@ def test_queue_is_closed_before_it_is_deleted(kubernetes, system):
     for name in ("team", "below"):
         kubernetes.kubectl("patch", QUEUES.id, name, "--type=merge", "-p", '{"spec": {"state": "Closed"}}')
         until(lambda name=name: state(kubernetes, name) == "Closed", what=f"that {name} is closed")
-    assert "status is `Closed`; open it or choose another" in refused(
-        kubernetes, job("late", shell("true"), queue="below")
-    )
+    late = job("late", shell("true"), queue="below")
+    assert "status is `Closed`; open it or choose another" in complaint(kubernetes, late)
     assert "it has 1 child queues: below" in kubernetes.kubectl.fails("delete", QUEUES.id, "team")
     kubernetes.kubectl("delete", QUEUES.id, "below")
     until(lambda: "deleted" in kubernetes.kubectl.run("delete", QUEUES.id, "team").stdout, what="the end of the queue")
 
 
 def state(kubernetes, name):
-    return (kubernetes.get(QUEUES.id, name).get("status") or {}).get("state")
-
-
-@contextlib.contextmanager
-def away(system):
-    """A block in which the system does not run."""
-    system.stop()
-    try:
-        yield
-    finally:
-        system.start()
-        world.live(system)
+    return (there(kubernetes, QUEUES, name).get("status") or {}).get("state")
 
 
 def test_while_nobody_answers_only_volcanos_kinds_are_held_up(kubernetes, system):
     create(kubernetes, job("there", shell("true")))
     there = kubernetes.get(JOBS.id, "there")
-    with away(system):
-        said = refused(kubernetes, job("unasked", shell("true")))
+    system.stop()
+    try:
+        said = complaint(kubernetes, job("unasked", shell("true")))
         kubernetes.kubectl("run", "plain-pod", "--image=any")
         kubernetes.kubectl("delete", "pod", "plain-pod", "--wait=false")
         kubernetes.set_status(JOBS.id, "there", {"running": 1})
-        create(kubernetes, command(there))
+        metadata = {"generateName": "late-", "namespace": "default"}
+        command = {"apiVersion": COMMANDS.api_version, "kind": "Command", "metadata": metadata, "action": "RestartJob"}
+        create(kubernetes, {**command, "target": owner(there)})
         ours = kubernetes.kubectl_as(system.environment["VOLCANO_UI_KUBECONFIG"])
         sent = ("create", "-f", "-", f"--field-manager={MANAGER}")
         ours(*sent, stdin=json.dumps(job("sent-from-here", shell("true"))))
         by_hand = ours.fails("create", "-f", "-", stdin=json.dumps(job("by-hand", shell("true"))))
         posing = kubernetes.kubectl.fails(*sent, stdin=json.dumps(job("posing", shell("true"))))
+    finally:
+        system.start()
+        world.live(system)
     for each in (said, by_hand, posing):
         assert 'failed calling webhook "mutatejob.volcano.sh"' in each
     error = calls.unasked("test-cluster", InternalError(said))
@@ -165,26 +150,9 @@ def test_while_nobody_answers_only_volcanos_kinds_are_held_up(kubernetes, system
 def test_page_names_the_webhook_that_does_not_answer(kubernetes, system):
     # The page itself refuses to delete an open queue, and asks nobody.
     create(kubernetes, queue("asked-about", state="Closed"))
-
-    def is_closed(queues):
-        return any(
-            each.name == "asked-about" and (each.object.get("status") or {}).get("state") == "Closed" for each in queues
-        )
-
     with stopped(system, "webhooks"), system.store() as here, Person(system) as person:
-        until(lambda: is_closed(here.find(QUEUES)), what="the closed queue here")
+        until(lambda: here.find(QUEUES, name="asked-about", phase="Closed"), what="the closed queue here")
         answer = person.post("/queues/asked-about/delete/")
         page = html.unescape(person.get(answer.headers["location"]).text)
     assert "asks the admission webhook validatequeue.volcano.sh about such changes, which does not answer" in page
     assert "so nothing was changed. Try again in a moment" in page
-
-
-def command(about):
-    metadata = about["metadata"]
-    return {
-        "apiVersion": COMMANDS.api_version,
-        "kind": "Command",
-        "metadata": {"generateName": "late-", "namespace": "default"},
-        "action": "RestartJob",
-        "target": {"apiVersion": JOBS.api_version, "kind": "Job", "name": metadata["name"], "uid": metadata["uid"]},
-    }

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kube.resources import CONFIGMAPS, CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, JOBS, NAMESPACES, QUEUES
 from proof.systems.work import job, shell
+from tests.builders import of
 
 LASTING = ("long", "paused", "to-restart", "to-suspend", "to-complete", "to-terminate", "to-delete")  # jobs
 
@@ -57,22 +58,17 @@ CHANGES = (
 def objects():
     """Return the kinds and objects that are changed, beside a sweep named old."""
     spec = job("steps", shell("true"))["spec"]
-    at_once = {"terminationGracePeriodSeconds": 0}
+    cron = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": spec}}
     return [
-        *((JOBS, job(name, shell("sleep 3600", cpu="10m", **at_once))) for name in LASTING),
+        *((JOBS, job(name, shell("sleep 3600", cpu="10m", terminationGracePeriodSeconds=0))) for name in LASTING),
         (JOBS, job("ended", shell("true"))),
-        (JOB_TEMPLATES, {"metadata": {"name": "steps"}, "spec": spec}),
-        (JOB_FLOWS, {"metadata": {"name": "flow"}, "spec": {"flows": [{"name": "steps"}]}}),
-        (CRON_JOBS, cron("nightly")),
-        (CRON_JOBS, cron("resting", suspend=True)),
-        (QUEUES, {"metadata": {"name": "spare"}, "spec": {"weight": 1}}),
-        (QUEUES, {"metadata": {"name": "closed"}, "spec": {"weight": 1, "state": "Closed"}}),
+        (JOB_TEMPLATES, of(JOB_TEMPLATES, "steps", **spec)),
+        (JOB_FLOWS, of(JOB_FLOWS, "flow", flows=[{"name": "steps"}])),
+        (CRON_JOBS, of(CRON_JOBS, "nightly", **cron)),
+        (CRON_JOBS, of(CRON_JOBS, "resting", **cron, suspend=True)),
+        (QUEUES, of(QUEUES, "spare", weight=1)),
+        (QUEUES, of(QUEUES, "closed", weight=1, state="Closed")),
     ]
-
-
-def cron(name, **spec):
-    template = {"spec": job(name, shell("true"))["spec"]}
-    return {"metadata": {"name": name}, "spec": {"schedule": "0 0 1 1 *", "jobTemplate": template, **spec}}
 
 
 def sweep(person, name):
