@@ -58,35 +58,6 @@ def gang(*counts, minimum=None, **other):
     return Gang(tuple(Bin(*count) for count in counts), tuple(steps), **other)
 
 
-@pytest.mark.shows("scheduler 1.5/overfull", "scheduler 1.10/jobs", "scheduler 1.11/equal scores")
-@pytest.mark.shows("scheduler 2.2/minimum first", "scheduler 2.2/who does not fit", "scheduler 3.1/order")
-@cases("free, gangs, expected", {
-    "a gang that just fits": ([[4, 9]], [gang((0, 4))], [[[0, 0, 0, 0]]]),
-    "nobody starts when one is short": ([[3, 9]], [gang((0, 4))], [None]),
-    "the rest as far as it fits": ([[3, 9]], [gang((0, 4), minimum=2)], [[[0, 0, 0]]]),
-    "skips one that waits": ([[3, 9]], [gang((0, 4)), gang((0, 3))], [None, [[0, 0, 0]]]),
-    "skips a full node": ([[0, 9], [1, 9]], [gang((0, 1))], [[[1]]]),
-    "lowest index among equals": ([[2, 9], [2, 9]], [gang((0, 1))], [[[0]]]),
-    "pods are a resource": ([[9, 1], [9, 1]], [gang((0, 2))], [[[0, 1]]]),
-    "an overfull node counts as full": ([[-2, 9], [1, 9]], [gang((0, 1))], [[[1]]]),
-    "no nodes": ([], [gang((0, 1))], [None]),
-    "nothing to place": ([[1, 1]], [Gang(())], [[]]),
-    "minima of equals go before the rest": ([[4, 9]], [gang((0, 3), minimum=1), gang((0, 2))], [[[0, 0]], [[0, 0]]]),
-    "the rest of a higher priority goes before lower minima":
-        ([[4, 9]], [gang((0, 3), minimum=1, level=1), gang((0, 2), level=0)], [[[0, 0, 0]], None]),
-})  # fmt: skip
-def test_place(free, gangs, expected):
-    nodes = np.array(free, dtype=np.int64).reshape(-1, 2)
-    assert answer(place(cluster(nodes, [[1, 1]]), gangs, pods=PODS), gangs) == expected
-
-
-@pytest.mark.shows("scheduler 3.8/not listed")
-def test_the_fullest_node_is_filled_first():
-    world = cluster([[8, 9], [3, 9], [5, 9]], [[1, 1]], allocatable=[[8, 9]] * 3)
-    (found,) = place(world, [gang((0, 5))], pods=PODS)
-    assert found.nodes(0).tolist() == [1, 1, 1, 2, 2]
-
-
 @pytest.mark.shows("scheduler 1.4/which pods", "scheduler 10.2/5")
 @cases("driver_fits, expected", {
     "the driver and two executors": (True, [[0], [1, 1]]),
@@ -101,47 +72,15 @@ def test_the_minimum_is_made_in_priority_order(driver_fits, expected):
 FREE = [UNLIMITED, UNLIMITED]
 
 
-def line(*ceilings):
-    """Return the account at the end of a line of queues, the first of which is above all."""
-    above = None
-    for number, ceiling in enumerate(ceilings):
-        above = account(f"q{number}", ceiling, above)
-    return above
-
-
-@pytest.mark.shows("scheduler 1.1/left out", "scheduler 3.5/capability holds", "scheduler 3.5/what is not named")
-@pytest.mark.shows("scheduler 3.6/ancestors", "queues 1.2/capability")
-@cases("queue, expected", {
-    "no ceiling": (line(FREE), [[[0, 0, 0, 0]]]),
-    "one resource limited": (line([3, UNLIMITED]), [[[0, 0, 0]]]),
-    "the minimum is above the ceiling": (line([1, UNLIMITED]), [None]),
-    "an ancestor's ceiling": (line([UNLIMITED, 2], [9, 9]), [[[0, 0]]]),
-    "a queue already above its ceiling": (line([-5, 9]), [None]),
-})  # fmt: skip
-def test_queue_ceilings_hold(queue, expected):
-    some = gang((0, 4), minimum=2, account=queue)
-    assert answer(place(cluster([[9, 9]], [[1, 1]]), [some], pods=PODS), [some]) == expected
-
-
-@pytest.mark.shows("scheduler 3.5/guarantees of others", "scheduler 11/11")
+@pytest.mark.shows("scheduler 3.5/guarantees of others", "scheduler 11/11", "queues 1.2/guarantee")
 def test_what_is_guaranteed_to_a_queue_is_lent_to_nobody():
     root = account("root", [10, 99])
     kept = account("kept", FREE, root, guarantee=[4, 0])
-    others = [account(name, FREE, root) for name in ("a", "b")]
-    gangs = [gang((0, 9), minimum=1, account=each) for each in others]
+    gangs = [gang((0, 9), minimum=1, account=account(name, FREE, root)) for name in ("a", "b")]
     found = place(cluster([[10, 99]], [[1, 1]]), gangs, pods=PODS)
     assert sum(attempt.placed() for attempt in found) == 6
     (late,) = place(cluster([[4, 99]], [[1, 1]]), [gang((0, 9), minimum=1, account=kept)], pods=PODS)
     assert late.placed() == 4
-
-
-@pytest.mark.shows("queues 1.2/guarantee")
-def test_a_queue_comes_to_its_guarantee_whatever_others_use_already():
-    root = account("root", [10, 99])
-    kept, greedy = account("kept", FREE, root, guarantee=[4, 0]), account("greedy", FREE, root)
-    greedy.charge([(0, 10)], 1)
-    (found,) = place(cluster([[9, 99]], [[1, 1]]), [gang((0, 9), minimum=1, account=kept)], pods=PODS)
-    assert found.placed() == 4
 
 
 @pytest.mark.shows("scheduler 1.10/queues", "scheduler 2.2/beyond", "scheduler 3.5/order", "scheduler 3.6/borrowing")
@@ -157,15 +96,6 @@ def test_queues_are_served_by_their_shares(deserved, expected):
     gangs = [gang((0, 12), minimum=0, account=each) for each in queues]
     found = place(cluster([[12, 99]], [[1, 1]]), gangs, pods=PODS)
     assert [attempt.placed() for attempt in found] == expected
-
-
-@pytest.mark.shows("scheduler 1.10/jobs", "scheduler 2.2/beyond", "scheduler 3.4/share", "scheduler 3.4/order")
-@pytest.mark.shows("scheduler 10.2/7")
-def test_gangs_of_one_queue_share_what_is_beyond_their_minima():
-    queue = account("a", FREE, deserved=[12, 0])
-    gangs = [gang((0, 12), minimum=2, account=queue), gang((0, 12), minimum=1, account=queue, held=(3, 3))]
-    found = place(cluster([[13, 99]], [[1, 1]]), gangs, pods=PODS)
-    assert [attempt.placed() for attempt in found] == [8, 5]
 
 
 @pytest.mark.shows("scheduler 2.2/dequeueStrategy")
@@ -232,7 +162,11 @@ def gangs_of(draw, classes, leaves):
     return Gang(tuple(bins), tuple(steps), draw(st.sampled_from(leaves)), draw(st.integers(0, 2)), held)
 
 
-@pytest.mark.shows("scheduler 3.6/ancestors' order")
+@pytest.mark.shows("scheduler 3.6/ancestors' order", "scheduler 3.6/ancestors", "scheduler 3.5/what is not named")
+@pytest.mark.shows("scheduler 1.1/left out", "scheduler 1.5/overfull", "scheduler 1.10/jobs", "scheduler 2.2/beyond")
+@pytest.mark.shows("scheduler 2.2/minimum first", "scheduler 2.2/who does not fit", "scheduler 3.1/order")
+@pytest.mark.shows("scheduler 3.4/share", "scheduler 3.4/order", "scheduler 3.8/not listed", "scheduler 10.2/7")
+@pytest.mark.shows("scheduler 3.5/capability holds", "queues 1.2/capability", "scheduler 1.11/equal scores")
 @examples(400)
 @given(worlds())
 def test_the_answer_is_that_of_placing_pod_after_pod(world):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,19 +20,7 @@ GI = 1024**3
 COLUMNS = {"cpu": 0, "memory": 1, "nvidia.com/gpu": 2, "pods": 3}
 
 
-def little(name, weight):
-    return Strategy(name, weight, much=False)
-
-
-def much(name, weight):
-    return Strategy(name, weight, much=True)
-
-
-def scored(scoring, request, whole, used):
-    """The score of one node for a pod; amounts in the order of COLUMNS."""
-    some = PodClass(np.array(request, dtype=np.int64), np.zeros(1, dtype=np.int16))
-    free = [size - taken for size, taken in zip(whole, used, strict=True)]
-    return Scorer(weights_of(scoring, COLUMNS), some).one(free, whole)
+little, much = (partial(Strategy, much=each) for each in (False, True))
 
 
 @pytest.mark.shows("scheduler 3.8/leastrequested.weight", "scheduler 3.8/mostrequested.weight")
@@ -48,45 +38,28 @@ def scored(scoring, request, whole, used):
         Scoring(binpack=1, resources=(("cpu", 1), ("nvidia.com/gpu", 3))), (1000, 0, 1, 1), (4000, GI, 4, 9),
         (1000, 0, 3, 1), 87.5,
     ),
-    "binpack: no weights, no score": (
-        Scoring(binpack=1, resources=(("cpu", 0), ("memory", 0))), (1000, GI, 0, 1), (2000, 4 * GI, 0, 9), (0, 0, 0, 0),
-        0,
-    ),
     "least: what stays free, each rounded down":
         (Scoring(least=1), (1000, 0, 0, 1), (4000, 3 * GI, 0, 9), (0, GI, 0, 0), (75 + 66) // 2),
-    "least: what a node has none of is left out":
-        (Scoring(least=1), (1000, 0, 0, 1), (4000, 0, 0, 9), (0, 0, 0, 0), 75),
     "most: what is used, times the weight":
         (Scoring(most=2), (1000, GI, 0, 1), (4000, 4 * GI, 0, 9), (1000, 0, 0, 0), 2 * ((50 + 25) // 2)),
     "balanced: half the difference of two":
         (Scoring(balanced=1), (1000, GI, 0, 1), (4000, 4 * GI, 0, 9), (2000, 0, 0, 0), 75),
     "balanced: the deviation of three where GPUs are asked for":
         (Scoring(balanced=1), (1000, GI, 1, 1), (4000, 4 * GI, 4, 9), (0, 0, 2, 0), 76),
-    "balanced: nothing for pods that ask for nothing":
-        (Scoring(balanced=1), (0, 0, 0, 1), (4000, 4 * GI, 4, 9), (0, 0, 2, 0), 0),
-    "fit: little CPU and many GPUs used": (
-        Scoring(fit=Fit(10, (little("cpu", 1), much("nvidia.com/gpu", 2)))), (1000, GI, 1, 1), (4000, 4 * GI, 4, 9),
-        (1000, 0, 1, 0), 1000 * (0.5 + 2 * 0.5) / 3,
-    ),
     "fit: the longest beginning of a name": (
         Scoring(fit=Fit(1, (much("nvidia.com/*", 1), little("nvidia.com/g*", 3), much("cpu", 1)))), (1000, 0, 1, 1),
         (4000, GI, 4, 9), (3000, 0, 0, 0), 100 * (1.0 + 3 * 0.75) / 4,
-    ),
-    "fit: nothing where something is short": (
-        Scoring(fit=Fit(1, (much("cpu", 1), much("memory", 1)))), (1000, 2 * GI, 0, 1), (4000, GI, 0, 9), (0, 0, 0, 0),
-        0,
     ),
     "fit: a node with one of two scarce resources": (
         Scoring(fit=Fit(1, (much("cpu", 1),), spare=2, scarce=(("nvidia.com/gpu", 1), ("example.com/foo", 3)))),
         (0, GI, 0, 1), (4000, GI, 2, 9), (0, 0, 0, 0), 200 * (1 - 1 / 4),
     ),
-    "fit: a node without what is scarce": (
-        Scoring(fit=Fit(0, (), spare=2, scarce=(("nvidia.com/gpu", 1),))), (0, GI, 0, 1), (4000, GI, 0, 9),
-        (0, 0, 0, 0), 200,
-    ),
 })  # fmt: skip
 def test_scores(scoring, request_, whole, used, expected):
-    assert scored(scoring, request_, whole, used) == expected
+    """One of each; all others: `test_by_weights_each_pod_gets_the_node_that_is_best_for_it`."""
+    some = PodClass(np.array(request_, dtype=np.int64), np.zeros(1, dtype=np.int16))
+    free = [size - taken for size, taken in zip(whole, used, strict=True)]
+    assert Scorer(weights_of(scoring, COLUMNS), some).one(free, whole) == expected
 
 
 amounts = st.integers(0, 1 << 53)
