@@ -59,12 +59,8 @@ class PageLog:
 
     def __init__(self):
         self.complaints = []
-        self.events = {
-            "console": self._said,
-            "requestfailed": self._missed,
-            "response": self._answered,
-            "weberror": self._failed,
-        }
+        self.events = {"console": self._said, "requestfailed": self._missed, "response": self._answered}
+        self.events["weberror"] = lambda error: self.complaints.append(str(error.error))
 
     @contextlib.contextmanager
     def record(self, context):
@@ -90,9 +86,6 @@ class PageLog:
     def _answered(self, response):
         if response.status >= HTTPStatus.BAD_REQUEST:
             log.info("%s: %s", response.status, response.url)
-
-    def _failed(self, error):
-        self.complaints.append(str(error.error))
 
 
 @pytest.fixture

@@ -9,24 +9,9 @@ from playwright.sync_api import expect
 from proof.harness.waiting import until
 from proof.pictures.world import yaml_of
 
-ROLES = {
-    *[
-        "alert",
-        "button",
-        "combobox",
-        "dialog",
-        "group",
-        "heading",
-        "link",
-        "listbox",
-        "navigation",
-        "option",
-        "region",
-        "status",
-        "table",
-        "textbox",
-    ]
-}
+ROLES = re.compile(
+    "alert|button|combobox|dialog|group|heading|link|listbox|navigation|option|region|status|table|textbox"
+)
 TO_A_THING = ("click", "check", "uncheck", "focus")
 SAYS = "[data-part=says]:not([data-checking])"
 WAYS = {": ": "to_contain_text", " = ": "to_have_text", " without ": "not_to_contain_text", " holds ": "to_have_value"}
@@ -63,7 +48,7 @@ class Window:
         for part in thing.split(" >> "):
             kind, _, name = part.partition(" ")
             named = {"exact": name.startswith('"')}
-            if kind in ROLES:
+            if ROLES.fullmatch(kind):
                 found = found.get_by_role(kind, name=name.strip('"') or None, **named)
             elif kind == "text":
                 found = found.get_by_text(name.strip('"'), **named)

@@ -49,13 +49,3 @@ def test_a_kubeconfig_of_the_page_works_until_it_is_revoked(page):
         "click button Revoke night shift; click button Revoke the token → #toasts: lets nobody in any more"
     )
     until(lambda: answer(config, "/api/v1/namespaces/default/pods") == 401)
-
-
-def test_the_page_works_without_scripts(enter):
-    page = enter(java_script_enabled=False)
-    config = made(page, "no scripts")
-    assert answer(config, "/version") == 200
-    Window(page).goes("""
-        → button Copy × 0
-        click tr:has-text("no scripts") >> button Revoke → main without no scripts
-    """)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.conftest import _database
+from tests.system.conftest import _database, go
 
-__all__ = ["_database"]
+__all__ = ["_database", "go"]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import threading
 from collections import Counter
 
 import pytest
-from django.db import connections
 
 from cluster.remote import outbox, paths, target
 from cluster.remote.connection import Connection
-from cluster.store import Create, Delete, Patch
-from kube.resources import COMMANDS, CRON_JOBS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, LEASES, PODS
+from cluster.store import Create, Delete
+from kube.resources import COMMANDS, CRON_JOBS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, PODS
 from proof import invariants
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import until
 from proof.systems.system import System, running
 from proof.systems.work import Person, held, job, shell
-from tests.system.pair import BARE, here, in_place, kubeconfig, person, phases, strip, there
+from tests.builders import of, pod
+from tests.system.pair import BARE, here, in_place, kubeconfig, person, strip, there
 
 __all__ = ["here", "kubeconfig", "person", "there"]  # fixtures
 pytestmark = pytest.mark.system
@@ -60,57 +58,18 @@ def test_only_controllers_of_kubernetes_run_there(first, second):
         )
 
 
-def test_policy_restarts_a_job_whose_pod_fails(person, there, tmp_path):
-    script = f"cd {tmp_path}; [ -e again ] || {{ touch again; exit 3; }}"
-    restart = [{"event": "PodFailed", "action": "RestartJob"}]
-    person.create(job("again", shell(script, sees=tmp_path), policies=restart))
-    there.reaches("again", "Completed")
-    assert there.job("again")["status"]["retryCount"] == 1
-    assert phases(there, "again")[-1] == "Completed"
-    assert "Restarting" in phases(there, "again")
-
-
-def test_policy_completes_a_job_with_its_first_task(person, there, tmp_path):
-    complete = [{"event": "TaskCompleted", "action": "CompleteJob"}]
-    main = shell("true", name="main", policies=complete)
-    person.create(job("first", main, held(tmp_path / "out" / "never", name="rest", terminationGracePeriodSeconds=0)))
-    there.reaches("first", "Completed")
-    until(lambda: not unended(there, "first"), what="the end of the other task")
-
-
-def unended(watcher, name):
-    return [pod for pod in watcher.pods(name).values() if pod["status"].get("phase") not in ("Succeeded", "Failed")]
-
-
-def test_job_is_suspended_and_resumed_by_commands(person, here, there, tmp_path):
-    person.create(job("paused", held(tmp_path / "out" / "go", terminationGracePeriodSeconds=0)))
-    here.reaches("paused", "Running")
-    person.post("/jobs/default/paused/suspend/")
-    here.reaches("paused", "Aborted")
-    (tmp_path / "out" / "go").touch()
-    person.post("/jobs/default/paused/resume/")
-    here.reaches("paused", "Completed")
-    assert not there.store.find(COMMANDS)
-
-
-@pytest.fixture
-def kubectl(kubeconfig, second, tmp_path):
-    """Creates objects as clients of the cluster do."""
+def test_flow_and_cron_job_make_their_jobs(kubeconfig, second, there, tmp_path):
+    """Of objects that clients of the cluster create."""
     connection = Connection.of(target.find(str(kubeconfig), ""), tmp_path / "certificates")
 
     def create(kind, name, **spec):
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
-        connection.request("POST", paths.collection(kind, "default"), body=body)
+        connection.request("POST", paths.collection(kind, "default"), body=of(kind, name, **spec))
 
-    return create
-
-
-def test_flow_and_cron_job_make_their_jobs(kubectl, there):
     spec = job("any", shell("true"))["spec"]
-    kubectl(CRON_JOBS, "minutely", schedule="* * * * *", jobTemplate={"spec": spec})
+    create(CRON_JOBS, "minutely", schedule="* * * * *", jobTemplate={"spec": spec})
     for name in ("one", "two"):
-        kubectl(JOB_TEMPLATES, name, **spec)
-    kubectl(JOB_FLOWS, "line", flows=[{"name": "one"}, {"name": "two", "dependsOn": {"targets": ["one"]}}])
+        create(JOB_TEMPLATES, name, **spec)
+    create(JOB_FLOWS, "line", flows=[{"name": "one"}, {"name": "two", "dependsOn": {"targets": ["one"]}}])
     there.reaches("line-one", "Completed")
     there.reaches("line-two", "Completed")
     made = until(lambda: there.store.find(JOBS, text="minutely-"), what="the first minute")
@@ -119,10 +78,10 @@ def test_flow_and_cron_job_make_their_jobs(kubectl, there):
 
 def test_nothing_is_lost_nor_doubled_however_often_who_works_is_killed(second, person, here, there, tmp_path):
     ran = tmp_path / "out" / "ran"
-    names = [f"killed-{number}" for number in range(KILLS)]
+    names = [f"killed-{number}" for number in range(12)]
     for number, name in enumerate(names):
         person.create(job(name, telling(ran, 1 + number % 3)))
-        kill_while_sending(second, here, PROGRAMS[number % len(PROGRAMS)])
+        kill_while_sending(second, here, ("jobs/", "scheduler/", "queues/")[number % 3])
     check(names, ran, here, there)
 
 
@@ -162,10 +121,6 @@ def check(names, ran, here, there):
     judged(there)
 
 
-PROGRAMS = ("jobs", "scheduler", "controllers")
-KILLS = 12
-
-
 def judged(watcher):
     """Hold the cluster's log against all that must be true of it."""
     changes = watcher.everything()
@@ -181,67 +136,38 @@ def outgoing(watcher):
     return set(outbox.cursors(watcher.store.using))
 
 
-def kill_while_sending(system, watcher, program):
-    """Kill a worker while a plan of its is on its way."""
-    queue = {"jobs": "jobs/", "scheduler": "scheduler/", "controllers": "queues/"}[program]
-    until(lambda: any(each.startswith(queue) for each in outgoing(watcher)), every_s=0.001, what="a plan")
+def kill_while_sending(system, watcher, cursors):
+    """Kill the worker of a plan that is on its way."""
+    begun = lambda: next((each for each in outgoing(watcher) if each.startswith(cursors)), "")  # noqa: E731
+    queue, _, shard = until(begun, every_s=0.001, what="a plan").partition("/")
+    program = {"queues": "controllers"}.get(queue, queue if shard == "0" else f"{queue}-{shard}")
     os.kill(until(lambda: system.children().get(program), what="its process"), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("sign", ["lease", "pod"])
-def test_who_works_gives_way_to_volcano_and_says_so(person, there, sign):
-    name = f"hindered-by-{sign}"
-    with renewed(there.store, "vc-scheduler") if sign == "lease" else present(there.store):
-        until(lambda: "Volcano's own controllers or scheduler work there" in strip(person), what="the word")
-        person.create(job(name, shell("true")))
-        assert "VOLCANO_UI_WAY" in strip(person)
-    there.reaches(name, "Completed")
+def test_who_works_gives_way_to_volcano_and_says_so(person, there):
+    """To a pod of its scheduler, which no node takes here; by its Lease: tests/cluster/remote/test_leading.py."""
+    theirs = {"namespace": "kube-system", "labels": {"app": "volcano-scheduler"}, "schedulerName": "nobody"}
+    there.store.write(Create(PODS, pod("volcano-scheduler", **theirs)))
+    until(lambda: "Volcano's own controllers or scheduler work there" in strip(person), what="the word")
+    person.create(job("hindered", shell("true")))
+    assert "VOLCANO_UI_WAY" in strip(person)
+    there.store.write(Delete(PODS, "kube-system", "volcano-scheduler"))
+    there.reaches("hindered", "Completed")
     until(lambda: "of these pages work there" in strip(person), what="the word that it works again")
 
 
-@contextlib.contextmanager
-def present(store):
-    """Have a pod of Volcano's scheduler there, which no node takes."""
-    container = {"name": "main", "image": "any"}
-    metadata = {"namespace": "kube-system", "name": "volcano-scheduler", "labels": {"app": "volcano-scheduler"}}
-    store.write(Create(PODS, {"metadata": metadata, "spec": {"containers": [container], "schedulerName": "nobody"}}))
-    yield
-    store.write(Delete(PODS, "kube-system", "volcano-scheduler"))
-
-
-@contextlib.contextmanager
-def renewed(store, name):
-    """Have somebody renew a Lease."""
-    over = threading.Event()
-    metadata = {"namespace": "kube-system", "name": name}
-    store.write(Create(LEASES, {"metadata": metadata, "spec": {"holderIdentity": "volcano_1"}}))
-
-    def renew():
-        number = 0
-        while not over.wait(0.5):
-            number += 1
-            store.write(Patch(LEASES, "kube-system", name, {"spec": {"leaseTransitions": number}}))
-        connections[store.using].close()
-
-    thread = threading.Thread(target=renew)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def test_another_installation_stands_by_and_goes_on_when_the_first_is_gone(second, person, there, kubeconfig, tmp_path):
+def test_another_installation_stands_by_and_goes_on_when_the_first_is_gone(
+    second, person, there, kubeconfig, go, tmp_path
+):
     third = System(tmp_path / "data", **in_place(kubeconfig))
     try:
         third.start()
         with Person(third) as other:
             until(lambda: "Another installation" in strip(other), what="the word who works")
-            person.create(job("handed", held(tmp_path / "out" / "go", terminationGracePeriodSeconds=0)))
+            person.create(job("handed", held(go, terminationGracePeriodSeconds=0)))
             there.reaches("handed", "Running")
             second.stop()
-            (tmp_path / "out" / "go").touch()
+            go.touch()
             there.reaches("handed", "Completed", "Failed")
             until(lambda: "of these pages work there" in strip(other), what="the word that it works")
             other.create(job("afterwards", shell("true")))

@@ -76,9 +76,9 @@ def test_each_runs_its_part_and_one_of_two_works(whole, webs, works):
         )
 
 
-def test_job_from_one_web_server_runs_and_is_followed_live_on_the_other(people, webs, works, here, there, tmp_path):
+def test_job_from_one_web_server_runs_and_is_followed_live_on_the_other(people, webs, works, here, there, go):
     one, other = people
-    one.create(job("shown", held(tmp_path / "out" / "go", replicas=2)))
+    one.create(job("shown", held(go, replicas=2)))
     there.reaches("shown", "Running")
     page = other.get("/jobs/default/shown/").text
     topic, revision = re.search(r'data-live="(job[^"]+)" data-revision="(\d+)"', page).groups()
@@ -86,7 +86,7 @@ def test_job_from_one_web_server_runs_and_is_followed_live_on_the_other(people, 
         topic = html.unescape(topic)
         subscribe = {"op": "subscribe", "id": topic, "topic": topic, "revision": int(revision)}
         socket.send(json.dumps(subscribe))
-        (tmp_path / "out" / "go").touch()
+        go.touch()
         until(lambda: COMPLETED in told(socket, topic), what="the end of the job, told live")
     there.reaches("shown", "Completed")
     here.reaches("shown", "Completed")
@@ -106,17 +106,17 @@ def live(system, person):
 
 
 @pytest.mark.parametrize("end", ["killed", "stopped"])
-def test_other_one_works_on_when_the_leader_is(end, whole, people, works, there, tmp_path):
+def test_other_one_works_on_when_the_leader_is(end, whole, people, works, there, go):
     one, _ = people
     leader = whole.leader()
     name = f"handed-{end}"
-    one.create(job(name, held(tmp_path / "out" / "go", replicas=2, terminationGracePeriodSeconds=0)))
+    one.create(job(name, held(go, replicas=2, terminationGracePeriodSeconds=0)))
     there.reaches(name, "Running")
     if end == "killed":
         kill(leader)
     else:
         leader.stop(signal.SIGTERM)
-    (tmp_path / "out" / "go").touch()
+    go.touch()
     there.reaches(name, "Completed", "Failed")
     assert there.job(name)["status"].get("succeeded") == 2
     assert whole.leader() is not leader
@@ -125,15 +125,15 @@ def test_other_one_works_on_when_the_leader_is(end, whole, people, works, there,
     judged(there)
 
 
-def test_leader_that_slept_finds_another_one_and_steps_back(whole, people, works, here, there, tmp_path):
+def test_leader_that_slept_finds_another_one_and_steps_back(whole, people, works, here, there, go):
     one, _ = people
     leader = whole.leader()
-    one.create(job("slept", held(tmp_path / "out" / "go", replicas=2, terminationGracePeriodSeconds=0)))
+    one.create(job("slept", held(go, replicas=2, terminationGracePeriodSeconds=0)))
     there.reaches("slept", "Running")
     freeze(leader)
     try:
         until(lambda: leader not in (found := whole.working()) or len(found) == 2, what="another one")
-        (tmp_path / "out" / "go").touch()
+        go.touch()
         there.reaches("slept", "Completed", "Failed")
     finally:
         thaw(leader)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -44,10 +46,8 @@ def person(many):
 
 def submit(person, cluster, name):
     """Submit a job in a cluster; return the address of its page."""
-    form = Page(person.get(f"/c/{cluster}/jobs/new/").text).forms[f"/c/{cluster}/jobs/new/"]
-    answer = person.post(
-        f"/c/{cluster}/jobs/new/", token=form["token"], text=str(job(name, shell("true"))).replace("'", '"')
-    )
+    text = json.dumps(job(name, shell("true")))
+    answer = person.post(f"/c/{cluster}/jobs/new/", token=secrets.token_hex(8), text=text)
     assert answer.status_code == 302, answer.text[-2000:]
     return answer.headers["location"]
 

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
+import json
 import os
 from typing import NamedTuple
 
 import pytest
-from kubernetes import client, config
 
-from proof.harness.kubectl import Kubectl
+from proof.harness.kubectl import WAIT, Kubectl
 from proof.harness.ports import free_port
-from proof.harness.waiting import until
 from proof.systems.system import running
+from tests.builders import container, pod
 
 
 @pytest.fixture(autouse=True)
@@ -39,46 +39,24 @@ class WebPod(NamedTuple):
     port: int
 
 
-SERVES = """
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "12")
-        self.end_headers()
-        self.wfile.write(b"from the pod")
-ThreadingHTTPServer(("", %d), Handler).serve_forever()
-"""
-
-
 @pytest.fixture(scope="package")
-def web_pod(kubeconfig):
+def web_pod(kubectl_path, kubeconfig, tmp_path_factory):
     """A pod that serves a page, and does so already."""
-    port = free_port()
-    probe = {"exec": {"command": ["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}))"]}}
-    container = {
-        "name": "main", "image": "any", "command": ["python3", "-c", SERVES % port], "ports": [{"containerPort": port}],
-        "readinessProbe": {**probe, "periodSeconds": 1, "timeoutSeconds": 10},
-    }  # fmt: skip
-    settings = client.Configuration()
-    config.load_kube_config(str(kubeconfig), client_configuration=settings)
-    with client.ApiClient(settings) as api:
-        core = client.CoreV1Api(api)
-        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
-        core.create_namespaced_pod("default", {"metadata": {"name": "serves"}, "spec": spec})
-
-        def ready():
-            found = core.read_namespaced_pod("serves", "default").status.conditions or ()
-            return [each for each in found if (each.type, each.status) == ("Ready", "True")]
-
-        until(ready, what="a pod that is ready")
-        api.rest_client.pool_manager.clear()  # it leaves its connections open
+    port, kubectl = free_port(), terminal(kubectl_path, kubeconfig, tmp_path_factory.mktemp("home"))
+    script = f"printf 'from the pod' | tee index.html hello; exec python3 -m http.server {port}"
+    answers = ["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}))"]
+    probe = {"exec": {"command": answers}, "periodSeconds": 1, "timeoutSeconds": 10}
+    serves = container(command=["sh", "-c", script], ports=[{"containerPort": port}], readinessProbe=probe)
+    kubectl("apply", "-f", "-", stdin=json.dumps(pod("serves", serves, terminationGracePeriodSeconds=1)))
+    kubectl("wait", "--for=condition=Ready", "pod/serves", WAIT)
     return WebPod("serves", port)
 
 
 @pytest.fixture
 def kubectl(kubectl_path, kubeconfig, tmp_path):
+    return terminal(kubectl_path, kubeconfig, tmp_path)
+
+
+def terminal(path, kubeconfig, home):
     """Run kubectl against the system, with a cache and a home of its own."""
-    environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path)}
-    return Kubectl(kubectl_path, environment)
+    return Kubectl(path, {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(home)})

@@ -12,31 +12,17 @@ import pytest
 
 from proof.harness.kubectl import WAIT
 from proof.harness.ports import free_port
+from proof.systems import work
 from tests.builders import pod
 from tests.tables import cases
 
 pytestmark = pytest.mark.system
 
-JOB = """
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {name: %(name)s}
-spec:
-  minAvailable: 1
-  tasks:
-  - name: work
-    replicas: %(replicas)d
-    template:
-      spec:
-        restartPolicy: Never
-        containers:
-        - {name: main, image: busybox, command: [sh, -c, "%(command)s"]}
-"""
 DONE = "--for=jsonpath={.status.state.phase}=Completed"
 
 
-def job(name, replicas=1, command="true"):
-    return JOB % {"name": name, "replicas": replicas, "command": command}
+def job(name, replicas=1, command="true", **fields):
+    return json.dumps(work.job(name, work.shell(command, name="work", replicas=replicas), minimum=1, **fields))
 
 
 def words(table):
@@ -128,7 +114,7 @@ def test_mistakes_are_refused_at_their_field(kubectl, typed, said):
 
 def test_a_namespace_goes_with_all_that_is_in_it(kubectl):
     kubectl("create", "namespace", "passing")
-    kubectl("apply", "-n", "passing", "-f", "-", stdin=job("inside", 1, "sleep 60"))
+    kubectl("apply", "-f", "-", stdin=job("inside", 1, "sleep 60", namespace="passing"))
     kubectl("delete", "namespace", "passing", WAIT)
     assert "NotFound" in kubectl.fails("get", "namespace", "passing")
     assert kubectl("get", "vcjob,pods", "-n", "passing") == ""
@@ -137,10 +123,9 @@ def test_a_namespace_goes_with_all_that_is_in_it(kubectl):
 SIMULATED = "ui.volcano.sh/simulated"
 
 
-def simulated_pod(name, node, *, asks=True, **fields):
-    selector = {"kubernetes.io/hostname": node, **({SIMULATED: "true"} if asks else {})}
-    notes = {"ui.volcano.sh/duration-seconds": "600"}
-    return json.dumps(pod(name, labels={"app": name}, annotations=notes, **{"nodeSelector": selector, **fields}))
+def simulated_pod(name, node, **fields):
+    selector, notes = {"kubernetes.io/hostname": node, SIMULATED: "true"}, {"ui.volcano.sh/duration-seconds": "600"}
+    return json.dumps(pod(name, labels={"app": name}, annotations=notes, nodeSelector=selector, **fields))
 
 
 def simulated_nodes(kubectl):
@@ -152,49 +137,29 @@ def test_taints_keep_pods_away_that_do_not_tolerate_them(kubectl):
     name, *_ = simulated_nodes(kubectl)
     node = f"node/{name}"
     assert f"Taints:             {SIMULATED}=true:NoSchedule\n" in kubectl("describe", node)
-    kubectl("apply", "-f", "-", stdin=simulated_pod("stray", name, asks=False))
-    said = "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].status}=False"
-    kubectl("wait", said, "pod/stray", WAIT)
-    why = kubectl("get", "pod", "stray", "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}")
-    assert why.startswith(f"The pods do not tolerate the taints of the nodes: {SIMULATED}=true on 1 node")
-    groups = kubectl("get", "podgroups", "-o", "jsonpath={.items[*].status.conditions[*].message}")
-    assert f"1 node(s) had untolerated taint {{{SIMULATED}: true}}" in groups
-    kubectl("delete", "pod", "stray", "--grace-period=0", "--force")
     kubectl("taint", "nodes", name, "gpu=yes:NoSchedule")
     kubectl("cordon", node)
     kubectl("uncordon", node)
     taints = kubectl("get", node, "-o", "jsonpath={.spec.taints[*].key}")
     assert sorted(taints.split()) == ["gpu", SIMULATED]
     kubectl("apply", "-f", "-", stdin=simulated_pod("kept-off", name))
-    kubectl("wait", said, "pod/kept-off", WAIT)
+    kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].status}=False", "pod/kept-off", WAIT)
+    groups = kubectl("get", "podgroups", "-o", "jsonpath={.items[*].status.conditions[*].message}")
+    assert "1 node(s) had untolerated taint {gpu: yes}" in groups
     kubectl("taint", "nodes", name, "gpu-")
     kubectl("wait", "--for=condition=Ready", "pod/kept-off", WAIT)
     kubectl("delete", "pod", "kept-off", "--grace-period=0", "--force")
 
 
-def test_a_pod_waits_for_its_gates(kubectl):
-    tolerations, gates = [{"key": SIMULATED, "operator": "Exists"}], [{"name": "example.com/quota"}]
-    gated = simulated_pod("gated", "", nodeSelector={}, tolerations=tolerations, schedulingGates=gates)
+def test_a_pod_waits_for_its_gates_and_an_administrator_places_one_past_the_scheduler(kubectl):
+    node, *_ = simulated_nodes(kubectl)
+    gated = simulated_pod("gated", node, schedulingGates=[{"name": "example.com/quota"}])
     kubectl("apply", "-f", "-", stdin=gated)
     assert words(kubectl("get", "pod", "gated"))[1][:3] == ["gated", "0/1", "SchedulingGated"]
-    add = '[{"op":"add","path":"/spec/schedulingGates/-","value":{"name":"example.com/late"}}]'
-    refused = kubectl.fails("patch", "pod", "gated", "--type=json", "-p", add)
-    said = "only deletion is allowed, but found new scheduling gate 'example.com/late'"
-    assert f"spec.schedulingGates[1].name: Forbidden: {said}" in refused
-    kubectl("patch", "pod", "gated", "-p", json.dumps({"spec": {"nodeSelector": {SIMULATED: "true"}}}))
     kubectl("patch", "pod", "gated", "--type=json", "-p", '[{"op":"remove","path":"/spec/schedulingGates"}]')
-    kubectl("wait", "--for=condition=Ready", "pod/gated", WAIT)
-    kubectl("delete", "pod", "gated", "--grace-period=0", "--force")
-
-
-def test_an_administrator_places_a_pod_past_the_scheduler(kubectl):
-    node, *_ = simulated_nodes(kubectl)
-    placed = simulated_pod("placed", node, nodeName=node)
-    kubectl("create", "-f", "-", stdin=placed)
-    kubectl("wait", "--for=condition=Ready", "pod/placed", WAIT)
-    again = kubectl.fails("create", "-f", "-", stdin=placed)
-    assert again == 'Error from server (AlreadyExists): error when creating "STDIN": pods "placed" already exists\n'
-    kubectl("delete", "pod", "placed", "--grace-period=0", "--force")
+    kubectl("create", "-f", "-", stdin=simulated_pod("placed", node, nodeName=node))
+    kubectl("wait", "--for=condition=Ready", "pod/gated", "pod/placed", WAIT)
+    kubectl("delete", "pod", "gated", "placed", "--grace-period=0", "--force")
 
 
 def test_a_queue_may_be_written_with_a_namespace(kubectl):
@@ -208,29 +173,21 @@ def test_a_queue_may_be_written_with_a_namespace(kubectl):
     kubectl("delete", "queue", "habit")
 
 
-def test_nodes_are_cordoned_and_drained(kubectl):
-    node = simulated_nodes(kubectl)[0]
-    kubectl("apply", "-f", "-", stdin=simulated_pod("evicted", node))
-    kubectl("wait", "--for=condition=Ready", "pod/evicted", WAIT)
-    drained = kubectl("drain", node, "--ignore-daemonsets", "--force", WAIT)
-    assert "pod/evicted evicted" in drained
-    assert "NotFound" in kubectl.fails("get", "pod", "evicted")
-    assert "Ready,SchedulingDisabled" in kubectl("get", "node", node)
-    kubectl("uncordon", node)
-    assert "SchedulingDisabled" not in kubectl("get", "node", node)
-
-
-def test_a_drain_keeps_to_disruption_budgets(kubectl):
+def test_nodes_are_drained_as_far_as_disruption_budgets_allow(kubectl):
     node = simulated_nodes(kubectl)[1]
-    kubectl("apply", "-f", "-", stdin=simulated_pod("kept", node))
+    for name in ("evicted", "kept"):
+        kubectl("apply", "-f", "-", stdin=simulated_pod(name, node))
     kubectl("create", "pdb", "kept", "--selector=app=kept", "--min-available=1")
-    kubectl("wait", "--for=condition=Ready", "pod/kept", WAIT)
+    kubectl("wait", "--for=condition=Ready", "pod/evicted", "pod/kept", WAIT)
     refusal = "Cannot evict pod as it would violate the pod's disruption budget."
     with kubectl.lines("drain", node, "--force", stderr=subprocess.STDOUT) as said:
         assert any(refusal in line for line in said)
+    kubectl("wait", "--for=delete", "pod/evicted", WAIT)
+    assert "Ready,SchedulingDisabled" in kubectl("get", "node", node)
     kubectl("delete", "pdb/kept")
-    kubectl("drain", node, "--force", WAIT)
+    assert "pod/kept evicted" in kubectl("drain", node, "--ignore-daemonsets", "--force", WAIT)
     kubectl("uncordon", node)
+    assert "SchedulingDisabled" not in kubectl("get", "node", node)
 
 
 def test_questions_about_rights_are_answered(kubectl):

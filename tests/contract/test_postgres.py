@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
 import pytest
 
@@ -10,7 +11,7 @@ from kube.resources import JOBS
 from proof.harness import services
 from proof.harness.waiting import until
 from proof.systems.system import running
-from proof.systems.work import Person, problems
+from proof.systems.work import Person, job, problems, shell
 from tests.contract.test_python_client import (  # noqa: F401  tests and fixtures that pytest finds here again
     api,
     core,
@@ -48,50 +49,22 @@ def visitor(system):
         yield client
 
 
-PAGES = {
-    "overview": "/",
-    "jobs": "/jobs/?phase=Running&queue=default&q=a&sort=-created",
-    "flows": "/flows/?q=a",
-    "templates": "/flows/-/templates/",
-    "cron jobs": "/cronjobs/?q=a",
-    "new job": "/jobs/new/",
-    "queues": "/queues/",
-    "new queue": "/queues/-/new/",
-    "nodes": "/nodes/?q=a",
-    "events": "/events/?type=Warning&q=a",
-    "audit": "/audit/?actor=a&q=a",
-    "access": "/access/",
-    "connect": "/connect/",
-    "sweeps": "/sweeps/",
-    "new sweep": "/sweeps/-/new/",
-    "deleted jobs": "/jobs/?phase=Deleted&q=a",
-    "bulk operations": "/jobs/-/operations/",
-}
-SWEEP = """\
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {name: tuned, namespace: default}
-spec:
-  maxRetry: 0
-  tasks:
-  - name: main
-    replicas: 1
-    template:
-      spec:
-        restartPolicy: Never
-        containers:
-        - {name: main, image: busybox, command: [sh, -c, "exit {{code}}"], resources: {requests: {cpu: 10m}}}
+PAGES = """
+    / /jobs/?phase=Running&queue=default&q=a&sort=-created /jobs/new/ /jobs/?phase=Deleted&q=a /jobs/-/operations/
+    /flows/?q=a /flows/-/templates/ /cronjobs/?q=a /sweeps/ /sweeps/-/new/ /queues/ /queues/-/new/ /nodes/?q=a
+    /events/?type=Warning&q=a /audit/?actor=a&q=a /access/ /connect/
 """
 
 
-@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize("path", PAGES.split())
 def test_pages_open(visitor, path):
     assert visitor.get(path).status_code == 200
 
 
 def test_a_sweep_runs_its_jobs_are_deleted_in_bulk_and_stay_in_the_history(system):
     with Person(system) as person, system.store() as store:
-        made = person.post("/sweeps/-/new/", text=SWEEP, do="submit", **{"grid-code": "0, 1, 2"})
+        text = json.dumps(job("tuned", shell("exit {{code}}"), maxRetry=0))
+        made = person.post("/sweeps/-/new/", text=text, do="submit", **{"grid-code": "0, 1, 2"})
         assert made.status_code == 302, problems(made)
         ended = {"Completed": 1, "Failed": 2}
         until(lambda: store.count(JOBS, text="tuned-") == ended, what="the end of the sweep")

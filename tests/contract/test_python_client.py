@@ -1,16 +1,25 @@
-"""The official Python client, as people's programs use it."""
+"""Python clients, as people's programs use them: the official library, and at the end lightkube and kr8s."""
 
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from itertools import islice
 
+import lightkube
 import pytest
 from kubernetes import client, config, watch
 from kubernetes.dynamic import DynamicClient
-from kubernetes.stream import portforward, stream
+from kubernetes.stream import stream
+from lightkube.core.exceptions import ApiError
+from lightkube.generic_resource import create_namespaced_resource
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources import core_v1
+from lightkube.types import PatchType
 
 from proof.harness.waiting import HANG_S
+from proof.systems.system import PROJECT
 from tests import builders
 from tests.tables import cases
 
@@ -150,15 +159,35 @@ def test_a_command_runs_in_a_container(core):
     core.delete_namespaced_pod("patient", "default", grace_period_seconds=0)
 
 
-def test_ports_are_forwarded(core, web_pod):
-    ports = f"{web_pod.port},1"
-    forwarded = portforward(core.connect_get_namespaced_pod_portforward, web_pod.name, "default", ports=ports)
-    with contextlib.ExitStack() as stack:
-        stack.callback(forwarded.close)
-        stack.callback(forwarded.websocket.shutdown)  # which that leaves open
-        connected = forwarded.socket(web_pod.port)
-        connected.setblocking(True)
-        connected.sendall(b"GET / HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n")
-        answer = b"".join(iter(lambda: connected.recv(4096), b""))
-    assert answer.endswith(b"from the pod")
-    assert "connection refused" in forwarded.error(1)
+@pytest.fixture
+def with_lightkube(kubeconfig):
+    settings = lightkube.KubeConfig.from_file(str(kubeconfig))
+    with lightkube.Client(config=settings, field_manager="tests", namespace="default") as client:
+        yield client
+
+
+def test_kr8s_creates_patches_reads_watches_deletes_and_forwards(kubeconfig, web_pod):
+    program = [sys.executable, "-m", "tests.contract.programs.with_kr8s", str(kubeconfig)]
+    program += [web_pod.name, str(web_pod.port)]
+    done = subprocess.run(program, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_lightkube_applies_finds_conflicts_patches_watches_from_a_list_and_reads_volcanos_kinds(with_lightkube):
+    client = with_lightkube
+
+    def wanted(value):
+        return core_v1.ConfigMap(metadata=ObjectMeta(name="by-lightkube"), data={"a": value})
+
+    made = client.apply(wanted("1"))
+    with pytest.raises(ApiError) as caught:
+        client.apply(wanted("2"), field_manager="other")
+    assert (caught.value.status.code, caught.value.status.reason) == (409, "Conflict")
+    client.patch(core_v1.ConfigMap, "by-lightkube", {"data": {"b": "3"}}, patch_type=PatchType.MERGE)
+    client.delete(core_v1.ConfigMap, "by-lightkube")
+    since = {"fields": {"metadata.name": "by-lightkube"}, "resource_version": made.metadata.resourceVersion}
+    seen = islice(client.watch(core_v1.ConfigMap, **since), 2)
+    both = {"a": "1", "b": "3"}
+    assert [(kind, obj.data) for kind, obj in seen] == [("MODIFIED", both), ("DELETED", both)]
+    job = create_namespaced_resource("batch.volcano.sh", "v1alpha1", "Job", "jobs")
+    assert isinstance(list(client.list(job)), list)

@@ -122,26 +122,20 @@ def test_the_room_of_a_queue_in_words(objects, name, words):
     assert str(rooms()[name]) == words
 
 
-def keeping(cpu):
-    return {"deserved": {"cpu": cpu}, "guarantee": {"resource": {"cpu": cpu}}}
+KEEPS = {"deserved": {"cpu": "3"}, "guarantee": {"resource": {"cpu": "3"}}}
 
 
-@cases("objects, name, words", {
-    "what is kept for another queue": ([], "free", "5 of 8 CPU free"),
-    "it is free for the queue itself": ([], "kept", "8 of 8 CPU free"),
-    "what is used of it was kept before": ([uses("kept", "2")], "free", "5 of 8 CPU free"),
-    "all of it is used": ([uses("kept", "4")], "free", "4 of 8 CPU free"),
-    "others took it before it was kept": ([uses("free", "7")], "free", "0 of 8 CPU free"),
-    "below the same ceiling": ([], "sub", "3 of 6 CPU free"),
-    "the ceiling, for the queue itself": ([uses("sub", "2")], "beside", "4 of 6 CPU free"),
+@cases("guaranteed, objects, name, words", {
+    "what is kept for another queue": ("kept", [], "free", "5 of 8 CPU free"),
+    "it is free for the queue itself": ("kept", [], "kept", "8 of 8 CPU free"),
+    "what is used of it was kept before": ("kept", [uses("kept", "2")], "free", "5 of 8 CPU free"),
+    "all of it is used": ("kept", [uses("kept", "4")], "free", "4 of 8 CPU free"),
+    "others took it before it was kept": ("kept", [uses("free", "7")], "free", "0 of 8 CPU free"),
+    "below the same ceiling": ("beside", [], "sub", "3 of 6 CPU free"),
+    "the ceiling, for the queue itself": ("beside", [uses("sub", "2")], "beside", "4 of 6 CPU free"),
 })  # fmt: skip
-def test_what_guarantees_keep_is_free_for_nobody_else(objects, name, words):
-    guaranteed = "beside" if name in ("sub", "beside") else "kept"
-    others = [
-        queue(each, parent=above, **(keeping("3") if each == guaranteed else {}))
-        for each, above in (("kept", "root"), ("beside", "team"))
-    ]
-    put(*TREE, *others, node("n"), *objects)
+def test_what_guarantees_keep_is_free_for_nobody_else(guaranteed, objects, name, words):
+    put(*TREE, queue(guaranteed, parent={"kept": "root", "beside": "team"}[guaranteed], **KEEPS), node("n"), *objects)
     assert str(rooms()[name]) == words
 
 

@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.system.conftest import _database, own, person, system, system_mode, watcher
+from tests.system.conftest import _database, go, own, person, system, system_mode, watcher
 
-__all__ = ["_database", "own", "person", "system", "system_mode", "watcher"]
+__all__ = ["_database", "go", "own", "person", "system", "system_mode", "watcher"]

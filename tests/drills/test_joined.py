@@ -54,12 +54,6 @@ def on(name):
     return {"kubernetes.io/hostname": name}
 
 
-def of(watcher, name):
-    """The only pod of a job."""
-    (found,) = watcher.pods(name).values()
-    return found
-
-
 def runs(watcher, name):
     watcher.reaches(name, "Running")
     return until(
@@ -68,10 +62,10 @@ def runs(watcher, name):
     )
 
 
-def test_a_gang_on_two_machines_starts_together_and_ends(own, second, person, watcher, tmp_path):
+def test_a_gang_on_two_machines_starts_together_and_ends(own, second, person, watcher, go):
     tasks = [
-        held(tmp_path / "out" / "go", name="near", nodeSelector=on(FIRST)),
-        held(tmp_path / "out" / "go", name="far", replicas=2, nodeSelector=on(second.name)),
+        held(go, name="near", nodeSelector=on(FIRST)),
+        held(go, name="far", replicas=2, nodeSelector=on(second.name)),
     ]
     person.create(job("both", *tasks))
     runs(watcher, "both")
@@ -79,44 +73,41 @@ def test_a_gang_on_two_machines_starts_together_and_ends(own, second, person, wa
     assert placed == {"both-near-0": FIRST, "both-far-0": second.name, "both-far-1": second.name}
     assert len(second.shims()) == 2
     assert len(own.shims()) == 1
-    (tmp_path / "out" / "go").touch()
+    go.touch()
     watcher.reaches("both", "Completed")
 
 
-def test_a_killed_agent_and_a_server_that_was_away_cost_no_pod(own, second, person, watcher, tmp_path):
-    person.create(job("long", held(tmp_path / "out" / "go", nodeSelector=on(second.name))))
+def test_a_killed_agent_and_a_server_that_was_away_cost_no_pod(own, second, person, watcher, go):
+    person.create(job("long", held(go, nodeSelector=on(second.name))))
     runs(watcher, "long")
-    uid, shims = of(watcher, "long")["metadata"]["uid"], second.shims()
+    (pod,), shims = watcher.pods("long").values(), second.shims()
 
     second.kill()
     assert second.shims() == shims
     second.start()
     second.ready()
-
     own.stop()
     assert second.shims() == shims
     own.start()
-
-    (tmp_path / "out" / "go").touch()
+    go.touch()
     watcher.reaches("long", "Completed")
-    assert of(watcher, "long")["metadata"]["uid"] == uid
-    assert of(watcher, "long")["status"]["containerStatuses"][0]["restartCount"] == 0
+    (after,) = watcher.pods("long").values()
+    assert after["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert after["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
-def test_what_ends_while_the_server_is_away_is_told_when_it_is_back(own, second, person, watcher, tmp_path):
-    person.create(job("ends", held(tmp_path / "out" / "go", nodeSelector=on(second.name))))
+def test_what_ends_while_the_server_is_away_is_told_when_it_is_back(own, second, person, watcher, go):
+    person.create(job("ends", held(go, nodeSelector=on(second.name))))
     runs(watcher, "ends")
     own.stop()
-    (tmp_path / "out" / "go").touch()
+    go.touch()
     until(lambda: not second.shims())
     own.start()
     watcher.reaches("ends", "Completed")
 
 
-def test_a_machine_that_falls_silent_loses_its_pods_and_ends_them_when_it_is_back(
-    own, second, person, watcher, tmp_path
-):
-    person.create(job("lost", held(tmp_path / "out" / "go", nodeSelector=on(second.name)), minimum=1))
+def test_a_machine_that_falls_silent_loses_its_pods_and_ends_them_when_it_is_back(own, second, person, watcher, go):
+    person.create(job("lost", held(go, nodeSelector=on(second.name)), minimum=1))
     runs(watcher, "lost")
     second.kill()
     until(lambda: not _is_ready(watcher.store, second.name))

@@ -17,27 +17,25 @@ METRICS = "/apis/metrics.k8s.io/v1beta1"
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory, django_db_blocker):
-    """A running system, a machine that has joined it, and a client."""
-    folder = tmp_path_factory.mktemp("two")
-    with django_db_blocker.unblock(), running(folder / "first") as system:
-        machine = Linked(system, folder / "second", "second")
-        try:
-            machine.join().linked()
-            with Client(system, folder / "kubeconfig") as client:
-                yield system, machine, client
-        finally:
-            machine.close()
+def system(tmp_path_factory, django_db_blocker):
+    with django_db_blocker.unblock(), running(tmp_path_factory.mktemp("first") / "data") as started:
+        yield started
 
 
-@pytest.fixture
-def client(two):
-    return two[2]
+@pytest.fixture(scope="module")
+def machine(system, tmp_path_factory):
+    """A machine that has joined it."""
+    joined = Linked(system, tmp_path_factory.mktemp("second") / "data", "second")
+    try:
+        yield joined.join().linked()
+    finally:
+        joined.close()
 
 
-@pytest.fixture
-def machine(two):
-    return two[1]
+@pytest.fixture(scope="module")
+def client(system, machine, tmp_path_factory):
+    with Client(system, tmp_path_factory.mktemp("client") / "kubeconfig") as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -81,25 +79,18 @@ def test_a_log_is_read_and_followed(client, pod):
     assert abs(parse_time(tail[0][:19] + "Z") - clock.milliseconds()) < 60_000
 
 
-def test_a_command_runs_there_and_says_its_exit_code(client, machine, pod):
-    talk = client.exec(pod("sleep 1000"), "sh", "-c", "cat; echo $VOLCANO_CONTAINER_ID; exit 7", stdin=True)
+def test_commands_and_terminals_run_there_and_containers_are_attached_to(client, pod):
+    name = pod("sleep 1000")
+    talk = client.exec(name, "sh", "-c", "cat; exit 7", stdin=True)
     talk.send(0, b"to and fro\n")
     talk.send(255, b"\0")
     assert talk.finish()["details"]["causes"][0]["message"] == "7"
-    said = talk.out[1].decode()
-    assert said.startswith("to and fro\n")
-
-
-def test_a_terminal_there_hears_of_its_size(client, pod):
-    talk = client.exec(pod("sleep 1000"), "sh", stdin=True, tty=True)
+    assert talk.out[1] == b"to and fro\n"
+    talk = client.exec(name, "sh", stdin=True, tty=True)
     talk.send(4, b'{"Width":77,"Height":22}')
-    talk.send(0, b"until stty size | grep '22 77'; do sleep 0.01; done\n")
+    talk.send(0, b"until stty size | grep '22 77'; do sleep 0.01; done; exit\n")
     talk.until(b"22 77\r\n")
-    talk.send(0, b"exit\n")
     assert talk.finish()["status"] == "Success"
-
-
-def test_a_container_there_is_attached_to(client, pod):
     talk = client.exec(pod("read x; echo got $x", stdin=True), kind="attach", stdin=True)
     talk.send(0, b"word\n")
     assert talk.until(b"got word\n")
@@ -119,7 +110,7 @@ def test_its_use_is_measured(client, pod):
     assert "second" in {one["metadata"]["name"] for one in machines}
 
 
-def test_an_agent_that_is_killed_ends_commands_and_is_missed_in_words(two, client, machine, pod):
+def test_an_agent_that_is_killed_ends_commands_and_is_missed_in_words(client, machine, pod):
     name = pod(COUNTER)
     talk = client.exec(name, "sh", "-c", "echo up; sleep 1000")
     talk.until(b"up\n")
@@ -142,8 +133,7 @@ def test_an_agent_that_is_killed_ends_commands_and_is_missed_in_words(two, clien
     whole(client.log(name).content)
 
 
-def test_a_server_that_is_restarted_is_dialled_again(two, client, machine, pod):
-    system = two[0]
+def test_a_server_that_is_restarted_is_dialled_again(system, client, machine, pod):
     name = pod(COUNTER)
     with client.follow(name) as answer:
         parts = answer.iter_raw()

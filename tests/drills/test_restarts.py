@@ -34,15 +34,15 @@ def stops(running):
 
 
 @contextlib.contextmanager
-def at_work(own, jobs):
-    """Start a system and have jobs run on it, by name; yields who looks at it."""
+def at_work(own, *jobs):
+    """Start a system and have jobs run on it; yields who looks at it, and the uids of the first one's pods."""
     with own, Person(own) as person, own.store() as store:
         watcher = Watcher(store)
         for each in jobs:
             person.create(each)
         for each in jobs:
             watcher.reaches(each["metadata"]["name"], "Running")
-        yield watcher
+        yield watcher, uids(watcher, jobs[0]["metadata"]["name"])
 
 
 def said(own):
@@ -53,13 +53,18 @@ def uids(watcher, name):
     return {pod["metadata"]["uid"] for pod in watcher.pods(name).values()}
 
 
-def ran_on(own, watcher, name, uid, go):
-    """Have a job's only pod end after a restart, and see that it is the one from before."""
+def ends(watcher, name):
+    """See a job to its end."""
+    done = watcher.reaches(name, "Completed", "Failed", "Terminated", "Aborted")
+    assert done["status"]["state"]["phase"] == "Completed", (name, watcher.story(name))
+    return done
+
+
+def ran_on(watcher, before, go):
+    """Have the only pod end after a restart, and see that it is the one from before."""
     go.touch()
-    done = watcher.reaches(name, "Completed", "Failed")
-    assert done["status"]["state"]["phase"] == "Completed", watcher.story(name)
-    assert uids(watcher, name) == {uid}
-    assert not done["status"].get("retryCount")
+    assert not ends(watcher, "held")["status"].get("retryCount")
+    assert uids(watcher, "held") == before
 
 
 @cases("end", {
@@ -68,37 +73,31 @@ def ran_on(own, watcher, name, uid, go):
     "the terminal is closed": lambda own: own.stop(signal.SIGHUP),
     "up is killed": lambda own: own.kill(),
 })  # fmt: skip
-def test_running_pod_goes_on_while_the_system_is_stopped_and_started(own, tmp_path, end):
-    go = tmp_path / "out" / "go"
-    with at_work(own, [job("held", held(go))]) as watcher:
-        (uid,) = uids(watcher, "held")
+def test_running_pod_goes_on_while_the_system_is_stopped_and_started(own, go, end):
+    with at_work(own, job("held", held(go))) as (watcher, before):
         end(own)
-        assert set(own.shims().values()) == {uid}
+        assert set(own.shims().values()) == before
         own.start()
         assert watcher.phase("held") == "Running"
-        ran_on(own, watcher, "held", uid, go)
+        ran_on(watcher, before, go)
 
 
-def test_pod_that_ends_while_nobody_looks_has_ended(own, tmp_path):
-    go = tmp_path / "out" / "go"
-    with at_work(own, [job("held", held(go))]) as watcher:
-        (uid,) = uids(watcher, "held")
+def test_pod_that_ends_while_nobody_looks_has_ended(own, go):
+    with at_work(own, job("held", held(go))) as (watcher, before):
         own.stop()
         until(lambda: "1 running pod (default/held-main-0) goes on until the next start takes over" in said(own))
         go.touch()
         until(lambda: not own.shims(), what="the end of the pod")
         own.start()
-        ran_on(own, watcher, "held", uid, go)
+        ran_on(watcher, before, go)
 
 
-def test_killed_agent_costs_nothing(own, tmp_path):
-    go = tmp_path / "out" / "go"
-    with at_work(own, [job("held", held(go))]) as watcher:
-        (uid,) = uids(watcher, "held")
-        before = own.children()["agent"]
-        os.kill(before, signal.SIGKILL)
-        until(lambda: own.children().get("agent", before) != before, what="another agent")
-        ran_on(own, watcher, "held", uid, go)
+def test_killed_agent_costs_nothing(own, go):
+    with at_work(own, job("held", held(go))) as (watcher, before):
+        agent = own.children()["agent"]
+        os.kill(agent, signal.SIGKILL)
+        until(lambda: own.children().get("agent", agent) != agent, what="another agent")
+        ran_on(watcher, before, go)
 
 
 def power_is_lost(own):
@@ -128,63 +127,54 @@ def is_rebooted(own):
 
 
 @pytest.mark.parametrize("end", [power_is_lost, machine_goes_down, is_rebooted])
-def test_job_whose_pods_ended_with_the_machine_runs_again(own, tmp_path, end):
+def test_job_whose_pods_ended_with_the_machine_runs_again(own, go, end):
     """One without policies makes its pods anew; one with a policy for PodEvicted does what that says."""
-    go = tmp_path / "out" / "go"
-    restarts = [{"event": "PodEvicted", "action": "RestartJob"}]
-    aborts = [{"event": "PodEvicted", "action": "AbortJob"}]
-    fails = [{"event": "PodFailed", "action": "TerminateJob"}]
-    jobs = {
-        "plain": job("plain", held(go, replicas=2)),
-        "restarts": job("restarts", held(go), policies=restarts),
-        "aborts": job("aborts", held(go), policies=aborts),
-        "fails": job("fails", held(go), policies=fails),
-        "stays": job("stays", held(go, restartPolicy="OnFailure")),
-    }
-    with at_work(own, jobs.values()) as watcher:
-        before = {name: uids(watcher, name) for name in jobs}
+
+    def policy(event, action):
+        return [{"event": event, "action": action}]
+
+    jobs = (
+        job("plain", held(go, replicas=2)),
+        job("restarts", held(go), policies=policy("PodEvicted", "RestartJob")),
+        job("aborts", held(go), policies=policy("PodEvicted", "AbortJob")),
+        job("fails", held(go), policies=policy("PodFailed", "TerminateJob")),
+        job("stays", held(go, restartPolicy="OnFailure")),
+    )
+    others = ("plain", "restarts", "fails")  # whose pods are made anew
+    with at_work(own, *jobs) as (watcher, _):
+        before = {name: uids(watcher, name) for name in (*others, "stays")}
         end(own)
         go.touch()
         own.start()
-        for name in jobs.keys() - {"aborts"}:
-            done = watcher.reaches(name, "Completed", "Failed", "Terminated", "Aborted")
-            assert done["status"]["state"]["phase"] == "Completed", (name, watcher.story(name))
+        for name in before:
+            ends(watcher, name)
         watcher.reaches("aborts", "Aborted")
-        for name in ("plain", "restarts", "fails"):
-            assert not before[name] & uids(watcher, name), "other pods ran"
+        assert [name for name in others if before[name] & uids(watcher, name)] == []
         assert uids(watcher, "stays") == before["stays"], "the same pod began again in its place"
-        told = {
-            each.object["reason"]
-            for each in watcher.store.find(EVENTS)
-            if each.object["involvedObject"]["kind"] == "Pod"
-        }
-        assert "NodeShutdown" in told
+        events = [each.object for each in watcher.store.find(EVENTS)]
+        assert "NodeShutdown" in {each["reason"] for each in events if each["involvedObject"]["kind"] == "Pod"}
 
 
 @stops("end")
-def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, tmp_path):
-    go = tmp_path / "out" / "go"
+def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, go):
     checks = shell(f"trap 'exit 0' TERM; until [ -e {go} ]; do sleep 0.05; done", sees=go.parent)
-    with at_work(own, [job("held", held(go, replicas=2)), job("checks", checks)]) as watcher:
-        before = uids(watcher, "held") | uids(watcher, "checks")
+    ending = "Stopping, and ending 3 running pods (default/checks-main-0, default/held-main-0, default/held-main-1)"
+    with at_work(own, job("held", held(go, replicas=2)), job("checks", checks)) as (watcher, before):
+        before |= uids(watcher, "checks")
         own.stop()
-        assert (
-            "Stopping, and ending 3 running pods (default/checks-main-0, default/held-main-0, default/held-main-1)"
-            in said(own)
-        )
+        assert ending in said(own)
         until(lambda: "everything is stopped" in said(own))
         own.assert_gone()
         go.touch()
         own.start()
         for name in ("held", "checks"):
-            assert watcher.reaches(name, "Completed", "Failed")["status"]["state"]["phase"] == "Completed"
+            ends(watcher, name)
             assert not before & uids(watcher, name)
 
 
 @stops("wait")
-def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, tmp_path):
-    go = tmp_path / "out" / "go"
-    with at_work(own, [job("held", held(go))]) as watcher:
+def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, go):
+    with at_work(own, job("held", held(go))) as (watcher, _):
         own.process.send_signal(signal.SIGINT)
         until(lambda: "Stopping once 1 running pod (default/held-main-0) has ended" in said(own))
         with Person(own) as person:
@@ -201,18 +191,12 @@ def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, tmp_path):
 
 
 @stops("wait")
-def test_second_signal_ends_the_waiting_and_leaves_the_pod(own, tmp_path):
-    go = tmp_path / "out" / "go"
-    with at_work(own, [job("held", held(go))]) as watcher:
-        (uid,) = uids(watcher, "held")
+def test_second_signal_ends_the_waiting_and_leaves_the_pod(own, go):
+    with at_work(own, job("held", held(go))) as (watcher, before):
         own.process.send_signal(signal.SIGINT)
         until(lambda: "Stopping once" in said(own))
-        until(lambda: not is_ready(watcher.store))
+        until(lambda: not watcher.store.count(NODES).get("Ready", 0))
         own.stop()
-        assert set(own.shims().values()) == {uid}
+        assert set(own.shims().values()) == before
         own.start()
-        ran_on(own, watcher, "held", uid, go)
-
-
-def is_ready(store):
-    return store.count(NODES).get("Ready", 0)
+        ran_on(watcher, before, go)

@@ -8,33 +8,36 @@ from __future__ import annotations
 import datetime
 import itertools
 import re
-from typing import NamedTuple
 
 import pytest
 
+from cluster.remote import paths
+from kube.resources import HYPER_NODES, PRIORITY_CLASSES, QUEUES, RESOURCE_QUOTAS
 from proof import invariants
 from proof.harness.waiting import until
 from proof.systems.system import running
 from proof.systems.work import Page, Person, shell
+from tests.scheduler.notation import configured
 from tests.system import drill as drills
 from tests.system.drill import Drill, pods
+from tests.tables import cases
 
 pytestmark = pytest.mark.system
 NODES = [f"sim-{number:04}" for number in range(1, 13)]  # of 32 CPU each
 RACKS = {f"rack-{n + 1}": NODES[2 * n : 2 * n + 2] for n in range(6)}
 ROWS = {f"row-{n + 1}": [f"rack-{2 * n + 1}", f"rack-{2 * n + 2}"] for n in range(3)}
-GROUP, ZONE = "volcano.sh/nodegroup-name", "volcano.sh/revocable-zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-ACTIONS = "actions: enqueue, allocate, backfill, reclaim, preempt"
-CONF = ACTIONS + "%s\ntiers:\n- plugins:\n  - name: gang\n%s"
+ACTIONS = "enqueue, allocate, backfill, reclaim, preempt"
 
 
-def conf(*plugins, action=""):
-    """Return a configuration that lists plugins, each with its arguments in YAML."""
-    lines = "".join(
-        f"  - name: {name}\n" + (f"    arguments: {arguments}\n" if arguments else "") for name, arguments in plugins
-    )
-    return CONF % (action, lines)
+def conf(plugins, actions=ACTIONS):
+    """Return a configuration, in which OPEN and SHUT are times of the day that have begun or come, and last for two hours."""
+    return configured(f"{actions}: gang, {plugins}".replace("OPEN", window(-1)).replace("SHUT", window(3)))
+
+
+def window(hours):
+    begins = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
+    return f'"{begins:%H:%M}-{begins + datetime.timedelta(hours=2):%H:%M}"'
 
 
 @pytest.fixture(scope="module")
@@ -68,186 +71,129 @@ def drill(api, system, judge):
 
 # --- Who is placed where, and who waits for what -----------------------------------------------------------------
 
+# A line a job, `name 4x16` of 4 pods of 16 CPU (`ps:2x2 worker:4x2` of two tasks, `3x4x16 least=2` of 3 partitions of 4
+# pods, each in one rack) with its queue, the highest tier that it may span, `?x=y` on nodes with a label, annotations of
+# its pods with `~` and of itself with `+`. Behind the arrow: how many are on each of which nodes; or why it waits, in words.
+SCENARIOS = {
+    "HyperNodes: a gang is in one rack, another in one row, as far as they allow": """
+        rack 4x16 tier=1 → 2 on 1..2
+        row 4x20 tier=2 → 1 on 5..8
+        far 3x32 tier=1 → NetworkTopology: This can never start + one HyperNode of tier 1
+    """,
+    "sub-groups: partitions start whole, each in a rack, as many as there is room for": """
+        label 7,9 half=a
+        filler 2x32 ?half=a → 1 on 7,9
+        parts 3x4x16 least=2 → 2 on 1..6
+        more 2x4x16 least=2 → SubGroups: 1 of 2 sub-groups fit + room for 4 pods at once
+    """,
+    "nodegroup: queues use the nodes of their groups": """
+        conf nodegroup, nodeorder
+        label 1,2 volcano.sh/nodegroup-name=red
+        label 3 volcano.sh/nodegroup-name=blue
+        queue reds uses=red
+        queue greens uses=green
+        queue others
+        red 4x16 queue=reds → 2 on 1..2
+        more 1x16 queue=reds → NotEnoughResources: Other nodes are not for the queue + of node group blue
+        green 1x1 queue=greens → NodeGroup: No node is for the queue + of node group red
+        other 9x30 queue=others → 1 on 4..12
+    """,
+    "tdm: zones take who may be revoked, while they are open": """
+        conf {name: tdm, arguments: {tdm.revocable-zone.day: OPEN, tdm.revocable-zone.night: SHUT, tdm.evict.period: 1s}}
+        label 1 volcano.sh/revocable-zone=day
+        label 2 volcano.sh/revocable-zone=night
+        lent 2x16 ~revocable-zone=* → 2 on 1
+        early 1x16 ~revocable-zone=* ?volcano.sh/revocable-zone=night → RevocableZone: night, which is closed now
+        own 1x16 ?volcano.sh/revocable-zone=day → RevocableZone: zone day, which is for pods that may be revoked
+    """,
+    "task-topology: each server has its workers beside it": """
+        conf {name: task-topology, arguments: {task-topology.weight: 10}}, nodeorder
+        train ps:2x2 worker:4x2 +task-topology-affinity=ps,worker +task-topology-anti-affinity=ps → 3 on 1..2
+    """,
+    "nodeorder: where pods go follows the weights": """
+        conf {name: nodeorder, arguments: {leastrequested.weight: 1, balancedresource.weight: 0}}
+        spread 12x8 → 1 on 1..12
+    """,
+    "quota: who has no room in his namespace does not enter, and is told how much is left": """
+        quota requests.cpu=8
+        fits 5x1 → 5 on 1
+        waits 4x1 → QuotaExceeded: quota bound + needs 4 CPU + 3 CPU of 8 CPU left
+        never 9x1 → QuotaExceeded: This can never start + allows 8 CPU
+    """,
+    "capability: a queue is at its limit, and another has too little ever": """
+        queue narrow cpu=4
+        first 3x1 queue=narrow → 3 on 1
+        second 2x1 queue=narrow → QueueLimit: room in queue narrow + 1 CPU of 4 CPU can still be given out
+        third 5x1 queue=narrow → QueueTooSmall: This can never start in queue narrow
+    """,
+}
 
-class Waits(NamedTuple):
-    """A job that waits: the reason, and words of its sentence."""
 
-    reason: str
-    words: tuple[str, ...] = ()
+def carry_out(drill, line):
+    """Do what a line says, and see what comes of its job."""
+    step, _, seen = line.partition(" → ")
+    verb, name, *words = step.split()
+    fields = dict(each.split("=", 1) for each in (name, *words) if "=" in each)
+    if verb == "conf":
+        drill.configure(conf(step.removeprefix("conf ")))
+    elif verb == "label":
+        drill.label(fields, *nodes_of(name))
+    elif verb == "queue":
+        uses = {"affinity": {"nodeGroupAffinity": {REQUIRED: [fields["uses"]]}}} if "uses" in fields else {}
+        drill.create(QUEUES, name, **uses, **({"capability": {"cpu": fields["cpu"]}} if "cpu" in fields else {}))
+    elif verb == "quota":
+        drill.create(RESOURCE_QUOTAS, "bound", hard=fields)
+    else:
+        submit(drill, verb, [each for each in (name, *words) if "=" not in each], fields)
+        how, _, rest = seen.partition(": ")
+        if rest:
+            drill.waits(verb, how, *rest.split(" + "))
+        else:
+            count, _, nodes = seen.partition(" on ")
+            found = drill.runs(verb)
+            assert found.keys() <= {*nodes_of(nodes)}, found
+            assert set(found.values()) == {int(count)}, found
 
 
-class Within(NamedTuple):
-    """A job that runs, all of it on these nodes; exactly so many pods on each if that is said."""
+def submit(drill, name, sizes, fields):
+    def marked(sign, prefix=""):
+        return {f"{prefix}{key[1:]}": value for key, value in fields.items() if key[0] == sign}
 
-    nodes: tuple[str, ...]
-    each: int | None = None
-
-
-class Scenario(NamedTuple):
-    """What there is, who comes (name → tasks, spec, annotations), and what becomes of whom."""
-
-    jobs: dict
-    outcome: dict
-    conf: str = ""
-    labels: dict = {}
-    queues: dict = {}
-    quota: dict = {}
-
-
-def asked(*tasks, notes=None, **spec):
-    return tasks, spec, notes
+    spec, tasks = ({"queue": fields["queue"]} if "queue" in fields else {}), []
+    spec |= hard(int(fields["tier"])) if "tier" in fields else {}
+    for each in sizes:
+        task, _, size = each.rpartition(":")
+        *parts, count, cpu = size.split("x")
+        total, count = int(*parts or (1,)), int(count)
+        notes = marked("~", "volcano.sh/")
+        tasks.append(pods(total * count, cpu, name=task or "main", on=marked("?"), notes=notes))
+        if parts:
+            least = int(fields["least"])
+            policy = {"totalPartitions": total, "partitionSize": count, "minPartitions": least, **hard(1)}
+            tasks[-1]["partitionPolicy"], spec["minimum"] = policy, least * count
+    drill.submit(name, *tasks, notes=marked("+", "volcano.sh/"), **spec)
 
 
 def hard(tier):
     return {"networkTopology": {"mode": "hard", "highestTierAllowed": tier}}
 
 
-def parted(total, size, least):
-    """Return a task of partitions of which each is in one rack."""
-    policy = {"totalPartitions": total, "partitionSize": size, "minPartitions": least, **hard(1)}
-    return {**pods(total * size, "16", name="work"), "partitionPolicy": policy}
-
-
-def window(hours):
-    """Return a time of the day that begins in so many hours, or did, and lasts for two."""
-    begins = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
-    return f"{begins:%H:%M}-{begins + datetime.timedelta(hours=2):%H:%M}"
-
-
-def zones(**windows):
-    listed = ", ".join(f'tdm.revocable-zone.{name}: "{when}"' for name, when in windows.items())
-    return conf(("tdm", f"{{{listed}, tdm.evict.period: 1s}}"))
-
-
-def uses(*groups):
-    return {"affinity": {"nodeGroupAffinity": {REQUIRED: list(groups)}}}
-
-
-REVOCABLE = {ZONE: "*"}
-SCENARIOS = {
-    "HyperNodes: a gang is in one rack, another in one row, as far as they allow": Scenario(
-        jobs={
-            "rack": asked(pods(4, "16"), **hard(1)),
-            "row": asked(pods(4, "20"), **hard(2)),
-            "far": asked(pods(3, "32"), **hard(1)),
-        },
-        outcome={
-            "rack": Within(tuple(RACKS["rack-1"]), 2),
-            "row": Within(tuple(NODES[4:8]), 1),
-            "far": Waits("NetworkTopology", ("This can never start", "one HyperNode of tier 1")),
-        },
-    ),
-    "HyperNodes: none has room for a gang while others run": Scenario(
-        jobs={"filler": asked(pods(6, "32", on={"half": "a"})), "late": asked(pods(2, "32"), **hard(1))},
-        labels={node: {"half": "a"} for node in NODES[::2]},
-        outcome={
-            "filler": Within(tuple(NODES[::2]), 1),
-            "late": Waits("NetworkTopology", ("1 of 2 pods fit at best", "one HyperNode of tier 1")),
-        },
-    ),
-    "sub-groups: partitions start whole, each in a rack, as many as there is room for": Scenario(
-        labels={node: {"half": "a"} for node in (NODES[6], NODES[8])},
-        jobs={
-            "filler": asked(pods(2, "32", on={"half": "a"})),
-            "parts": asked(parted(3, 4, 2), minimum=8),
-            "more": asked(parted(2, 4, 2), minimum=8),
-        },
-        outcome={
-            "filler": Within((NODES[6], NODES[8]), 1),
-            "parts": Within(tuple(NODES[:6]), 2),
-            "more": Waits("SubGroups", ("1 of 2 sub-groups fit", "room for 4 pods at once")),
-        },
-    ),
-    "nodegroup: queues use the nodes of their groups": Scenario(
-        conf=conf(("nodegroup", ""), ("nodeorder", "")),
-        labels={NODES[0]: {GROUP: "red"}, NODES[1]: {GROUP: "red"}, NODES[2]: {GROUP: "blue"}},
-        queues={"reds": uses("red"), "greens": uses("green"), "others": {}},
-        jobs={
-            "red": asked(pods(4, "16"), queue="reds"),
-            "more": asked(pods(1, "16"), queue="reds"),
-            "green": asked(pods(1, "1"), queue="greens"),
-            "other": asked(pods(9, "30"), queue="others"),
-        },
-        outcome={
-            "red": Within(tuple(NODES[:2]), 2),
-            "more": Waits("NotEnoughResources", ("Other nodes are not for the queue", "of node group blue")),
-            "green": Waits("NodeGroup", ("No node is for the queue", "of node group red")),
-            "other": Within(tuple(NODES[3:]), 1),
-        },
-    ),
-    "tdm: zones take who may be revoked, while they are open": Scenario(
-        conf=zones(day=window(-1), night=window(3)),
-        labels={NODES[0]: {ZONE: "day"}, NODES[1]: {ZONE: "night"}},
-        jobs={
-            "lent": asked(pods(2, "16", notes=REVOCABLE)),
-            "early": asked(pods(1, "16", notes=REVOCABLE, on={ZONE: "night"})),
-            "own": asked(pods(1, "16", on={ZONE: "day"})),
-        },
-        outcome={
-            "lent": Within((NODES[0],), 2),
-            "early": Waits("RevocableZone", ("in the revocable zone night, which is closed now",)),
-            "own": Waits("RevocableZone", ("in the revocable zone day, which is for pods that may be revoked",)),
-        },
-    ),
-    "task-topology: each server has its workers beside it": Scenario(
-        conf=conf(("task-topology", "{task-topology.weight: 10}"), ("nodeorder", "")),
-        jobs={
-            "train": asked(
-                pods(2, "2", name="ps"),
-                pods(4, "2", name="worker"),
-                notes={
-                    "volcano.sh/task-topology-affinity": "ps,worker",
-                    "volcano.sh/task-topology-anti-affinity": "ps",
-                },
-            )
-        },
-        outcome={"train": Within(tuple(NODES[:2]), 3)},
-    ),
-    "binpack and spreading: where pods go follows the weights": Scenario(
-        conf=conf(("nodeorder", "{leastrequested.weight: 1, balancedresource.weight: 0}")),
-        jobs={"spread": asked(pods(12, "8"))},
-        outcome={"spread": Within(tuple(NODES), 1)},
-    ),
-    "quota: who has no room in his namespace does not enter, and is told how much is left": Scenario(
-        quota={"requests.cpu": "8"},
-        jobs={"fits": asked(pods(5)), "waits": asked(pods(4)), "never": asked(pods(9))},
-        outcome={
-            "fits": Within((NODES[0],), 5),
-            "waits": Waits("QuotaExceeded", ("quota bound", "needs 4 CPU", "3 CPU of 8 CPU left")),
-            "never": Waits("QuotaExceeded", ("This can never start", "allows 8 CPU")),
-        },
-    ),
-    "capability: a queue is at its limit, and another has too little ever": Scenario(
-        queues={"narrow": {"capability": {"cpu": "4"}}},
-        jobs={
-            "first": asked(pods(3), queue="narrow"),
-            "second": asked(pods(2), queue="narrow"),
-            "third": asked(pods(5), queue="narrow"),
-        },
-        outcome={
-            "first": Within((NODES[0],), 3),
-            "second": Waits("QueueLimit", ("room in queue narrow", "1 CPU of 4 CPU can still be given out")),
-            "third": Waits("QueueTooSmall", ("This can never start in queue narrow",)),
-        },
-    ),
-}
-
-
-def hyper_node(drill, name, tier, members, kind="Node", tier_name=""):
-    listed = [{"type": kind, "selector": {"exactMatch": {"name": each}}} for each in members]
-    spec = {"tier": tier, "tierName": tier_name, "members": listed}
-    drill.make(f"{drills.TOPOLOGY}/hypernodes", "topology.volcano.sh/v1alpha1", "HyperNode", name, spec=spec)
+def nodes_of(text):
+    """Return the nodes of `1,3` or `1..3`."""
+    first, _, last = text.partition("..")
+    numbers = range(int(first), int(last) + 1) if last else map(int, text.split(","))
+    return [NODES[number - 1] for number in numbers]
 
 
 def network(drill):
     """Make racks, rows of them and a hall, unless they are there; wait until their nodes are counted."""
-    path = f"{drills.TOPOLOGY}/hypernodes"
+    path = paths.collection(HYPER_NODES)
     if not drill.api.get(path).json()["items"]:
-        for name, nodes in RACKS.items():
-            hyper_node(drill, name, 1, nodes, tier_name="rack")
-        for name, racks in ROWS.items():
-            hyper_node(drill, name, 2, racks, "HyperNode", "row")
-        hyper_node(drill, "hall", 3, ROWS, "HyperNode", "hall")
+        levels = (("rack", "Node", RACKS), ("row", "HyperNode", ROWS), ("hall", "HyperNode", {"hall": ROWS}))
+        for tier, (tier_name, kind, domains) in enumerate(levels, 1):
+            for name, members in domains.items():
+                listed = [{"type": kind, "selector": {"exactMatch": {"name": each}}} for each in members]
+                drill.create(HYPER_NODES, name, tier=tier, tierName=tier_name, members=listed)
 
     def counted():
         found = drill.api.get(path).json()["items"]
@@ -257,26 +203,11 @@ def network(drill):
     until(counted, every_s=drills.LOOK_S, what="HyperNodes that know their nodes")
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+@cases("scenario", SCENARIOS)
 def test_scenario(drill, scenario):
     network(drill)
-    if scenario.conf:
-        drill.configure(scenario.conf)
-    for node, labels in scenario.labels.items():
-        drill.label(labels, node)
-    for name, spec in scenario.queues.items():
-        drill.queue(name, **spec)
-    if scenario.quota:
-        drill.quota(**scenario.quota)
-    for name, (tasks, spec, notes) in scenario.jobs.items():
-        drill.submit(name, *tasks, notes=notes, **spec)
-        match scenario.outcome[name]:
-            case Waits(reason, words):
-                drill.waits(name, reason, *words)
-            case Within(nodes, each):
-                found = drill.runs(name)
-                assert found.keys() <= set(nodes), found
-                assert each is None or set(found.values()) == {each}, found
+    for line in scenario.strip().splitlines():
+        carry_out(drill, line.strip())
 
 
 # --- What follows when something changes ------------------------------------------------------------------------
@@ -294,18 +225,19 @@ def person(system):
 
 
 def test_pods_leave_a_zone_that_closes_and_run_elsewhere(drill):
-    drill.label({ZONE: "day"}, NODES[0])
-    drill.configure(zones(day=window(-1)))
-    drill.submit("lent", pods(3, "8", notes=REVOCABLE), minimum=1)
+    zone = "{name: tdm, arguments: {tdm.revocable-zone.day: %s, tdm.evict.period: 1s}}"
+    drill.label({"volcano.sh/revocable-zone": "day"}, NODES[0])
+    drill.configure(conf(zone % "OPEN"))
+    drill.submit("lent", pods(3, "8", notes={"volcano.sh/revocable-zone": "*"}), minimum=1)
     assert drill.runs("lent") == {NODES[0]: 3}
-    drill.configure(zones(day=window(3)))
+    drill.configure(conf(zone % "SHUT"))
     drill.comes_to("lent", lambda places: places.total() == 3 and not places.keys() & {NODES[0], ""})
 
 
 def test_pods_move_from_a_node_above_its_target_and_the_page_says_why(drill, person):
     levels = "{thresholds: {cpu: 30}, targetThresholds: {cpu: 60}}"
     moves = f"{{interval: 1s, strategies: [{{name: lowNodeUtilization, params: {levels}}}]}}"
-    drill.configure(conf(("nodeorder", ""), ("rescheduling", moves), action=", shuffle"))
+    drill.configure(conf(f"nodeorder, {{name: rescheduling, arguments: {moves}}}", f"{ACTIONS}, shuffle"))
     drill.label({"pool": "wide"}, NODES[0])
     drill.submit("crowd", pods(8, "4", on={"pool": "wide"}), minimum=1)
     assert drill.runs("crowd") == {NODES[0]: 8}
@@ -316,8 +248,8 @@ def test_pods_move_from_a_node_above_its_target_and_the_page_says_why(drill, per
 
 
 def test_a_more_urgent_job_takes_what_a_budget_leaves(drill):
-    drill.priority("high", 1000)
-    drill.queue("small", capability={"cpu": "128"})
+    drill.create(PRIORITY_CLASSES, "high", {"value": 1000})
+    drill.create(QUEUES, "small", capability={"cpu": "128"})
     drill.submit("victim", pods(4, "32"), minimum=1, queue="small")
     drill.runs("victim")
     drill.budget("victim", least=3)
@@ -330,8 +262,8 @@ def test_a_more_urgent_job_takes_what_a_budget_leaves(drill):
 
 
 def test_a_queue_takes_back_what_it_deserves(drill):
-    drill.queue("early", weight=1)
-    drill.queue("late", weight=1)
+    drill.create(QUEUES, "early", weight=1)
+    drill.create(QUEUES, "late", weight=1)
     drill.submit("wide", pods(12, "32"), minimum=1, queue="early")
     drill.runs("wide")
     drill.submit("fair", pods(12, "32"), minimum=4, queue="late")
@@ -340,7 +272,7 @@ def test_a_queue_takes_back_what_it_deserves(drill):
 
 
 def test_room_is_kept_for_a_gang_and_used_by_who_ends_in_time(drill):
-    drill.configure(f"{ACTIONS}\ntiers: [{{plugins: [{{name: gang, arguments: {{reservation-wait: 1s}}}}]}}]")
+    drill.configure(configured(f"{ACTIONS}: {{name: gang, arguments: {{reservation-wait: 1s}}}}"))
     two = {"pool": "two"}
     drill.label(two, *NODES[:2])
     drill.submit("long", pods(1, "32", on=two), runningEstimate="10m")
@@ -356,14 +288,13 @@ def test_room_is_kept_for_a_gang_and_used_by_who_ends_in_time(drill):
 
 
 def test_who_waits_is_in_a_line_and_every_decision_is_kept(drill, person):
-    drill.priority("urgent", 10)
-    drill.queue("line", capability={"cpu": "1"})
+    drill.create(PRIORITY_CLASSES, "urgent", {"value": 10})
+    drill.create(QUEUES, "line", capability={"cpu": "1"})
     drill.submit("runs", pods(1), queue="line", notes={"volcano.sh/preemptable": "false"})
     drill.runs("runs")
-    for name, more in {"second": {}, "third": {}, "first": {"priorityClassName": "urgent"}}.items():
-        drill.submit(name, pods(1), queue="line", priorityClassName=more.get("priorityClassName", ""))
+    for name, urgency in {"second": "", "third": "", "first": "urgent"}.items():
+        drill.submit(name, pods(1), queue="line", priorityClassName=urgency)
         drill.waits(name, "QueueLimit")
-
     until(lambda: "Place in queue line : 2 of 3" in text_of(person, f"/jobs/{drill.namespace}/second/"), every_s=0.5)
     line = text_of(person, "/queues/line/")
     assert line.index("/ first") < line.index("/ second") < line.index("/ third")
@@ -380,11 +311,8 @@ def test_the_configuration_of_the_page_is_that_of_kubectl_and_a_wrong_one_change
     drill.is_configured = True
     drill.submit("waits", pods(1))
     drill.waits("waits", "NotAllocating")
-    wrong = drill.api.patch(
-        f"{drills.CORE}/namespaces/{drills.NAMESPACE}/configmaps/{drills.NAME}",
-        json={"data": {drills.KEY: "actions: alocate"}},
-        headers=drills.MERGE,
-    )
+    mistake = {"data": {drills.KEY: "actions: alocate"}}
+    wrong = drill.api.patch(drills.CONFIGURATION, json=mistake, headers=drills.MERGE)
     assert wrong.status_code == 422, wrong.text
     assert "alocate" in wrong.json()["message"]
     assert "no: no waiting pod starts" in person.get(path).text
@@ -399,25 +327,20 @@ def test_the_configuration_of_the_page_is_that_of_kubectl_and_a_wrong_one_change
     assert "Nobody has configured the scheduler" in person.get(path).text
 
 
-def settled(job):
-    """Return the status of a job that waits or is over, else nothing."""
-    status = job.get("status") or {}
-    is_over = (status.get("state") or {}).get("phase") == "Completed"
-    return status if is_over or status.get("waitingReason") else None
-
-
 def test_a_busy_node_takes_no_pods(drill):
     """The node of this machine, whose load is measured: it always uses more than a percent of its memory."""
-    drill.configure(conf(("usage", "{thresholds: {mem: 1}}")))
-
+    drill.configure(conf("{name: usage, arguments: {thresholds: {mem: 1}}}"))
     names = (f"real-{number}" for number in itertools.count())
 
     def is_busy():
         """The load is known some seconds after the start, and until then pods run."""
-        name = next(names)
-        drill.submit(name, shell("exit 0"))
-        status = until(lambda: settled(drill.job(name)), every_s=drills.LOOK_S)
-        return name if status.get("waitingReason") else None
+        drill.submit(name := next(names), shell("exit 0"))
 
-    name = until(is_busy, every_s=1)
-    drill.waits(name, "NodesBusy", "All nodes are too busy")
+        def settled():
+            status = drill.job(name).get("status") or {}
+            is_over = (status.get("state") or {}).get("phase") == "Completed"
+            return status if is_over or status.get("waitingReason") else None
+
+        return name if until(settled, every_s=drills.LOOK_S).get("waitingReason") else None
+
+    drill.waits(until(is_busy, every_s=1), "NodesBusy", "All nodes are too busy")

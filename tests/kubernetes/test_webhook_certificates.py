@@ -8,7 +8,6 @@ import json
 import ssl
 import threading
 from datetime import UTC, datetime, timedelta
-from itertools import count
 
 import pytest
 import uvicorn
@@ -34,58 +33,48 @@ from volcano_ui import web, webhooks
 pytestmark = pytest.mark.system
 
 
-class Process:
+@contextlib.contextmanager
+def serving(folder, port):
     """The server of the webhooks in this process, which looks at its certificate all the time."""
-
-    def __init__(self, folder, port):
-        self.served = Served(Keeper(server.connection, hooks.Address("127.0.0.1", port)), folder, every_s=0.05)
-        self.served.await_first()
-        self.served.show()
-        config = webhooks.config(self.served)
-        config.load()
-        self.server, listener = uvicorn.Server(config), web.listen("127.0.0.1", port)
-        self.thread = threading.Thread(
-            target=lambda: asyncio.run(webhooks._serve(self.server, listener, self.served, config.ssl))
-        )
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.should_exit = True
-        self.thread.join()
+    served = Served(Keeper(server.connection, hooks.Address("127.0.0.1", port)), folder, every_s=0.05)
+    served.await_first()
+    served.show()
+    config = webhooks.config(served)
+    config.load()
+    running, listener = uvicorn.Server(config), web.listen("127.0.0.1", port)
+    thread = threading.Thread(target=lambda: asyncio.run(webhooks._serve(running, listener, served, config.ssl)))
+    thread.start()
+    try:
+        yield
+    finally:
+        running.should_exit = True
+        thread.join()
 
 
-class Applying:
-    """kubectl, which applies a queue again and again, each time with another weight."""
+@contextlib.contextmanager
+def applying(kubernetes):
+    """kubectl, which applies a queue again and again, each time with another weight; yields what it said of what failed, if so."""
+    done, ended = [], threading.Event()
 
-    def __init__(self, kubernetes):
-        self.kubernetes, self.done, self.failures = kubernetes, 0, []
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.run)
+    def run():
+        while not ended.is_set():
+            text = json.dumps(queue("rolled", weight=len(done) % 100 + 1))
+            applied = kubernetes.kubectl.run("apply", "-f", "-", stdin=text)
+            done.append(applied.stderr if applied.returncode else "")
 
-    def run(self):
-        for number in count(1):
-            if self.ended.is_set():
-                return
-            text = json.dumps(queue("rolled", weight=number % 100 + 1))
-            done = self.kubernetes.kubectl.run("apply", "-f", "-", stdin=text)
-            if done.returncode:
-                self.failures.append(done.stderr)
-            self.done += 1
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield done
+    finally:
+        ended.set()
+        thread.join()
 
-    def __enter__(self):
-        self.thread.start()
-        return self
 
-    def __exit__(self, *_):
-        self.ended.set()
-        self.thread.join()
-
-    def until_again(self):
-        """Wait until something was applied that began after now."""
-        until(lambda enough=self.done + 2: self.done >= enough, what="another change")
+def until_again(done):
+    """Wait until something was applied that began after now."""
+    enough = len(done) + 2
+    until(lambda: len(done) >= enough, what="another change")
 
 
 @pytest.fixture
@@ -129,9 +118,8 @@ STAGES = (
 def test_authority_and_certificate_are_rolled_and_nothing_is_refused(kubernetes, leading, moved_clock, tmp_path):
     set_back, today = moved_clock
     set_back(timedelta(days=243.5))  # from when the first authority is
-    port, seen = free_port(), []
-    with Process(tmp_path / "run", port), contextlib.ExitStack() as stack:
-        applying = Applying(kubernetes)
+    port, seen, done = free_port(), [], None
+    with serving(tmp_path / "run", port), contextlib.ExitStack() as stack:
         for before, authorities, issuer in STAGES:
             set_back(before)
 
@@ -143,12 +131,11 @@ def test_authority_and_certificate_are_rolled_and_nothing_is_refused(kubernetes,
                 return found if same else None
 
             seen.append(until(is_reached, every_s=0.1, what=f"{authorities} authorities"))
-            if not applying.thread.is_alive():
-                stack.enter_context(applying)
-            applying.until_again()
+            done = stack.enter_context(applying(kubernetes)) if done is None else done
+            until_again(done)
             wrong = kubernetes.kubectl.fails("apply", "-f", "-", stdin=json.dumps(queue("rolled", parent="none")))
             assert "queue none not found; choose one that exists" in wrong
-    assert applying.failures == []
+    assert set(done) == {""}
     assert len({each.server[0].serial_number for each in seen}) == 2
     assert seen[0].authorities[0] != seen[-1].authorities[0]
 

@@ -10,19 +10,13 @@ from .world import namespace, node, pod
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 
 labels = st.fixed_dictionaries({}, optional={"app": st.sampled_from(["a", "b"]), "tier": st.sampled_from(["x", "y"])})
-conditions = st.sampled_from(
-    [
-        {"key": "app", "operator": "In", "values": ["a", "b"]},
-        {"key": "app", "operator": "NotIn", "values": ["b"]},
-        {"key": "tier", "operator": "Exists"},
-        {"key": "tier", "operator": "DoesNotExist"},
-    ]
-)
+conditions = st.sampled_from([
+    {"key": "app", "operator": "In", "values": ["a", "b"]}, {"key": "app", "operator": "NotIn", "values": ["b"]},
+    {"key": "tier", "operator": "Exists"}, {"key": "tier", "operator": "DoesNotExist"},
+])  # fmt: skip
 selectors = st.one_of(
     st.sampled_from([{"matchLabels": {"app": "a"}}, {"matchLabels": {"app": "b"}}]),
-    st.builds(
-        lambda one, more: {"matchLabels": one, "matchExpressions": more}, labels, st.lists(conditions, max_size=2)
-    ),
+    st.fixed_dictionaries({"matchLabels": labels, "matchExpressions": st.lists(conditions, max_size=2)}),
     st.sampled_from([None, {}]),
 )
 keys = st.sampled_from([None, None, ["tier"], ["app", "gone"]])
@@ -54,15 +48,12 @@ spreads = st.builds(
 )
 weights = st.sampled_from([1, 1, 7, 100])
 weighted = st.builds(lambda weight, term: {"weight": weight, "podAffinityTerm": term}, weights, terms)
-of_nodes = st.sampled_from(
-    [
-        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a", "b"]}]},
-        {"matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": ["b"]}]},
-        {"matchExpressions": [{"key": HOST, "operator": "Exists"}]},
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]},
-        {},
-    ]
-)
+of_nodes = st.sampled_from([
+    {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a", "b"]}]},
+    {"matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": ["b"]}]},
+    {"matchExpressions": [{"key": HOST, "operator": "Exists"}]},
+    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}, {},
+])  # fmt: skip
 wanted = st.builds(lambda weight, term: {"weight": weight, "preference": term}, weights, of_nodes)
 ports = st.builds(
     without_none,

@@ -146,7 +146,7 @@ def situation(text):
         yield priority_class(word, CLASSES[word])
     for clause in filter(None, map(str.strip, text.split(";"))):
         if clause.startswith("conf "):
-            yield configuration(_configuration(clause[5:]))
+            yield configuration(configured(clause[5:]))
             continue
         kind, names, *words = clause.partition(" {")[0].split()
         read, states = READERS[kind]
@@ -160,7 +160,7 @@ def situation(text):
                 yield resource, obj
 
 
-def _configuration(text):
+def configured(text):
     """Return a configuration of actions and plugins, or of what is in braces or begins with `actions:`."""
     if text.startswith(("{", "actions:")):
         return text if text.startswith("{") else f"{{{text}}}"

@@ -30,6 +30,7 @@ from node import usage
 from node.paths import Layout
 from proof.modes.mode import Runner, others
 from scheduler.consumer import SchedulerConsumer
+from tests.builders import container, job, task
 from tests.tables import cases
 
 from .world import configuration, group, made, node, priority_class, queue, situation
@@ -73,15 +74,18 @@ def drain(*runners):
             pass
 
 
+def pods():
+    return {each.name: each.object for each in store.find(PODS)}
+
+
+def going():
+    return sorted(name for name, pod in pods().items() if "deletionTimestamp" in pod["metadata"])
+
+
 def bound():
     """The nodes of the pods that stay there, by their names."""
-    found = {stored.name: stored.object for stored in store.find(PODS)}
-    placed = {name: one["spec"].get("nodeName") for name, one in found.items() if not is_going(one)}
+    placed = {name: pod["spec"].get("nodeName") for name, pod in pods().items() if name not in going()}
     return {name: place for name, place in placed.items() if place}
-
-
-def is_going(one):
-    return "deletionTimestamp" in one["metadata"]
 
 
 def kept(mode):
@@ -96,11 +100,9 @@ def make_again(*names):
 
     Where bindings are requests, the bound pods of half a gang are taken back.
     """
-    for stored in store.find(PODS):
-        if is_going(stored.object):
-            store.write(Delete(PODS, "ns", stored.name, grace=0))
-    left = {stored.name for stored in store.find(PODS)}
-    create(*(made(name) for name in names if name not in left))
+    for name in going():
+        store.write(Delete(PODS, "ns", name, grace=0))
+    create(*(made(name) for name in names if name not in pods()))
 
 
 def status(name="g"):
@@ -108,13 +110,14 @@ def status(name="g"):
 
 
 @pytest.mark.shows("scheduler 1.6/period")
-def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode):
+@cases("is_new", {"the same process": False, "another process": True})
+def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode, is_new):
     leader = runner()
     create("node n1; queue default", group(minimum=2), made("g-0"))
     drain(leader)
     assert bound() == {}
     create(made("g-1"))
-    drain(leader)
+    drain(runner() if is_new else leader)
     assert bound() == {"g-0": "n1", "g-1": "n1"}
     assert status()["phase"] == "Running"
     assert store.find(EVENTS) == []
@@ -123,34 +126,24 @@ def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode):
 
 @pytest.mark.shows("scheduler 1.9/cannot be bound", "coscheduling 3/all at once")
 @cases("again", {"vanished": [], "was replaced": [made("g-1")]})
-def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_until_there_is_another(again, runner_mode):
+def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_until_there_is_another_and_others_are(again, runner_mode):
     def happening():
         store.write(Delete(PODS, "ns", "g-1"))
         create(*again)
 
     leader = runner(Hasty)
-    create("node n1; queue default", group(minimum=2))
+    create("node n1; queue default", group(minimum=2), group("other"))
     drain(leader)
-    create(made("g-0"), made("g-1"))
+    create(made("g-0"), made("g-1"), made("other-0", "other"))
     leader.consumer.meanwhile = happening
     drain(leader)
     if not again:
-        assert bound() == {}
+        assert bound() == {"other-0": "n1"}
         assert status()["phase"] != "Running"
         assert ("bind", "g", 2) not in kept(runner_mode)
     make_again("g-0", "g-1")
     drain(leader)
-    assert len(bound()) == 2
-
-
-def test_a_conflict_of_one_gang_leaves_the_others_alone():
-    leader = runner(Hasty)
-    create("node n1; queue default", group("a"), group("b"))
-    drain(leader)
-    create(made("a-0", "a"), made("b-0", "b"))
-    leader.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "a-0"))
-    drain(leader)
-    assert bound() == {"b-0": "n1"}
+    assert len(bound()) == 3
 
 
 @pytest.mark.shows("scheduler 1.6/one by one")
@@ -165,14 +158,6 @@ def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
     assert len(bound()) == 4
 
 
-def test_a_new_process_takes_over_what_the_last_one_left():
-    create("node n1; queue default", group(minimum=2), made("g-0"))
-    drain(runner())
-    create(made("g-1"))
-    drain(runner())
-    assert len(bound()) == 2
-
-
 @pytest.mark.shows("scheduler 4.2/--leader-elect")
 def test_two_processes_that_both_lead_bind_nothing_twice():
     one, other = runner(), runner(Hasty)
@@ -185,16 +170,6 @@ def test_two_processes_that_both_lead_bind_nothing_twice():
     before = store.revision()
     drain(one, runner())
     assert store.revision() == before, "at rest nothing is written"
-
-
-@pytest.mark.shows("groups 3.6/which")
-def test_a_pod_without_a_group_gets_one_and_a_node():
-    create("node n1; queue default; pod solo")
-    drain(runner())
-    solo = store.get(PODS, "ns", "solo")
-    found = store.get(POD_GROUPS, "ns", f"podgroup-{solo.uid}")
-    assert found.object["metadata"]["ownerReferences"][0]["uid"] == solo.uid
-    assert bound() == {"solo": "n1"}
 
 
 def test_waiting_is_looked_at_again_when_the_node_has_room():
@@ -257,7 +232,7 @@ def warnings():
 
 @pytest.mark.shows("scheduler 2.2/no allocate", "scheduler 4.1/reloading", "scheduler 4.1/invalid")
 @pytest.mark.usefixtures("_system")
-def test_a_configuration_takes_effect_without_a_restart_and_behind_a_bad_one_the_last_holds_after_one():
+def test_a_configuration_takes_effect_without_a_restart_and_behind_a_bad_one_the_last_holds():
     leader = runner()
     create(configuration(NO_ALLOCATE), "node n1; queue default", group(), made("g-0"))
     drain(leader)
@@ -274,16 +249,13 @@ def test_a_configuration_takes_effect_without_a_restart_and_behind_a_bad_one_the
     configure(NO_ENQUEUE)
     drain(another)
     assert bound() == {"g-0": "n1", "g-1": "n1"}
-
-
-@pytest.mark.usefixtures("_system")
-def test_a_configuration_that_is_gone_is_that_of_the_product():
-    create(configuration(NO_ALLOCATE), "node n1; queue default", group(), made("g-0"))
-    drain(runner())
-    assert bound() == {}
+    configure(NO_ALLOCATE)
+    create(made("g-2"))
+    drain(another)
+    assert len(bound()) == 2
     store.write(Delete(CONFIGMAPS, *KEPT))
     drain(runner())
-    assert bound() == {"g-0": "n1"}
+    assert len(bound()) == 3, "that of the product holds again"
 
 
 @pytest.mark.shows("scheduler 3.11 usage/metrics")
@@ -333,9 +305,7 @@ def settle(runner_mode):
 
 
 def submit(name, replicas, **spec):
-    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
-    task = {"name": "t", "replicas": replicas, "template": {"spec": {"containers": containers}}}
-    obj = {"metadata": {"name": name, "namespace": "ns"}, "spec": {"tasks": [task], **spec}}
+    obj = job(name, task("t", replicas, container(requests={"cpu": "1"})), namespace="ns", **spec)
     admission.default(obj, None, None)
     create((JOBS, obj))
 
@@ -344,7 +314,7 @@ def full(settle, **spec):
     """A job whose two pods run on all of the node."""
     submit("low", 2, **spec)
     settle()
-    for name in on_node():
+    for name in bound():
         status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         store.write(Patch(PODS, "ns", name, {"status": status}, "status"))
 
@@ -366,18 +336,6 @@ def end_all(settle):
     settle()
 
 
-def pods():
-    return {each.name: each.object for each in store.find(PODS)}
-
-
-def going():
-    return sorted(name for name, pod in pods().items() if "deletionTimestamp" in pod["metadata"])
-
-
-def on_node():
-    return sorted(name for name, pod in pods().items() if pod["spec"].get("nodeName"))
-
-
 def reasons(kind):
     return {e.object["reason"] for e in store.find(EVENTS) if e.object["involvedObject"]["kind"] == kind}
 
@@ -392,7 +350,7 @@ def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
     assert [each["reason"] for each in conditions if each["status"] == "True"] == ["WaitingForVictims"]
     assert "Evict" in reasons("Pod")
     end_all(settle)
-    assert on_node() == ["high-t-0", "low-t-0"]
+    assert sorted(bound()) == ["high-t-0", "low-t-0"]
     assert "PodEvicted" in reasons("Job")
     assert sorted(pods()) == ["high-t-0", "low-t-0", "low-t-1"]
 
@@ -418,13 +376,13 @@ def test_whole_gang_goes_and_its_job_begins_anew(settle):
     assert going() == ["low-t-0", "low-t-1"]
     end_all(settle)
     end_all(settle)
-    assert on_node() == ["high-t-0"]
-    job, groups = store.get(JOBS, "ns", "low").object, store.find(POD_GROUPS)
-    assert job["status"]["state"]["phase"] in ("Restarting", "Pending")
-    assert job["status"]["retryCount"] == 1
+    assert sorted(bound()) == ["high-t-0"]
+    low, groups = store.get(JOBS, "ns", "low").object, store.find(POD_GROUPS)
+    assert low["status"]["state"]["phase"] in ("Restarting", "Pending")
+    assert low["status"]["retryCount"] == 1
     annotation = "ui.volcano.sh/first-evicted"
     noted = {each.object["metadata"].get("annotations", {}).get(annotation) for each in groups}
-    assert noted == {None, job["metadata"]["annotations"][annotation]}, "its next pod group was evicted as well"
+    assert noted == {None, low["metadata"]["annotations"][annotation]}, "its next pod group was evicted as well"
 
 
 def test_victim_that_ended_meanwhile_costs_nobody_else_his_place(settle):
@@ -438,7 +396,7 @@ def test_victim_that_ended_meanwhile_costs_nobody_else_his_place(settle):
     drain(hasty)
     settle()
     end_all(settle)
-    assert on_node() == ["high-t-0", "low-t-0"]
+    assert sorted(bound()) == ["high-t-0", "low-t-0"]
     assert going() == []
 
 
@@ -459,6 +417,6 @@ def test_moved_pod_is_made_again_on_the_emptier_node(settle):
     settle()
     assert going() == ["low-t-1"]
     end_all(settle)
-    assert {name: pod["spec"].get("nodeName") for name, pod in pods().items()} == {"low-t-0": "n1", "low-t-1": "n2"}
+    assert bound() == {"low-t-0": "n1", "low-t-1": "n2"}
     assert "PodEvicted" in reasons("Job")
     assert status_of(JOBS, "low")["state"]["phase"] == "Running"

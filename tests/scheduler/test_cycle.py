@@ -122,17 +122,6 @@ def test_a_queue_deserves_what_it_uses_whatever_hopeless_pods_ask_for():
     assert world.going() == []
 
 
-@cases("situation", {
-    "nodes": "node n1 pods:99; conf enqueue, allocate, backfill; group a 1x2 @n1; group big 1x3 ago=300; group small 1x1",
-    "victims": "node n1..2 pods:99; group a 1/4x1 low @n1; group b 1/4x1 low @n2; group g 3x1 high",
-})  # fmt: skip
-def test_two_schedulers_that_began_at_once_decide_the_same(situation):
-    first, second = World(situation), World(*reversed(situation.split(";")))
-    assert [each.status for each in first.cycle().groups] == [each.status for each in second.cycle().groups]
-    assert (first.where(), first.going()) == (second.where(), second.going())
-    assert first.snapshot.reserved == second.snapshot.reserved
-
-
 @pytest.mark.shows("coscheduling 2/deletion")
 def test_pods_of_a_group_that_is_deleted_stay_as_they_are():
     world = World("node n1; group g 1x1 @n1")

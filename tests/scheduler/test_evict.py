@@ -1,7 +1,8 @@
-"""Finding victims, also for gangs that are to be close together or have parts: compared with trying all sets."""
+"""Finding victims, for whatever gangs: compared with trying all sets of them."""
 
 from __future__ import annotations
 
+import copy
 from itertools import chain, combinations
 
 import numpy as np
@@ -9,15 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kube import resources
 from scheduler.engine.accounts import Account
 from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
 from scheduler.engine.evict import find_victims
 from scheduler.engine.gang import Arranged, Bin, Gang, GangStep, Part, PartStep
 from scheduler.engine.hyper_nodes import HyperNodes, Named, Topology
 from scheduler.engine.leaving import Leaving
+from scheduler.engine.place import Placer
+from scheduler.engine.scoring import Weights
+from scheduler.engine.spared import Spared
 from scheduler.engine.units import Unit
 from tests.campaign import examples
 from tests.tables import cases
+
+from . import demanding
+from .definitions import Judge
+from .world import World, configuration, group, priority_class, situation
 
 PODS = 1
 
@@ -232,3 +241,154 @@ def test_so_many_hyper_nodes_are_compared(most, effort, victims, monkeypatch):
     units = [Unit({node: (cpu, 1)}, (cpu, 1), 1, account, tier) for node, cpu, tier in pods]
     gang = Gang((Bin(0, 2),), (GangStep(2, (0,)),), account, arranged=Arranged(Topology(True, 1)))
     assert find_victims(cluster, gang, units, always, pods=PODS, domains=most)[0] == victims
+
+
+# Pods that have rules about other pods
+
+PLACES_ONLY = configuration("actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: gang\n")
+OWN = [*situation("queue default reclaimable=false"), priority_class("high", 100), priority_class("low", 1)]
+
+
+@st.composite
+def scenes_with_rules(draw):
+    """Nodes, pods that may go one by one, and a gang; all of them may demand things because of others."""
+    nodes = [draw(demanding.nodes(f"n{number}")) for number in range(draw(st.integers(1, 3)))]
+    names = [each[1]["metadata"]["name"] for each in nodes]
+    running = []
+    for number in range(draw(st.integers(1, 5))):
+        name = f"r{number}"
+        kind, one = draw(demanding.pods(f"{name}-0", name))
+        one["spec"]["nodeName"] = draw(st.sampled_from(names))
+        one["status"] = {"phase": "Running"}
+        running += [group(name, 1, phase="Running", priorityClassName="low"), (kind, one)]
+    count = draw(st.integers(1, 3))
+    _, model = draw(demanding.pods("g", "g"))
+    wanted = []
+    for number in range(count):
+        one = copy.deepcopy(model)
+        one["metadata"] |= {"name": f"g-{number}", "uid": f"uid-g-{number}"}
+        one["metadata"]["namespace"] = "ns"
+        wanted.append((resources.PODS, one))
+    return [*nodes, draw(demanding.namespaces)], running, [group("g", count, priorityClassName="high"), *wanted]
+
+
+def starts(ground, running, wanted, without=()):
+    """Tell whether the gang starts at once when some pods are not there."""
+    stay = [each for each in running if each[1]["metadata"]["name"] not in without]
+    here = World(*OWN, PLACES_ONLY, *copy.deepcopy([*ground, *stay, *wanted]))
+    here.cycle()
+    return {obj["metadata"]["name"] for kind, obj in wanted if kind is resources.PODS} <= here.where().keys()
+
+
+@pytest.mark.shows("scheduler 2.4/ports and affinity")
+@examples(150)
+@given(scenes_with_rules())
+def test_so_are_those_for_gangs_whose_pods_have_rules_about_other_pods(scene):
+    ground, running, wanted = scene
+    here = World(*OWN, *copy.deepcopy([*ground, *running, *wanted]))
+    here.cycle()
+    victims = here.going()
+    if not victims and "g-0" not in here.where():
+        names = [obj["metadata"]["name"] for kind, obj in running if kind is resources.PODS]
+        assert not [each for each in subsets(names) if starts(ground, running, wanted, each)]
+    if victims:
+        assert not starts(ground, running, wanted)
+        assert starts(ground, running, wanted, victims)
+        assert not any(starts(ground, running, wanted, set(victims) - {each}) for each in victims)
+        here.gone()
+        judge = Judge(here)
+        here.cycle()
+        for name, node in sorted(here.where().items()):
+            if name.startswith("g"):
+                assert judge.broken(here.get(resources.PODS, name), node) <= {"affinity"}
+
+
+# CPU and memory that are kept for idle devices (`proportional` of resource-strategy-fit)
+
+EACH = 2  # CPUs beside each idle device
+
+
+def classes(nodes):
+    """Pods of one CPU, of two, and of one CPU and a device."""
+    spared = (Spared(0, 1, EACH),)
+    verdicts = np.zeros(nodes, dtype=np.int16)
+    return [
+        PodClass(np.array([1, 0, 1]), verdicts, spared=spared),
+        PodClass(np.array([2, 0, 1]), verdicts, spared=spared),
+        PodClass(np.array([1, 1, 1]), verdicts),
+    ]
+
+
+def fits(row, request):
+    """Tell by the rule itself whether a pod may come to a node with so many CPUs and devices free."""
+    cpu, devices = row[0] - request[0], row[1] - request[1]
+    if min(cpu, devices) < 0:
+        return False
+    return bool(request[1]) or cpu >= EACH * max(row[1], 0)
+
+
+rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=4)
+asked = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=5)
+
+
+@pytest.mark.shows("scheduler 3.11 resource-strategy-fit/proportional")
+@examples(300)
+@given(rows, asked, st.booleans())
+def test_pods_start_exactly_where_enough_is_left_for_idle_devices(free, gangs, weighs):
+    """Each pod that is placed was allowed there by then, and for one that is not, no node is open."""
+    whole = np.array([[12, 4, 99] for _ in free])
+    cluster = Cluster(whole, np.array([[*row, 99] for row in free]), classes(len(free)))
+    if weighs:
+        cluster.weights = Weights(least=1, sized=(0,))
+    placer, left = Placer(cluster), [list(row) for row in free]
+    for some, count in gangs:
+        request = cluster.classes[some].request.tolist()
+        gang = Gang((Bin(some, count),), ())
+        attempt = placer.place_minimum(gang)
+        placer.take(attempt, 0, count)
+        for number in attempt.nodes(0).tolist():
+            assert fits(left[number], request)
+            left[number] = [left[number][0] - request[0], left[number][1] - request[1]]
+        assert attempt.taken[0] == count or not any(fits(row, request) for row in left)
+    assert cluster.free[:, :2].tolist() == left
+
+
+@st.composite
+def scenes_with_devices(draw):
+    """Nodes that are full as far as pods of one CPU, with or without a device, fit."""
+    free = draw(rows)
+    units = []
+    for number in range(len(free)):
+        for cpu, device in draw(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 1)), max_size=2)):
+            units.append((number, cpu, device))
+    return free, units, draw(st.integers(0, 2)), draw(st.integers(1, 3))
+
+
+@examples(300)
+@given(scenes_with_devices())
+def test_so_are_those_beside_idle_devices(scene):
+    free, units, some, count = scene
+
+    def has_room(gone):
+        left = [list(row) for row in free]
+        for number in gone:
+            node, cpu, device = units[number]
+            left[node] = [left[node][0] + cpu, left[node][1] + device]
+        room = 0
+        for row in left:
+            while fits(row, request):
+                room, row[0], row[1] = room + 1, row[0] - request[0], row[1] - request[1]
+        return room >= count
+
+    account = Account("q", [UNLIMITED] * 3, [0] * 3, [0] * 3)
+    whole = np.array([[20, 9, 99] for _ in free])
+    cluster = Cluster(whole, np.array([[*row, 50] for row in free]), classes(len(free)))
+    request = cluster.classes[some].request.tolist()
+    made = [Unit({node: (cpu, device, 1)}, (cpu, device, 1), 1, account) for node, cpu, device in units]
+    gang = Gang((Bin(some, count),), (GangStep(count, (0,)),), account)
+    found = find_victims(cluster, gang, made, always)
+    assert (found is not None) == any(has_room(each) for each in subsets(range(len(units))))
+    if found is not None:
+        victims = set(found[0])
+        assert has_room(victims)
+        assert not any(has_room(victims - {each}) for each in victims)

@@ -56,11 +56,8 @@ def offers(draw, name):
     """A node of which the system keeps a part, perhaps closed in one of the ways there are."""
     cpu, pods = draw(st.sampled_from(["2", "4"])), draw(st.integers(2, 6))
     taints, ready = draw(st.sampled_from(TAINTS)), draw(st.sampled_from([True, True, True, False]))
-    is_cordoned, more = (
-        draw(st.sampled_from([False, False, True])),
-        draw(st.sampled_from([{}, {"example.com/gpu": "2"}])),
-    )
-    kind, made = node(name, cpu, "4Gi", pods, taints=taints, ready=ready, unschedulable=is_cordoned, **more)
+    cordoned, more = draw(st.sampled_from([False, False, True])), draw(st.sampled_from([{}, {"example.com/gpu": "2"}]))
+    kind, made = node(name, cpu, "4Gi", pods, taints=taints, ready=ready, unschedulable=cordoned, **more)
     made["status"]["capacity"] = {"cpu": "64", "memory": "640Gi", "pods": "640", "example.com/gpu": "64"}
     return kind, made
 

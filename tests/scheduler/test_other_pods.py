@@ -18,16 +18,6 @@ from .demanding import ZONE
 from .world import World, group, queue
 
 
-def test_labels_of_pods_are_looked_at_when_somebody_asks_about_them():
-    """Pods that ran before the first demand about them are counted, and so is what becomes of their labels."""
-    world = World("node a1 host=a1; node b1 host=b1; queue default; pod r app=x @a1; pod s app=y @b1")
-    assert {each.shape.profile for each in world.snapshot.pods.values()} == {None}
-    world.put("group g 1x1 near=host/app=x; pod r app=z @a1; pod s app=x @b1")
-    world.cycle()
-    assert world.where()["g-0"] == "b1"
-    assert {each.shape.profile for each in world.snapshot.pods.values()} == {None}
-
-
 def with_nodes(draw, most=4):
     return [draw(demanding.nodes(f"n{number}")) for number in range(draw(st.integers(1, most)))]
 

@@ -164,6 +164,7 @@ def works(draw, queues=QUEUES, *, gpus=False):
 
 
 FOUR_NODES = [4, 4, 4, 4], [0] * 4, {"a": (4, 0), "b": (0, 0), "c": (12, 0)}
+OF_B = [2], [0], {"a": (0, 0), "b": (2, 0), "c": (0, 0)}
 ONE_NODE = [6], [0], {"a": (2, 0), "b": (2, 0), "c": (2, 0)}
 
 
@@ -219,13 +220,7 @@ def test_nobody_who_is_owed_waits_where_his_work_would_fit_and_nothing_goes_to_a
 
 @pytest.mark.shows("scheduler 2.5/again")
 @relaxed
-@example(
-    ([2], [0], {"a": (0, 0), "b": (2, 0), "c": (0, 0)}),
-    [Work("j0", "a", 2, 2, 1), Work("j1", "b", 2, 2, 1)],
-    [0],
-    [4] * 4,
-    300,
-)
+@example(OF_B, [Work("j0", "a", 2, 2, 1), Work("j1", "b", 2, 2, 1)], [0], [4] * 4, 300)
 @given(clusters(), works("ab"), some_times, st.lists(st.integers(1, 6), min_size=1, max_size=8), some_runtimes)
 def test_queues_that_are_owed_in_turn_do_not_take_from_each_other_all_the_time(
     cluster, asked, going, swaps, min_runtime

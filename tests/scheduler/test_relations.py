@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.cause import Reason
-from scheduler.engine.gang import Bin
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Apart, Domains, Relations, Spread, Ties, Together
 from tests.campaign import examples
@@ -63,18 +62,6 @@ def tied(free, ties, *, zones=None, racks=None, standing=None, requests=None):
     topologies = {OWN: list(range(len(free))), ZONE: zones, RACK: racks if racks is not None else zones}
     one.relations = Relations(Ground(topologies, standing))
     return one
-
-
-ROOM = [9, 9]
-
-
-def test_undo_takes_marks_back():
-    world = tied([ROOM] * 2, [(("a",), (apart("a"),))])
-    placer, some = Placer(world, pods=PODS), gang((0, 2))
-    placer.undo(some, placer.place_part(some))
-    assert placer.place_minimum(some).nodes(0).tolist() == [0, 1]
-    world.fill([1], [-1], world.classes[0], None)  # as when a victim goes
-    assert placer.place_minimum(gang((0, 1))).nodes(0).tolist() == [1]
 
 
 topologies = st.sampled_from([OWN, ZONE, ZONE, RACK])
@@ -189,10 +176,3 @@ def test_classes_without_rules_are_placed_in_one_go():
     world = tied([[10_000, 10_000]] * 2, [None, (("a",), (apart("a"),))], standing={"a": {0: 1}})
     (found,) = place(world, [gang((0, 15_000))], pods=PODS)
     assert found.runs[0] == [([0, 1], [10_000, 5_000])]
-
-
-def test_one_bin_may_stay_unplaced_while_others_go_on():
-    world = tied([ROOM], [((), (together("a", starts=False),)), None])
-    some = replace(gang((1, 2)), bins=(Bin(1, 2), Bin(0, 1)))
-    (found,) = place(world, [some], pods=PODS)
-    assert found.taken == [2, 0]

@@ -62,34 +62,23 @@ def shapes(counter):
 
 
 some_nodes = st.builds(
-    node,
-    st.sampled_from(NODES),
-    st.sampled_from(["1", "2", "4"]),
-    pods=st.integers(1, 4),
+    node, st.sampled_from(NODES), st.sampled_from(["1", "2", "4"]), pods=st.integers(1, 4),
     labels=st.sampled_from([{}, {"disk": "ssd"}, {"zone": "a"}, {"zone": "b", "kubernetes.io/hostname": "n"}]),
     taints=st.sampled_from([[], [{"key": "k", "value": "v", "effect": "NoSchedule"}]]),
-    ready=st.sampled_from([True, True, False]),
-    unschedulable=st.sampled_from([False, False, True]),
+    ready=st.sampled_from([True, True, False]), unschedulable=st.sampled_from([False, False, True]),
 ).flatmap(
     lambda made: st.sampled_from([None, "1", "2"]).map(
         lambda gpus: (gpus and made[1]["status"]["allocatable"].update({"example.com/gpu": gpus})) or made
     )
-)
+)  # fmt: skip
 some_pods = st.builds(
-    pod,
-    st.sampled_from([f"p-{i}" for i in range(6)]),
-    st.sampled_from([*GROUPS, ""]),
-    st.sampled_from(["1", "2", "500m"]),
+    pod, st.sampled_from([f"p-{i}" for i in range(6)]), st.sampled_from([*GROUPS, ""]), st.sampled_from(["1", "2", "500m"]),
     phase=st.sampled_from(["Pending", "Pending", "Running", "Succeeded", "Failed", "Unknown", ""]),
-    node=st.sampled_from(["", "", *NODES]),
-    role=st.sampled_from(["", "w"]),
-    requests=st.sampled_from([None, {"example.com/gpu": "1"}]),
-    scheduler=st.sampled_from(["volcano", "", "other"]),
-    deleted=st.sampled_from(["", "", "2026-01-01T00:00:00Z"]),
-    priorityClassName=st.sampled_from(["", "high"]),
-    nodeSelector=st.sampled_from([{}, {"disk": "ssd"}]),
-    tolerations=st.sampled_from([[], [{"operator": "Exists"}]]),
-)
+    node=st.sampled_from(["", "", *NODES]), role=st.sampled_from(["", "w"]),
+    requests=st.sampled_from([None, {"example.com/gpu": "1"}]), scheduler=st.sampled_from(["volcano", "", "other"]),
+    deleted=st.sampled_from(["", "", "2026-01-01T00:00:00Z"]), priorityClassName=st.sampled_from(["", "high"]),
+    nodeSelector=st.sampled_from([{}, {"disk": "ssd"}]), tolerations=st.sampled_from([[], [{"operator": "Exists"}]]),
+)  # fmt: skip
 
 
 def with_demands(made, labels, spec, namespace):
@@ -106,25 +95,22 @@ tied_pods = st.builds(
     with_demands, some_pods, demanding.labels, demanding.demands(), st.sampled_from(["ns", "ns", "other"])
 )
 some_groups = st.builds(
-    group,
-    st.sampled_from(GROUPS),
-    st.integers(0, 4),
-    queue=st.sampled_from(["default", "team", "gone"]),
+    group, st.sampled_from(GROUPS), st.integers(0, 4), queue=st.sampled_from(["default", "team", "gone"]),
     phase=st.sampled_from(["", "Pending", "Inqueue", "Running", "Unknown", "Completed"]),
-    priorityClassName=st.sampled_from(["", "high"]),
-    minResources=st.sampled_from([{}, {"cpu": "2"}, {"cpu": "20"}]),
+    priorityClassName=st.sampled_from(["", "high"]), minResources=st.sampled_from([{}, {"cpu": "2"}, {"cpu": "20"}]),
     minTaskMember=st.sampled_from([{}, {"w": 1}, {"w": 9}]),
-)
+)  # fmt: skip
+
+
+def queue_of_namespace(name):
+    metadata = {"name": "ns", "annotations": {"scheduling.volcano.sh/queue-name": name}}
+    return resources.NAMESPACES, {"metadata": metadata}
+
+
 some_others = st.one_of(
     st.builds(queue, st.sampled_from(["default", "team"]), st.sampled_from([None, {"cpu": "3"}])),
     st.builds(priority_class, st.just("high"), st.integers(-3, 9), globalDefault=st.booleans()),
-    st.builds(
-        lambda q: (
-            resources.NAMESPACES,
-            {"metadata": {"name": "ns", "annotations": {"scheduling.volcano.sh/queue-name": q}}},
-        ),
-        st.sampled_from(["default", "team"]),
-    ),
+    st.builds(queue_of_namespace, st.sampled_from(["default", "team"])),
     demanding.namespaces,
 )
 puts = st.one_of(some_pods, tied_pods, some_groups, some_nodes, some_others)

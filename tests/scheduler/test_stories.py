@@ -106,8 +106,6 @@ def test_the_gist_has_no_amounts_that_change_as_often_as_others_start_or_end():
 
 @cases("told, first", {
     "pods exist": ("4 of 8 pods exist; waiting for the others to be created.", "4 of 8 pods exist"),
-    "gates": ("2 of 4 pods may be scheduled; 2 are held back by scheduling gates.", "2 of 4 pods may be scheduled"),
-    "pods beyond": ("3 of 5 pods have a node; each of the others needs 1 CPU.", "3 of 5 pods have a node"),
     "pods fit": ("3 of 8 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1).", "of 8 pods fit"),
     "sub-groups fit": (
         "1 of 2 sub-groups fit that must start together; each needs room for 2 pods.",
@@ -122,8 +120,6 @@ def test_the_gist_has_no_amounts_that_change_as_often_as_others_start_or_end():
         "Queue a has room for of the 2 pods that must start together",
     ),
     "a queue's room": ("Waits for room in queue a.b: its minimum needs 2 CPU.", "Waits for room in queue a.b"),
-    "a queue is closed": ("Queue a.b is closed; open it or choose another.", "Queue a.b is closed"),
-    "no nodes": ("The cluster has no nodes.", "The cluster has no nodes"),
 })  # fmt: skip
 def test_gist(told, first):
     assert gist(told) == first

@@ -44,23 +44,16 @@ def now():
 
 
 def test_urgent_groups_come_first_then_old_ones():
+    urgent = waiting("urgent", minute=5, priorityClassName="high")
+    stored(*CLASSES, waiting("young", minute=9), waiting("old", minute=1), urgent)
     stored(
-        *CLASSES,
-        waiting("young", minute=9),
-        waiting("old", minute=1),
-        waiting("urgent", minute=5, priorityClassName="high"),
-        waiting("lazy", priorityClassName="low"),
-        waiting("elsewhere", queue="other"),
-        group("runs", phase="Running"),
+        waiting("lazy", priorityClassName="low"), waiting("elsewhere", queue="other"), group("runs", phase="Running")
     )
     assert keys(now()) == ["urgent", "old", "young", "lazy"]
     assert keys(now(), "other") == ["elsewhere"]
     place = now().place("ns/young")
-    assert (place.number, place.of, [(each.name, value) for each, value in place.before]) == (
-        3,
-        4,
-        [("urgent", 9), ("old", 3)],
-    )
+    assert (place.number, place.of) == (3, 4)
+    assert [(each.name, value) for each, value in place.before] == [("urgent", 9), ("old", 3)]
     assert now().place("ns/runs") is None
 
 

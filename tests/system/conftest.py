@@ -42,6 +42,12 @@ def system(shared_system, django_db_blocker):
 
 
 @pytest.fixture
+def go(tmp_path):
+    """The file that lets pods end."""
+    return tmp_path / "out" / "go"
+
+
+@pytest.fixture
 def cluster(system):
     """The system in which pods run, and whose API server clients ask."""
     return system.cluster

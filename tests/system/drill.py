@@ -14,18 +14,19 @@ from urllib.parse import quote
 import httpx
 import yaml
 
+from cluster.remote import paths
 from jobs.rules.remedies import REASONS
+from kube.resources import CONFIGMAPS, DISRUPTION_BUDGETS, JOBS, NAMESPACES, NODES, PODS
 from kube.scheduler_configuration import KEY, NAME, NAMESPACE
 from proof.harness.waiting import HANG_S, until
 from proof.systems.work import job, task
+from tests.builders import config_map, of
 
-CORE, BATCH = "/api/v1", "/apis/batch.volcano.sh/v1alpha1"
-SCHEDULING, TOPOLOGY = "/apis/scheduling.volcano.sh/v1beta1", "/apis/topology.volcano.sh/v1alpha1"
-PRIORITIES, BUDGETS = "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/policy/v1"
 MERGE = {"Content-Type": "application/merge-patch+json"}
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 LOOK_S = 0.1
+CONFIGURATION = paths.one(CONFIGMAPS, NAMESPACE, NAME)
 _numbers = itertools.count(1)
 
 
@@ -50,12 +51,12 @@ class Drill:
 
     def __init__(self, api):
         self.api, self.namespace = api, f"drill-{next(_numbers)}"
-        self._jobs, self._pods = f"{BATCH}/namespaces/{self.namespace}/jobs", f"{CORE}/namespaces/{self.namespace}/pods"
+        self._jobs, self._pods = (paths.collection(kind, self.namespace) for kind in (JOBS, PODS))
         self._labels = {}
         self.is_configured = False
 
     def __enter__(self):
-        self.make(f"{CORE}/namespaces", "v1", "Namespace", self.namespace)
+        self.create(NAMESPACES, self.namespace)
         return self
 
     def __exit__(self, *_):
@@ -68,7 +69,7 @@ class Drill:
         for node, labels in self._labels.items():
             self._patch_node(node, dict.fromkeys(labels))
         if self.is_configured:
-            self._ask("DELETE", f"{CORE}/namespaces/{NAMESPACE}/configmaps/{NAME}")
+            self._ask("DELETE", CONFIGURATION)
 
     def _until(self, condition, what):
         until(condition, every_s=LOOK_S, what=what)
@@ -78,26 +79,15 @@ class Drill:
         assert answer.is_success, answer.text
         return answer.json()
 
-    def make(self, path, version, kind, name, *, spec=None, **fields):
-        metadata = {"name": name, **({"namespace": self.namespace} if "/namespaces/" in path else {})}
-        body = {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
-        return self._ask("POST", path, json=body if spec is None else {**body, "spec": spec})
+    def create(self, kind, name, body=None, /, **spec):
+        """Create an object, in the scenario's namespace if it is in one; a queue stays, empty."""
+        place = {"namespace": self.namespace} if kind.namespaced else {}
+        obj = of(kind, name, body, **place, **spec)
+        return self._ask("POST", paths.collection(kind, self.namespace), json=obj)
 
-    def queue(self, name, **spec):
-        """Create a queue; it stays, empty."""
-        return self.make(f"{SCHEDULING}/queues", "scheduling.volcano.sh/v1beta1", "Queue", name, spec=spec)
-
-    def priority(self, name, value):
-        return self.make(PRIORITIES, "scheduling.k8s.io/v1", "PriorityClass", name, value=value)
-
-    def quota(self, **hard):
-        path = f"{CORE}/namespaces/{self.namespace}/resourcequotas"
-        return self.make(path, "v1", "ResourceQuota", "bound", spec={"hard": hard})
-
-    def budget(self, of, least):
-        spec = {"minAvailable": least, "selector": {"matchLabels": {"volcano.sh/job-name": of}}}
-        path = f"{BUDGETS}/namespaces/{self.namespace}/poddisruptionbudgets"
-        return self.make(path, "policy/v1", "PodDisruptionBudget", f"keep-{of}", spec=spec)
+    def budget(self, job, least):
+        selector = {"matchLabels": {"volcano.sh/job-name": job}}
+        self.create(DISRUPTION_BUDGETS, f"keep-{job}", minAvailable=least, selector=selector)
 
     def label(self, labels, *nodes):
         """Label nodes until the scenario is over."""
@@ -106,15 +96,13 @@ class Drill:
             self._patch_node(node, labels)
 
     def _patch_node(self, node, labels):
-        body = {"metadata": {"labels": labels}}
-        self._ask("PATCH", f"{CORE}/nodes/{node}", json=body, headers=MERGE)
+        self._ask("PATCH", paths.one(NODES, "", node), json={"metadata": {"labels": labels}}, headers=MERGE)
 
     def configure(self, text):
         """Apply a configuration of the scheduler, as kubectl does; return the warnings."""
-        self.api.post(f"{CORE}/namespaces", json={"metadata": {"name": NAMESPACE}})
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": {KEY: text}}
-        path, params = f"{CORE}/namespaces/{NAMESPACE}/configmaps/{NAME}", {"fieldManager": "drill", "force": "true"}
-        answer = self.api.patch(path, params=params, json=body, headers=APPLY)
+        self.api.post(paths.collection(NAMESPACES), json={"metadata": {"name": NAMESPACE}})
+        body, params = config_map(NAME, NAMESPACE, **{KEY: text}), {"fieldManager": "drill", "force": "true"}
+        answer = self.api.patch(CONFIGURATION, params=params, json=body, headers=APPLY)
         assert answer.is_success, answer.text
         self.is_configured = True
         return answer.headers.get_list("warning")

@@ -74,12 +74,11 @@ def test_four_processes_meet_at_the_address_that_pytorch_gives_them(person, watc
 
 
 @pytest.mark.shows("5.5/wait-for-master")
-def test_workers_wait_until_the_master_listens(person, watcher, tmp_path):
+def test_workers_wait_until_the_master_listens(person, watcher, go):
     def init_state():
         statuses = watcher.pods("late").get("late-worker-0", {}).get("status", {}).get("initContainerStatuses") or [{}]
         return statuses[0].get("state", {})
 
-    go = tmp_path / "out" / "go"
     late = f"until [ -e {go} ]; do sleep 0.05; done; exec python3 -c '{RENDEZVOUS}'"
     tasks = [shell(late, sees=go.parent, name="master"), task(["python3", "-c", RENDEZVOUS], name="worker")]
     person.create(job("late", *tasks, plugins={"pytorch": ["--wait-master-enabled"]}))
@@ -90,8 +89,7 @@ def test_workers_wait_until_the_master_listens(person, watcher, tmp_path):
     assert init_state()["terminated"]["exitCode"] == 0
 
 
-def test_pod_finds_its_peers_and_has_its_keys_to_itself(person, watcher, tmp_path):
-    go = tmp_path / "out" / "go"
+def test_pod_finds_its_peers_and_has_its_keys_to_itself(person, watcher, go):
     plugins = {"svc": [], "ssh": ["--ssh-key-file-path=/keys", "--ssh-port=2022"], "env": []}
     person.create(job("look", shell(LOOK.replace("{go}", str(go)), sees=go.parent, replicas=2), plugins=plugins))
     until(lambda: "Port 2022" in log(person, "look", "look-main-0"), what="the last of what it sees")
@@ -111,8 +109,7 @@ def test_pod_finds_its_peers_and_has_its_keys_to_itself(person, watcher, tmp_pat
     assert not Path("/keys").exists(), "the machine itself sees the keys of a pod"
 
 
-def test_private_key_is_in_no_page_and_no_log(person, watcher, system, tmp_path):
-    go = tmp_path / "out" / "go"
+def test_private_key_is_in_no_page_and_no_log(person, watcher, system, go):
     person.create(job("quiet", held(go), plugins={"ssh": []}))
     watcher.reaches("quiet", "Running")
     encoded = watcher.store.get(SECRETS, "default", "quiet-ssh").object["data"]["id_rsa"]

@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import expect
 
 from cluster import clock
-from cluster.store import Delete, Patch, store
+from cluster.store import Delete, store
 from kube.meta import now_text
 from kube.resources import JOBS
 from tests.browser.journey import Window
-from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader
+from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader, set_phase
 
 SHIFTS = """
 window.shifts = 0;
@@ -41,11 +41,6 @@ def tab(admin, open_tab):
     Window(tab).sees("live")
     tab.mouse.move(5, 5)
     return tab
-
-
-def set_phase(name, phase):
-    status = {"status": {"state": {"phase": phase, "message": f"It is {phase}."}}}
-    store.write(Patch(JOBS, "team-a", name, status, "status"))
 
 
 def names(tab):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import socket
 import threading
 
@@ -12,14 +11,15 @@ import pytest
 from playwright.sync_api import expect
 
 from cluster.runtime.retries import TOLD_AFTER, Retries
-from cluster.store import Create, Delete, Group, Patch, store
+from cluster.store import Create, Delete, Group, store
 from dashboard.live import hub
 from kube.errors import Forbidden
 from kube.resources import COMMANDS, EVENTS, JOBS, NAMESPACES, NODES
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import HANG_S
 from tests.browser.journey import Window
-from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader
+from tests.browser.test_pages import keeps_nobody_out_and_fits
+from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader, set_phase
 from tests.dashboard.pages.test_kept_room import keep
 from tests.tables import cases
 
@@ -46,11 +46,6 @@ def live_tab(admin, open_tab):
         return tab
 
     return open_
-
-
-def set_phase(name, phase):
-    status = {"status": {"state": {"phase": phase, "message": f"It is {phase}."}}}
-    store.write(Patch(JOBS, "team-a", name, status, "status"))
 
 
 def fits(tab):
@@ -234,13 +229,7 @@ def test_a_queue_is_closed_after_the_dialog_said_what_it_stops(live_tab):
 def test_a_node_that_is_away_keeps_nobody_out(admin, open_tab, axe, address):
     """Every page of a cluster whose nodes are well: tests/browser/test_pages.py."""
     put(node("away", ready=False))
-    tab = open_tab(admin, address, bypass_csp=True)
-    tab.evaluate(axe)
-    for theme in ("light", "dark"):
-        tab.emulate_media(color_scheme=theme)
-        found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        grave = [each for each in found if each["impact"] in ("serious", "critical")]
-        assert [(each["id"], [node["html"][:160] for node in each["nodes"]][:4]) for each in grave] == []
+    keeps_nobody_out_and_fits(open_tab(admin, address, bypass_csp=True, reduced_motion="reduce"), axe)
 
 
 def test_a_button_that_takes_the_place_of_another_does_what_it_says(live_tab):
@@ -266,15 +255,9 @@ def test_a_refusal_fits_the_window_keeps_nobody_out_and_goes_when_it_is_over(liv
     kept = Retries("jobs", "jobs/0", "default")
     for second in range(TOLD_AFTER):
         kept.timers([Group([], "team-a/demo")], [Forbidden(QUOTA)], 1_780_000_000_000 + second * 1000)
-    tab = live_tab("/jobs/team-a/demo/", bypass_csp=True)
+    tab = live_tab("/jobs/team-a/demo/", bypass_csp=True, reduced_motion="reduce")
     Window(tab).goes("→ #refusals .notice: What this Job needs next is refused; #refusals .notice: exceeded quota")
-    tab.evaluate(axe)
-    for theme, width in itertools.product(("light", "dark"), (360, 1280)):
-        tab.emulate_media(color_scheme=theme)
-        tab.set_viewport_size({"width": width, "height": 800})
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        assert [each["id"] for each in found] == []
+    keeps_nobody_out_and_fits(tab, axe)
     assert tab.errors == []
     kept.timers([Group([], "team-a/demo")], [[]], 1_780_000_000_000)
     about = {"apiVersion": JOBS.api_version, "kind": "Job", "namespace": "team-a", "name": "demo", "uid": job_.uid}

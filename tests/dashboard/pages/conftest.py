@@ -7,7 +7,7 @@ from django.test import Client
 
 from cluster import clock
 from cluster.models import RoleBinding
-from cluster.store import Create, Group, store
+from cluster.store import Create, Group, Patch, store
 from dashboard import cluster_usage
 from kube.meta import now_text, timestamp
 from kube.resources import EVENTS, JOBS, NAMESPACES, NODES, PODS, QUEUES
@@ -92,6 +92,11 @@ def put(*objects, ago_ms=0):
         if isinstance(outcome, Exception):
             raise outcome
     return [outcome[0] for outcome in outcomes]
+
+
+def set_phase(name, phase):
+    status = {"status": {"state": {"phase": phase, "message": f"It is {phase}."}}}
+    store.write(Patch(JOBS, "team-a", name, status, "status"))
 
 
 @pytest.fixture

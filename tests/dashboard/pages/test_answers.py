@@ -26,15 +26,6 @@ def test_what_is_no_object_is_of_no_revision(admin):
         assert ("Data as of revision" in page(admin, address).text(tag="footer")) == is_said
 
 
-def test_a_page_for_others_says_what_it_takes_and_what_is_not_there_where_to_go(alice, admin):
-    for address in ("/audit/", "/access/", "/queues/-/new/", "/queues/vision/edit/"):
-        shown = page(alice, address)
-        assert (shown.status, "administrator" in shown.text(tag="main")) == (403, True)
-    for address in ("/nodes/none/", "/nodes/%00/", "/nothing/"):
-        shown = page(admin, address)
-        assert (shown.status, shown.one(tag="a", href="/") is not None) == (404, True)
-
-
 @pytest.mark.parametrize("address", LISTS)
 def test_htmx_gets_the_table_alone_and_the_canonical_address(admin, address):
     answer = admin.get(address + "?page=1&q=&per=25&sort=", headers={"HX-Request": "true"})

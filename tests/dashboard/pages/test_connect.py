@@ -119,11 +119,8 @@ def test_the_command_of_a_machine_is_whole_and_shown_once(admin, caplog):
     words = typed(invite(admin))
     secret = words[words.index("--token") + 1]
     assert words[:5] == [".venv/bin/python", "manage.py", "agent", "--server", "https://testserver:8443"]
-    assert (words[words.index("--ca") + 1][:7], "--name" in words, tokens.find(secret).joins) == (
-        "sha256:",
-        False,
-        True,
-    )
+    assert words[words.index("--ca") + 1].startswith("sha256:")
+    assert ("--name" in words, tokens.find(secret).joins) == (False, True)
     assert secret not in kept(admin, caplog) + page(admin, MACHINES).answer.content.decode()
     assert AuditEntry.objects.get(verb="issue-token").resource == "nodes"
 
@@ -134,14 +131,6 @@ def test_the_command_may_be_for_a_name_that_can_be(admin):
     assert not Token.objects.exists()
     words = typed(invite(admin, node="lab-2"))
     assert words[words.index("--name") + 1] == "lab-2"
-
-
-def test_only_who_may_make_nodes_adds_machines(alice, operator):
-    for browser in (alice, operator):
-        assert browser.get(MACHINES).status_code == 403
-        assert browser.post(MACHINES, {"node": "", "hours": "1"}).status_code == 403
-        assert "Add a machine" not in page(browser, "/nodes/").answer.content.decode()
-    assert not Token.objects.exists()
 
 
 def test_a_machine_is_listed_where_its_token_is_revoked(admin):
