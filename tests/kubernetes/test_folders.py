@@ -77,7 +77,7 @@ def test_selectors_find_pods(objects):
 
 
 def test_services_lead_to_ports_that_are_there_and_only_where_pages_are(objects):
-    arguments = {name: each["args"] for name, each in containers(objects)}
+    arguments = {name: each.get("args") for name, each in containers(objects)}
     for each in of(objects, "Service"):
         behind = selected(objects, each["spec"]["selector"])
         for port in each["spec"]["ports"]:

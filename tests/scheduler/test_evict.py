@@ -283,7 +283,7 @@ def starts(ground, running, wanted, without=()):
 @pytest.mark.shows("scheduler 2.4/ports and affinity")
 @examples(150)
 @given(scenes_with_rules())
-def test_so_are_those_for_gangs_whose_pods_have_rules_about_other_pods(scene):
+def test_victims_for_gangs_with_rules_about_other_pods_are_found_where_any_set_helps_and_none_goes_in_vain(scene):
     ground, running, wanted = scene
     here = World(*OWN, *copy.deepcopy([*ground, *running, *wanted]))
     here.cycle()
@@ -366,7 +366,7 @@ def scenes_with_devices(draw):
 
 @examples(300)
 @given(scenes_with_devices())
-def test_so_are_those_beside_idle_devices(scene):
+def test_victims_beside_idle_devices_are_found_where_any_set_helps_and_none_goes_in_vain(scene):
     free, units, some, count = scene
 
     def has_room(gone):
