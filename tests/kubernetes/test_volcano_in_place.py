@@ -48,7 +48,10 @@ def test_who_works_changes_and_jobs_that_were_begun_go_on(cluster, in_place):
         submit(cluster, staying("begun-by-volcano", replicas=2))
         comes_to(cluster, "begun-by-volcano", "Running")
         begun = uids(cluster, "begun-by-volcano")
-        close(cluster, volcano.vcctl, "shut")
+        volcano.vcctl("queue", "create", "-n", "shut")
+        becomes(cluster, "shut", "Open")
+        volcano.vcctl("queue", "operate", "-n", "shut", "-a", "close")
+        becomes(cluster, "shut", "Closed")
         volcano.stop()
         says(in_place, OURS_WORK)
         submit(cluster, staying("begun-by-ours", replicas=2))
@@ -65,14 +68,6 @@ def test_who_works_changes_and_jobs_that_were_begun_go_on(cluster, in_place):
         comes_to(cluster, "begun-by-ours", "Completed")
     finally:
         volcano.stop()
-
-
-def close(cluster, vcctl, name):
-    """Make a queue and close it."""
-    vcctl("queue", "create", "-n", name)
-    becomes(cluster, name, "Open")
-    vcctl("queue", "operate", "-n", name, "-a", "close")
-    becomes(cluster, name, "Closed")
 
 
 def becomes(cluster, name, state):
@@ -131,11 +126,7 @@ def commanded(cluster, vcctl, folder):
     for name in ("long", "tiny"):
         vcctl("job", "delete", "-N", name)
         until(lambda name=name: not uids(cluster, name), every_s=0.2, what="that its pods are gone")
-    found["left"] = [
-        each["metadata"]["name"]
-        for each in cluster.get(JOBS.id)["items"]
-        if each["metadata"]["name"] in ("long", "tiny")
-    ]
+    found["left"] = [name for name in ("long", "tiny") if there(cluster, JOBS, name)]
     return found
 
 
