@@ -104,15 +104,12 @@ def test_a_label_cannot_break_out():
     ]
 
 
-def test_shares_lie_side_by_side_and_marks_cross_them_where_they_are():
+def test_shares_lie_side_by_side_marks_cross_them_where_they_are_and_a_sparkline_is_drawn_for_any_values():
     drawn = svg.stack([svg.Share(3, "green", "ready"), svg.Share(0, "amber", "odd"), svg.Share(1, "red", "not ready")])
     for said in ('x="0%" width="75%"', 'x="75%" width="25%"', 'aria-label="3 ready, 1 not ready"'):
         assert said in drawn
     drawn = svg.stack([svg.Share(5, "blue", "used")], 10, "used", marks=[2, 99])
     assert ('class="bar-mark" x1="20%" x2="20%"' in drawn, 'x1="100%"' in drawn) == (True, True)
-
-
-def test_a_sparkline_is_drawn_for_any_values():
     assert all(svg.sparkline(values, "x").startswith("<svg") for values in ([], [0], [0, 0], [1, 2, 3]))
 
 

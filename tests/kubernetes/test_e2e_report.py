@@ -11,7 +11,6 @@ import yaml
 from proof.kubernetes.e2e import report
 from tests.tables import cases
 
-STARTED, ENDED = "2026-11-27T11:06:10.123456789Z", "2026-11-27T12:31:09+01:00"
 TIMES = {
     "jobp": report.Times(datetime(2026, 11, 27, 11, 6, 10, 123456, UTC), datetime(2026, 11, 27, 11, 31, 9, 0, UTC))
 }
@@ -79,13 +78,6 @@ def test_a_suite_that_was_stopped_is_named_and_counts_nothing(told, stopped):
     page = report.page([], "abc123", TIMES)
     assert "stopped before it got through `vcctl`, `jobp`," in page
     assert "| `jobp`" not in page
-
-
-def test_each_suite_has_its_times_until_it_is_run_anew(tmp_path):
-    write(tmp_path, {}, StartTime=STARTED, EndTime=ENDED)
-    for forgotten, times in (([], TIMES), (["vcctl"], TIMES), (["jobp"], {})):
-        report.forget(tmp_path, forgotten)
-        assert report.times(tmp_path) == times
 
 
 def test_every_reason_is_about_a_suite_that_is_run():

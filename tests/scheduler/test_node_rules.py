@@ -16,10 +16,8 @@ from scheduler.snapshot.node_selection import NodeFacts, NodeRule
 from tests.campaign import examples
 from tests.tables import cases
 
+from .definitions import PREFERRED, REQUIRED
 from .world import START, World, queue
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def uses(*required, preferred=(), never=(), rather_not=()):
@@ -137,7 +135,7 @@ def test_a_window_is_what_a_clock_on_the_wall_says(start, end, passed):
 
 
 def affinity(*terms):
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
 
 
 def term(key, operator, *values):
