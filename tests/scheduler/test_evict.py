@@ -281,7 +281,7 @@ def starts(ground, running, wanted, without=()):
 
 
 @pytest.mark.shows("scheduler 2.4/ports and affinity")
-@examples(150)
+@examples(150, here=25)
 @given(scenes_with_rules())
 def test_victims_for_gangs_with_rules_about_other_pods_are_found_where_any_set_helps_and_none_goes_in_vain(scene):
     ground, running, wanted = scene

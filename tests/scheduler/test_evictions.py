@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -380,3 +381,26 @@ def test_it_is_noted_once_on_whose_pods_are_evicted():
     here.cycle(seconds=1)
     assert len(here.going()) == 2, "those that stayed were not evicted, so nothing protects them"
     assert noted("r") == now_text(START + 7000)
+
+
+@pytest.mark.shows("scheduler 2.5/again")
+@pytest.mark.parametrize(("arguments", "seconds"), [("{}", 300), ("{minRuntime: 40s}", 40), ("{minRuntime: 0}", 0)])
+def test_two_queues_that_are_owed_in_turn_do_not_take_a_node_from_each_other_all_the_time(arguments, seconds):
+    """The one node is deserved by one queue, then by the other, each 10 s."""
+    here = World("node n1 1; queue a; queue b; group x 1x1 queue=a; group y 1x1 queue=b")
+    section = f"configurations: [{{name: reclaim, arguments: {arguments}}}]"
+    here.put(f"conf actions: 'enqueue, allocate, reclaim, preempt', {section}")
+    gone = []
+    for turn in range(120):
+        parts = {"a": "01"[turn % 2], "b": "10"[turn % 2]}
+        here.put(*(f"queue {name} deserved={cpu}" for name, cpu in parts.items()))
+        for _ in range(2):
+            decisions = here.cycle(seconds=5)
+            for each in decisions.evictions:
+                gone.append((here.now, each.pod.name))
+                here.gone(each.pod.name)
+                here.put(f"pod {each.pod.name} group={each.pod.name[0]}")
+    times = [at for at, _ in gone]
+    assert all(later - at >= seconds * 1000 for at, later in pairwise(times[1:]))
+    least = 1200 // (seconds + 20) if seconds else 100
+    assert least <= len(gone) <= (2 + 1200 // seconds if seconds else 120), "nor does one keep it for good"
