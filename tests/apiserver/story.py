@@ -18,7 +18,7 @@ from kube import resources
 from kube.patch import merge
 from tests import builders
 from tests.jobs.made import runner, settle
-from tests.kube.custom import samples
+from tests.kube import samples
 from tests.tables import at
 
 JSON = "application/json"

@@ -13,7 +13,7 @@ from kube import resources
 from kube.errors import ApiError
 from kube.resources import BATCH_JOBS, PODS
 from tests import builders
-from tests.kube.custom import samples
+from tests.kube import samples
 
 
 def changed(obj, path, value):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-from decimal import Decimal
 from fractions import Fraction
 
 import msgspec
@@ -15,12 +14,6 @@ from kube.kinds.core import PodSpec
 from tests.tables import parts
 
 resource_amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]), st.integers(0, 2**40))
-
-
-def test_cpu_counts_thousandths_and_the_rest_whole_units():
-    written = {"cpu": "1.5", "memory": "1Gi", "nvidia.com/gpu": 2, "ephemeral-storage": "1500m"}
-    assert amounts.of(written) == {"cpu": 1500, "memory": 2**30, "nvidia.com/gpu": 2, "ephemeral-storage": 2}
-    assert amounts.of(None) == {}
 
 
 @pytest.mark.shows(
@@ -43,6 +36,9 @@ def test_pod_request(part):
 @parts("kube/amounts", "limits of pods")
 def test_pod_limits(part):
     part.check(lambda text: amounts.pod_limits(yaml.safe_load(text)))
+    written = {"cpu": "1.5", "memory": "1Gi", "nvidia.com/gpu": 2, "ephemeral-storage": "1500m"}
+    assert amounts.of(written) == {"cpu": 1500, "memory": 2**30, "nvidia.com/gpu": 2, "ephemeral-storage": 2}
+    assert amounts.of(None) == {}
 
 
 @given(resource_amounts, resource_amounts)
@@ -73,12 +69,9 @@ def test_amounts_are_shown_as_people_write_them_and_what_was_reckoned_as_exactly
 
 SUFFIXES = ["", *[s for s in quantity.DECIMAL if s], *quantity.BINARY]
 values = st.fractions(min_value=-(2**40), max_value=2**40, max_denominator=1).map(lambda f: f / 1000)
-texts = st.builds(
-    lambda sign, whole, decimals, suffix: f"{sign}{whole}{decimals}{suffix}",
-    st.sampled_from(["", "+", "-"]),
-    st.integers(0, 7),
-    st.sampled_from(["", ".", ".5", ".125", ".000001"]),
-    st.sampled_from(SUFFIXES),
+decimals = st.sampled_from(["", ".", ".5", ".125", ".000001"])
+texts = st.tuples(st.sampled_from(["", "+", "-"]), st.integers(0, 7).map(str), decimals, st.sampled_from(SUFFIXES)).map(
+    "".join
 )
 
 
@@ -123,11 +116,6 @@ def test_canonical_form_keeps_the_order_of_what_is_not_rounded(a, b):
     low, high = sorted((a, b), key=quantity.parse)
     assert quantity.parse(quantity.canonical(low)) <= quantity.parse(quantity.canonical(high))
     assert quantity.canonical(quantity.canonical(a)) == quantity.canonical(a)
-
-
-@given(st.decimals(min_value=-(10**9), max_value=10**9, places=3))
-def test_reading_agrees_with_decimal_arithmetic(number):
-    assert quantity.parse(f"{number}") == Fraction(Decimal(number))
 
 
 @given(st.text(max_size=80))

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import patch
+from tests.kube.samples import deep, json_values
 from tests.tables import cases, parts
 
 POD = "io.k8s.api.core.v1.Pod"
 names = st.sampled_from(["a", "b", "c", "", "a/b", "~", "0", "-"])
 scalars = st.booleans() | st.integers(0, 3) | st.sampled_from(["x", "y"])
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3), max_leaves=8
-)
+values = json_values(names, scalars, 8)
 objects = st.dictionaries(names, values, max_size=4)
 with_nulls = st.recursive(scalars | st.none(), lambda inner: st.dictionaries(names, inner, max_size=3), max_leaves=8)
 merge_patches = st.dictionaries(names, with_nulls, max_size=4)
@@ -52,7 +51,6 @@ def strategic(target, change, kind=POD):
 
 
 def of_another_spec(text):
-    """Patch the spec of a kind, and finalizers with it."""
     kind, text = text.split(" ", 1)
     target, change = ({"spec": yaml.safe_load(each)} for each in text.split(" + "))
     return patch.strategic(target, change, kind)["spec"]
@@ -60,19 +58,16 @@ def of_another_spec(text):
 
 @parts("kube/patch")
 def test_a_patch_leads_to_what_stands_there(part):
-    part.check(
-        {
-            "merge, as RFC 7386 shows": merged(patch.merge),
-            "differences": merged(
-                lambda source, goal: [[op["op"], op["path"]] for op in patch.difference(source, goal)]
-            ),
-            "JSON patches": lambda text: patch.json_patch(LISTED, yaml.safe_load(text)),
-            "no JSON patches": refused(patch.json_patch, LISTED),
-            "strategic": merged(strategic),
-            "strategic, of other specs": of_another_spec,
-            "no strategic patches": refused(lambda target, change: patch.strategic(target, change, POD), TWO),
-        }[part.title]
-    )
+    def differing(source, goal):
+        return [[op["op"], op["path"]] for op in patch.difference(source, goal)]
+
+    answers = {
+        "merge, as RFC 7386 shows": merged(patch.merge), "differences": merged(differing), "strategic": merged(strategic),
+        "JSON patches": lambda text: patch.json_patch(LISTED, yaml.safe_load(text)),
+        "no JSON patches": refused(patch.json_patch, LISTED), "strategic, of other specs": of_another_spec,
+        "no strategic patches": refused(lambda target, change: patch.strategic(target, change, POD), TWO),
+    }  # fmt: skip
+    part.check(answers[part.title])
 
 
 @given(objects, merge_patches)
@@ -172,13 +167,6 @@ def test_a_test_that_fails_tells_both_sides_to_who_may_read_them(path, value, to
     assert error.value.told.startswith("Operation 0 does not apply: ")
     assert error.value.told.endswith(told)
     assert str(error.value).endswith(f"{path!r} is another one than the test expects.")
-
-
-def deep(depth):
-    value = {}
-    for _ in range(depth):
-        value = {"a": value}
-    return value
 
 
 @cases("hostile", {

@@ -20,7 +20,7 @@ from kube.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
 from tests import builders
 from tests.blocks import blocks
 from tests.cluster.story import Story
-from tests.kube.custom import samples
+from tests.kube import samples
 
 ID = "crontabs.stable.example.com"
 CONTROLLERS = {

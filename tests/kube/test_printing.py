@@ -1,7 +1,8 @@
-"""The tables of kubectl: `rows.txt` of `tests/golden/kube` has rows of objects, `cells.txt` single cells."""
+"""The tables of kubectl: `rows.txt` of `tests/golden/kube` has rows of objects, `cells.txt` single cells, `paths.txt` paths."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import meta, printing, resources
-from kube.printing import ages
+from kube.printing import ages, paths
 from kube.printing.cells import CELLS, PrintedRow
 from kube.resources import COMMANDS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Column
+from tests.kube.samples import SCALARS, json_values
 from tests.tables import cases, parts
 
 NOW = meta.parse_time("2026-03-01T12:00:00Z")
@@ -49,7 +51,6 @@ def custom(**column):
 
 
 def custom_cell(text):
-    """Return the cell of a column of a type for a value."""
     kind, value = text.split(" ", 1)
     return printing.row(custom(path=".x", type=kind), {"x": yaml.safe_load(value)}, NOW)
 
@@ -65,15 +66,12 @@ def test_a_cell_is_that_of_kubectl(part):
         (found,) = found | {cell("network_policy_pod_selector", {"spec": {"podSelector": yaml.safe_load(text)}})}
         return found
 
-    part.check(
-        {
-            "cells": named_cell,
-            "label selectors": selector,
-            "values of custom columns": custom_cell,
-            "durations in milliseconds": lambda text: printing.human_duration(int(text)),
-            "ages": lambda text: ages.age(yaml.safe_load(text), NOW),
-        }[part.title]
-    )
+    answers = {
+        "cells": named_cell, "label selectors": selector, "values of custom columns": custom_cell,
+        "durations in milliseconds": lambda text: printing.human_duration(int(text)),
+        "ages": lambda text: ages.age(yaml.safe_load(text), NOW),
+    }  # fmt: skip
+    part.check(answers[part.title])
 
 
 @pytest.mark.parametrize("resource", PRINTED, ids=lambda resource: resource.id)
@@ -92,14 +90,10 @@ KEYS = st.sampled_from(
      "initContainerStatuses", "state", "terminated", "waiting", "running", "ports", "subsets", "addresses", "hard", "used",
      "selector", "matchLabels", "matchExpressions", "series", "data", "lastState", "exitCode", "signal", "restartCount"]
 )  # fmt: skip
-odd = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "x", BORN, "True"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
-    max_leaves=20,
-)
+ODD = json_values(KEYS, SCALARS | st.floats() | st.sampled_from([BORN, "True"]), 20)
 
 
-@given(odd | st.sampled_from([{}, []]), st.sampled_from(PRINTED), st.integers())
+@given(ODD | st.sampled_from([{}, []]), st.sampled_from(PRINTED), st.integers())
 def test_any_object_has_a_row_and_every_duration_is_short(obj, resource, ms):
     assert len(printing.row(resource, obj, NOW)) == len(resource.columns)
     printing.completed(resource, obj)
@@ -141,12 +135,8 @@ def test_columns_say_what_they_are_and_one_that_nobody_can_print_is_refused():
     columns = printing.columns(replace(QUEUES, group="example.org", columns=()))
     assert [(column["name"], column["type"]) for column in columns] == [("Name", "string"), ("Created At", "date")]
     conditions = {"x": [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]}
-    for path, found in {
-        '[?(@.type=="Ready")].status': "True",
-        "[*].type": "Old",
-        "[7].type": None,
-        ".none": None,
-    }.items():
+    cells = {'[?(@.type=="Ready")].status': "True", "[*].type": "Old", "[7].type": None, ".none": None}
+    for path, found in cells.items():
         assert printing.row(custom(path=f".x{path}"), conditions, NOW) == [found], path
     with pytest.raises(LookupError):
         printing.check(custom(cell="no_such_cell"))
@@ -160,3 +150,42 @@ def test_pods_that_have_ended_are_completed():
         found = [(each["type"], each["status"], each["reason"]) for each in conditions]
         assert found == ([("Completed", "True", reason)] if reason else [])
         assert printing.completed(QUEUES, {"status": {"phase": phase}}) == []
+
+
+READY = {"type": "Ready", "status": "True", "count": 2, "on": True}
+OBJECT = {
+    "spec": {"name": "a", "ports": [80, 443, 8080], "empty": [], "none": None},
+    "metadata": {"labels": {"example.org/team": "red", "app": "web"}},
+    "status": {"conditions": [READY, {"type": "Old", "status": "False", "count": 1}]},
+}
+
+
+@parts("kube/paths")
+def test_values_at_a_path(part):
+    part.check(lambda path: paths.parse(path)(OBJECT))
+
+
+def test_what_is_no_path_and_what_does_not_suit_the_object_is_a_path_error():
+    for path in (
+        *[".spec[", ".spec[x]", ".spec[?(@.a=!1)]", ".spec[?(a==1)]", "[]", ".ports[::0]"],
+        ".a b",
+        "." + "a" * 5000,
+    ):
+        with pytest.raises(paths.PathError):
+            paths.parse(path)
+    for path, value in (
+        (".spec.ports[3]", OBJECT), (".spec.name[0]", OBJECT), (".spec[?(@.a==1)]", OBJECT),
+        ('.status.conditions[?(@.count=="1")]', OBJECT), ("[*][*]", [[0] * 200] * 200), ("..[*]", [[[0]] * 200] * 200),
+    ):  # fmt: skip
+        with pytest.raises(paths.PathError):
+            paths.parse(path)(value)
+
+
+PIECES = [*".ab*[]?()@='\"x0123-:,<> \\", "..", "[0]", "[*]", "[?(@.a==1)]", ".a", "[?(@.b)]"]
+pieces = st.lists(st.sampled_from(PIECES), max_size=8)
+
+
+@given(pieces.map("".join), json_values(st.sampled_from("abx")))
+def test_no_path_and_no_object_raises_anything_else(text, value):
+    with contextlib.suppress(paths.PathError):
+        paths.parse("." + text)(value)

@@ -1,10 +1,11 @@
-"""Definitions as people write them: the one of Kubernetes' handbook, and others after well-known projects."""
+"""JSON of any shape, and definitions as people write them: that of Kubernetes' handbook, and others after well-known projects."""
 
 from __future__ import annotations
 
 from copy import deepcopy
 
 import yaml
+from hypothesis import strategies as st
 
 from kube import resources
 from tests.builders import of
@@ -13,6 +14,22 @@ from tests.tables import GOLDEN
 TEXT, INTEGER = {"type": "string"}, {"type": "integer"}
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 TEXTS = {"type": "array", "items": TEXT}
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
+
+
+def json_values(keys, scalars=SCALARS, leaves=10):
+    return st.recursive(
+        scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4), max_leaves=leaves
+    )
+
+
+def deep(levels, value=(), key="a"):
+    value = value or {}
+    for _ in range(levels):
+        value = {key: value}
+    return value
 
 
 def objects(*required, **properties):
