@@ -206,14 +206,6 @@ def test_a_new_object_is_tracked_from_the_start_and_an_old_one_without_managers_
     assert owned(obj) == {"m": [".status.phase"]}, "a kind without a path for its status"
 
 
-@cases("reset", {"empty list": [], "empty entry": [{}]})
-def test_managers_can_be_forgotten(reset):
-    live = run("a {text: x}; u= {text: y}")
-    obj = put(live, managed(live, *reset))
-    assert "managedFields" not in obj["metadata"]
-    assert content(obj) == {"text": "y"}
-
-
 APPLIED = {"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1"}
 WHOLE = {**APPLIED, "fieldsType": "FieldsV1", "fieldsV1": {"f:text": {}}}
 
@@ -233,7 +225,11 @@ def test_managed_fields_that_cannot_be_read_leave_the_old_ones(sent):
     assert owned(put(live, obj)) == {"a": [".text"]}
 
 
-def test_managed_fields_can_be_changed_and_are_written_in_one_way():
+def test_managed_fields_can_be_changed_or_forgotten_and_are_written_in_one_way():
+    live = run("a {text: x}; u= {text: y}")
+    for reset in ([], [{}]):
+        obj = put(live, managed(live, *reset))
+        assert ("managedFields" in obj["metadata"], content(obj)) == (False, {"text": "y"})
     live = run("kubectl-client-side-apply= {text: x, number: 1}")
     entry = {**live["metadata"]["managedFields"][0], "manager": "kubectl", "operation": "Apply"}
     obj = put(live, managed(live, entry), now=LATER)
@@ -294,15 +290,9 @@ def test_what_client_side_apply_applied_may_be_changed_by_kubectl_and_the_annota
     with pytest.raises(Conflict) as caught:
         take(live, "kubectl {text: y, number: 2}")
     assert [cause.field for cause in caught.value.causes] == [".text"], "which was changed since"
-
-
-@cases("last", {
-    "none": "", "no JSON": "{", "no object": "[]", "another version": '{"apiVersion":"v2","text":"x"}',
-    "unreadable": '{"apiVersion":"example.org/v1","set":[1,1]}',
-})  # fmt: skip
-def test_an_annotation_that_says_nothing_allows_nothing(last):
-    with pytest.raises(Conflict):
-        take(by_kubectl(last, text="x"), "kubectl {text: y}")
+    for odd in ("", "{", "[]", '{"apiVersion":"v2","text":"x"}', '{"apiVersion":"example.org/v1","set":[1,1]}'):
+        with pytest.raises(Conflict):  # an annotation that says nothing allows nothing
+            take(by_kubectl(odd, text="x"), "kubectl {text: y}")
 
 
 def test_objects_that_differ_in_times_only_are_the_same():
@@ -393,17 +383,9 @@ def test_the_schema_of_a_custom_resource_says_how_it_is_divided():
     assert not shape.of(THINGS).names("strange")
     schema = at(resources.CUSTOM_RESOURCE_DEFINITIONS, "spec", "versions", "schema", "openAPIV3Schema")
     assert schema.of("not").of("x-kubernetes-validations").keys == ("rule",), "a definition that refers to itself"
-
-
-@cases("schema", {
-    "empty": {},
-    "no object": {"properties": {"a": True}},
-    "no keys": {"properties": {"a": {"x-kubernetes-list-type": "map"}}},
-    "no items": {"properties": {"a": {"x-kubernetes-list-type": "set", "items": None}}},
-    "anything": {"additionalProperties": True},
-})  # fmt: skip
-def test_a_poor_schema_is_no_error(schema):
-    assert shape._from_schema(schema, 0).of("a")
+    lists = [{"x-kubernetes-list-type": "map"}, {"x-kubernetes-list-type": "set", "items": None}]
+    for poor in ({}, {"additionalProperties": True}, *({"properties": {"a": each}} for each in (True, *lists))):
+        assert shape._from_schema(poor, 0).of("a"), "a poor schema is no error"
 
 
 SHAPE = shape.of(THINGS)

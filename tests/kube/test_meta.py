@@ -140,12 +140,9 @@ def test_a_selector_selects_or_is_refused(part):
     part.check(selects)
     found = selector.requirements([{"key": "cores", "operator": "Gt", "values": ["4"]}])
     assert (found.matches(WEB), found.matches({})) == (True, False), "node affinity may compare numbers"
-
-
-@pytest.mark.parametrize("text", ["a" * 100, "a=" + "b" * 64, "a," * 10_000], ids=len)
-def test_what_is_too_long_is_refused(text):
-    with pytest.raises(selector.SelectorError):
-        selector.parse_labels(text)
+    for text in ("a" * 100, "a=" + "b" * 64, "a," * 10_000):
+        with pytest.raises(selector.SelectorError):
+            selector.parse_labels(text)
 
 
 @given(selectors, selectors, labels)
