@@ -24,7 +24,7 @@ LONG = (
     "tests/apiserver/test_rights.py",
     "tests/node/test_joined.py",
     "tests/simulation/test_simulation.py",
-    "tests/node/test_walls.py",
+    "tests/node/test_mounts.py",
     "tests/frontend/test_frontend.py",
     "tests/cluster/store/test_machine.py",
     "tests/node/test_shim.py",

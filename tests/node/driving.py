@@ -7,9 +7,13 @@ import copy
 import functools
 import os
 import shutil
+import socket
+import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -23,14 +27,17 @@ from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
 from kube.resources import CLAIMS, EVENTS, PODS
 from node import attempts, logs
+from node.agent import reach
 from node.agent.daemon import Daemon
 from node.agent.machine import valid_name
 from node.agent.spawn import Spawner
 from node.joined import agent, joining
 from node.joined.joining import Wish
-from node.shim import tree
+from node.shim import control_socket, tree
+from node.shim.order import Bind
+from proof.escapes.attempts import layers
 from proof.harness import engine
-from proof.harness.waiting import until
+from proof.harness.waiting import HANG_S, until
 from tests import builders
 
 NODE = "here"
@@ -38,6 +45,7 @@ NODE = "here"
 UNTIL_ASKED = "trap 'exit 143' TERM; while :; do sleep 0.02; done"
 LOOT = "/loot"
 EMPTY = {"name": "v", "emptyDir": {}}
+CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
 
 
 def mount(name="v", path=LOOT, **fields):
@@ -56,7 +64,6 @@ def container(script, *mounts, name="main", **fields):
 
 
 def env(**values):
-    """Variables of a container: texts, or where they come from."""
     sources = {name: {"value": each} if isinstance(each, str) else {"valueFrom": each} for name, each in values.items()}
     return [{"name": name, **source} for name, source in sources.items()]
 
@@ -78,10 +85,48 @@ def person(name, role, namespace="*"):
     RoleBinding.objects.create(user=user, role=role, namespace=namespace)
 
 
-def told(uid, reason=""):
-    """Return the reasons and messages of a pod's events."""
-    found = [(each.object["reason"], each.object["message"]) for each in store.find(EVENTS, owner=uid)]
-    return [each for each in found if reason in ("", each[0])]
+def conditions(status):
+    return {one["type"]: one["status"] for one in status.get("conditions", ())}
+
+
+@contextlib.contextmanager
+def answering(*bodies, code=200):
+    """A server of HTTP that answers with its code and the bodies in turn, and remembers what was asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            server.asked.append((self.path, dict(self.headers)))
+            body = bodies[min(len(server.asked), len(bodies)) - 1] if bodies else b""
+            time.sleep(server.wait_s)
+            self.send_response(server.code)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.asked, server.code, server.wait_s, server.port = [], code, 0.0, server.server_port
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@contextlib.contextmanager
+def asking(directory, *descriptors, socket_name=control_socket.NAME, **request):
+    """Ask a shim, or an agent by the name of its socket, for something; the line on which it answers."""
+    line, theirs = socket.socketpair()
+    with line:
+        control_socket.send(str(directory), request, [theirs.fileno(), *descriptors], socket_name)
+        theirs.close()
+        line.settimeout(HANG_S)
+        yield line
+
+
+def executing(directory, *argv, descriptors=(), **fields):
+    """Ask a shim to run a command in its container; with descriptors for its output."""
+    streams = ["stdout"] if descriptors else []
+    return asking(directory, *descriptors, do="exec", argv=[*argv], streams=streams, tty=False, **fields)
 
 
 class Node:
@@ -188,9 +233,10 @@ class Node:
     def files(self, claim):
         return self.data / "node" / "claims" / claim / "files"
 
-    def shell(self, script, name="p", main=None, **spec):
+    def shell(self, script, name="p", main=None, mounts=(), **spec):
         """Submit a pod of one container that runs a script; `main` has more fields of the container."""
-        return self.submit(name, containers=[{"name": "main", "command": ["sh", "-c", script], **(main or {})}], **spec)
+        main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [*mounts], **(main or {})}
+        return self.submit(name, containers=[main], **spec)
 
     def held(self, script, name="p", **spec):
         """Submit a pod that does nothing until the test lets it go on."""
@@ -212,7 +258,6 @@ class Node:
         return self.status(name)["containerStatuses"][container]["state"]
 
     def until_phase(self, phase, *names):
-        """Wait until pods are in a phase; return the status of the last."""
         names = names or ("p",)
         found = lambda: [self.status(name) for name in names]  # noqa: E731
         self.until(
@@ -221,14 +266,8 @@ class Node:
         return self.status(names[-1])
 
     def until_end(self, name="p"):
-        """Wait for the end of a pod; return how its container ended."""
         self.until(lambda: self.status(name).get("phase") in ("Succeeded", "Failed"), lambda: self.status(name))
         return self.state(name)["terminated"]
-
-    def until_restart(self, name="p"):
-        """Wait until the container of a pod has been started again; return its status."""
-        self.until(lambda: [one["restartCount"] for one in self.status(name).get("containerStatuses", ())] == [1])
-        return self.status(name)["containerStatuses"][0]
 
     def until_waits(self, *words, name="p"):
         """Wait until a pod that does not start says something; return its status."""
@@ -237,7 +276,6 @@ class Node:
         return self.status(name)
 
     def printed(self, uid, container="main"):
-        """Return what a container has written, as text."""
         files = sorted(self.directory(uid, container).glob("log.*"))
         return logs.shown(b"".join(each.read_bytes() for each in files))[0].decode()
 
@@ -253,6 +291,15 @@ class Node:
     def remove(self, name="p", **fields):
         self.delete(name, **fields)
         self.until(lambda: self.pod(name) is None)
+
+    def clean(self):
+        self.agent.clean_at = 0
+        self.agent.work()
+
+    def told(self, uid, reason=""):
+        """Return the reasons and messages of a pod's events."""
+        found = [(each.object["reason"], each.object["message"]) for each in store.find(EVENTS, owner=uid)]
+        return [each for each in found if reason in ("", each[0])]
 
     def annotate(self, name="p"):
         change(PODS, name, metadata={"annotations": {"at": str(time.time())}})
@@ -296,14 +343,26 @@ class JoinedNode(Node):
         return self
 
 
+def in_ways(*ways):
+    """Have tests run for several ways in which containers get what they mount, as their fixture `begun`."""
+    return pytest.mark.parametrize("begun", ways, indirect=True)
+
+
 def beginning(node, mode):
-    """Begin a node whose containers get their volumes in a mode; what this machine does not allow is skipped."""
     found = node.allowed().mounts
+    mode = found if mode == "as allowed" else mode
     if mode != "none" and (found == "none" or (mode == "root" and found != "root")):
         pytest.skip(f"this machine does not let this user make mounts the {mode} way")
     node.begin(mode)
     (node.data / "secret-key").write_text("hush")
     return node
+
+
+def behind_all(attempts, wall, **fields):
+    """Have attempts run behind all layers of a wall; they see their own root and this Python."""
+    read = (*reach.of_this_machine(attempts.root), sys.prefix)
+    seen = {"read": read, "binds": (Bind(str(attempts.root), str(attempts.root)),)}
+    attempts.layers = layers(wall) | seen | fields
 
 
 def ran(attempts, script, *argv, **fields):

@@ -17,22 +17,20 @@ from cluster.runtime import nudge
 from cluster.store import Delete, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
 from node import attempts
+from node.agent.daemon import SHUTDOWN_S
 from node.agent.machine import Occupied
 from node.left import AtStop
 from node.shim import linux, tree
 from proof.harness.waiting import HANG_S, until
 from tests.cluster.store.forgetting import ASLEEP, forget
-from tests.node.driving import EMPTY, NODE, UNTIL_ASKED, Node, change, env, field, mount, put, told
+from tests.node.driving import CLAIM, UNTIL_ASKED, Node, change, conditions, container, env, field, in_ways, mount, put
 from tests.tables import cases
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 REMEDY = "; give another command, or install it on node here, whose programs containers run, whatever their image"
 SIDECAR = {"name": "side", "command": ["sh", "-c", UNTIL_ASKED], "restartPolicy": "Always"}
-SLEEPS = {"name": "b", "command": ["sleep", "60"]}
-
-
-def conditions(status):
-    return {one["type"]: one["status"] for one in status["conditions"]}
+SLEEPS, FAILS = {"name": "b", "command": ["sleep", "60"]}, {"name": "first", "command": ["false"]}
+TWICE = "echo x >> {out}/count; [ $(wc -l < {out}/count) = 2 ]"
 
 
 def words(status):
@@ -52,13 +50,13 @@ class TestOneAgent:
             yield found
 
     def lease_ends(self):
-        store.write(Patch(LEASES, LEASE_NAMESPACE, NODE, {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}))
+        store.write(Patch(LEASES, LEASE_NAMESPACE, "here", {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}))
 
     def test_second_agent_follows_the_first_when_that_stopped_or_its_lease_has_ended(self, node, other):
         place = f"{socket.gethostname()}:{node.data}"
-        lease = store.get(LEASES, LEASE_NAMESPACE, NODE).object
+        lease = store.get(LEASES, LEASE_NAMESPACE, "here").object
         assert lease["metadata"]["annotations"] == {PLACE_ANNOTATION: place}
-        with pytest.raises(Occupied, match=f"the node {NODE} is the agent's in {place}$"):
+        with pytest.raises(Occupied, match=f"the node here is the agent's in {place}$"):
             other.begin()
         node.crash()
         self.lease_ends()
@@ -66,6 +64,7 @@ class TestOneAgent:
         with pytest.raises(Occupied):
             node.again()
         other.agent.depart()
+        assert store.count(NODES) == {"NotReady": 1}
         node.again()
 
     def test_first_agent_stops_when_it_stood_still_until_another_was_its_node(self, node, other, caplog):
@@ -74,26 +73,26 @@ class TestOneAgent:
         self.lease_ends()
         other.begin()
         uid = node.shell("true", "meanwhile")
-        lease, before = store.get(LEASES, LEASE_NAMESPACE, NODE), node.pod("before")
+        lease, before = store.get(LEASES, LEASE_NAMESPACE, "here"), node.pod("before")
         node.agent.machine.due = node.agent.listener._asked_at = 0.0  # it stood still for longer than all its pauses
         node.agent.work()
-        assert f"the node {NODE} is the agent's in {socket.gethostname()}:{other.data}" in caplog.text
+        assert f"the node here is the agent's in {socket.gethostname()}:{other.data}" in caplog.text
         assert node.agent.stopping
         assert node.shims()
         node.daemon.shut_down(AtStop.END)
         assert not node.shims()
         assert not node.directory(uid).exists()
-        assert store.get(LEASES, LEASE_NAMESPACE, NODE).object == lease.object
+        assert store.get(LEASES, LEASE_NAMESPACE, "here").object == lease.object
         assert node.pod("before") == before
 
     def test_agent_goes_on_when_its_lease_is_deleted_or_somebody_writes_it(self, node):
         labels = {"metadata": {"labels": {"a": "b"}}}
-        for write in (Delete(LEASES, LEASE_NAMESPACE, NODE), Patch(LEASES, LEASE_NAMESPACE, NODE, labels)):
+        for write in (Delete(LEASES, LEASE_NAMESPACE, "here"), Patch(LEASES, LEASE_NAMESPACE, "here", labels)):
             store.write(write)
             node.agent.machine.due = 0.0
             node.agent.work()
             assert not node.agent.stopping
-        found = store.get(LEASES, LEASE_NAMESPACE, NODE).object
+        found = store.get(LEASES, LEASE_NAMESPACE, "here").object
         assert found["metadata"]["annotations"] == {PLACE_ANNOTATION: f"{socket.gethostname()}:{node.data}"}
 
 
@@ -101,18 +100,10 @@ class TestOneAgent:
 @cases("script, spec, expected", {
     "it fails": ("exit 3", {}, "Failed, main terminated 3"),
     "it cannot start": (["nosuch-program"], {}, "Failed, main terminated 128"),
-    "a failed init container fails it": (
-        "true", {"initContainers": [{"name": "first", "command": ["false"]}]},
-        "Failed, first terminated 1, main waiting",
-    ),
-    "a sidecar runs beside it and ends with it": (
-        "sleep 0.1", {"initContainers": [SIDECAR]}, "Succeeded, side terminated 143, main terminated",
-    ),
+    "a failed init container fails it": ("true", {"initContainers": [FAILS]}, "Failed, first terminated 1, main waiting"),
+    "a sidecar ends with it": ("sleep 0.1", {"initContainers": [SIDECAR]}, "Succeeded, side terminated 143, main terminated"),
     "it runs until its last container ends": ("exit 2", {"beside": SLEEPS}, "Running, main terminated 2, b running"),
-    "a success is not repeated on failure": (
-        "echo x >> {out}/count; [ $(wc -l < {out}/count) = 2 ]", {"restartPolicy": "OnFailure"},
-        "Succeeded, main terminated after 1",
-    ),
+    "a success is not repeated": (TWICE, {"restartPolicy": "OnFailure"}, "Succeeded, main terminated after 1"),
     "its deadline ends it": (UNTIL_ASKED, {"activeDeadlineSeconds": 1}, "Failed DeadlineExceeded, main terminated 143"),
 })  # fmt: skip
 def test_what_is_said_of_a_pod(node, script, spec, expected):
@@ -189,26 +180,10 @@ class TestOnePod:
         assert node.until_end()["exitCode"] == 7
 
     @pytest.mark.each_runtime
-    def test_init_containers_run_one_after_another_then_all_together(self, node):
-        out = node.out / "out"
-
-        def say(name, word, meanwhile):
-            script = f"echo {word} >> {out}; {meanwhile}; echo -{word} >> {out}"
-            return {"name": name, "command": ["sh", "-c", script]}
-
-        inits = [say(f"init-{n}", f"i{n}", "sleep 0.05") for n in (1, 2)]
-        meet = "until grep -q m{} {}; do sleep 0.01; done"
-        mains = [say(f"main-{n}", f"m{n}", meet.format(3 - n, out)) for n in (1, 2)]
-        node.submit(containers=mains, initContainers=inits, until="Succeeded")
-        lines = out.read_text().split()
-        assert lines[:4] == ["i1", "-i1", "i2", "-i2"]
-        assert set(lines[4:6]) == {"m1", "m2"}, "neither ended before the other began"
-
-    @pytest.mark.each_runtime
     def test_first_restart_is_at_once_and_the_next_waits_and_is_told_as_kubernetes_tells_it(self, node):
         node.submit("missing", command=["nosuch-program"], restartPolicy="OnFailure")
         uid = node.shell("exit 5", restartPolicy="OnFailure")
-        node.until(lambda: told(uid, "BackOff"))
+        node.until(lambda: node.told(uid, "BackOff"))
         assert words(node.status()) == "Running, main waiting after 1"
         container = node.status()["containerStatuses"][0]
         assert container["lastState"]["terminated"]["exitCode"] == 5
@@ -275,53 +250,16 @@ class TestEnvironment:
         assert node.engine or found["HOME"] == found["PWD"]
         assert not {each for each in found if each.startswith(("VOLCANO_UI", "DJANGO", "DATABASE", "ABSENT"))}
 
-    def test_config_map_that_is_missing_is_waited_for_also_at_a_restart(self, node):
-        missing = {"reason": "CreateContainerConfigError", "message": 'configmap "late" not found'}
-        uses = {"envFrom": [{"configMapRef": {"name": "late"}}]}
-        node.shell("sleep 0.5", main=uses, restartPolicy="Always")
-        node.until_waits("CreateContainerConfigError")
-        assert node.state()["waiting"] == missing
-        put(CONFIGMAPS, "late", data={})
-        node.until(lambda: "running" in node.state())
-        store.write(Delete(CONFIGMAPS, "d", "late"))
-        node.until(lambda: "CreateContainerConfigError" in str(node.status()))
-        (entry,) = node.status()["containerStatuses"]
-        assert (node.status()["phase"], entry["state"]["waiting"]) == ("Running", missing)
-        assert entry["lastState"]["terminated"]["exitCode"] == 0
 
-
-@pytest.fixture(params=["mounted", "directories", "podman"])
-def begun(request, machine):
-    """A node for each of the ways in which containers get their volumes."""
-    if request.param == "podman":
-        return machine.with_engine(request.getfixturevalue("podman")).begin()
-    found = machine.allowed().mounts
-    if request.param == "mounted" and found == "none":
-        pytest.skip("this machine does not let this user make mounts")
-    return machine.begin(found if request.param == "mounted" else "none")
-
-
+@in_ways("as allowed", "none", "podman")
 class TestVolumes:
-    def test_config_map_volume_follows_its_config_map(self, begun):
-        put(CONFIGMAPS, "c", data={"key": "one"})
-        seen, mounts = begun.out / "seen", {"volumeMounts": [mount("conf", "/etc/volcano-test")]}
-        script = f"cat $VOLUME_CONF/key > {seen}; while [ $(cat $VOLUME_CONF/key) = one ]; do sleep 0.01; done"
-        absent = {"name": "absent", "projected": {"sources": [{"secret": {"name": "s", "optional": True}}]}}
-        begun.shell(script, main=mounts, volumes=[{"name": "conf", "configMap": {"name": "c"}}, absent])
-        begun.until(lambda: seen.exists() and seen.read_text() == "one")
-        change(CONFIGMAPS, "c", data={"key": "two"})
-        begun.until_phase("Succeeded")
-
     def test_empty_dir_is_shared_by_containers_and_a_claim_by_pods(self, begun):
-        uses = {"volumeMounts": [mount("v", "/scratch"), mount("kept", "/kept/deep")]}
-        volumes = [EMPTY, {"name": "kept", "persistentVolumeClaim": {"claimName": "c"}}]
         begun.claim()
-        write = ["sh", "-c", "echo shared > $VOLUME_V/f; echo kept > $VOLUME_KEPT/f"]
-        first = {"name": "write", "command": write, **uses}
-        script = "[ $(cat $VOLUME_V/f) = shared ]"
-        begun.shell(script, "one", uses, volumes=volumes, initContainers=[first], until="Succeeded")
-        script = "[ $(cat $VOLUME_KEPT/f) = kept ] && ! [ -e $VOLUME_V/f ]"
-        begun.shell(script, "two", uses, volumes=volumes, until="Succeeded")
+        mounts, volumes = [mount("v", "/kept/deep"), mount("w", "/scratch")], [CLAIM, {"name": "w", "emptyDir": {}}]
+        uses = {"mounts": mounts, "volumes": volumes, "until": "Succeeded"}
+        first = container("echo kept > $VOLUME_V/f; echo shared > $VOLUME_W/f", *mounts, name="write")
+        begun.shell("[ $(cat $VOLUME_W/f) = shared ]", "one", initContainers=[first], **uses)
+        begun.shell("[ $(cat $VOLUME_V/f) = kept ] && ! [ -e $VOLUME_W/f ]", "two", **uses)
 
     def test_pods_of_a_job_find_each_other_by_name_also_one_that_has_finished(self, begun):
         seen = 'until grep -q " $n\\( \\|$\\)" $VOLCANO_HOSTS_FILE; do sleep 0.01; done'
@@ -347,16 +285,13 @@ def test_pod_that_is_taken_from_its_job_keeps_no_other_from_running(node):
         assert node.status(name)["phase"] == "Running"
 
 
+@in_ways("as allowed", "none")
 class TestTemporaryFiles:
-    @pytest.fixture(params=["mounted", "directories"])
-    def begun(self, request, machine):
-        machine.shows_out = False
-        return machine.begin(machine.allowed().mounts if request.param == "mounted" else "none")
-
     def test_they_are_the_pods_own_and_shared_by_its_containers_with_room_for_a_socket_of_a_long_name(self, begun):
+        begun.shows_out = False
         script = "ls -A $TMPDIR; until [ -e $TMPDIR/ready ]; do sleep 0.01; done; touch $TMPDIR/{}"
-        both = [{"name": name, "command": ["sh", "-c", script.format(name)]} for name in ("a", "b")]
-        make = {"name": "make", "command": ["sh", "-c", "touch $TMPDIR/ready"]}
+        both = [container(script.format(name), name=name) for name in ("a", "b")]
+        make = container("touch $TMPDIR/ready", name="make")
         uid = begun.submit(containers=both, initContainers=[make], until="Succeeded")
         made = begun.data / "node" / "pods" / uid / "_tmp"
         assert sorted(one.name for one in made.iterdir()) == ["a", "b", "ready"]
@@ -463,7 +398,8 @@ class TestSurvival:
         owned = node.shell("sleep 1000", "owned", owner="of-a-job", until="Running")
         marked = f"{attempts.MARK}=process://{uid}/main/0".encode()
         # A process that is about to become another program shows no variables, and is looked for once.
-        until(lambda: [_program(pid) for pid in tree.with_variable({marked})].count("sleep") == 2)
+        programs = lambda: [Path(f"/proc/{pid}/comm").read_text() for pid in tree.with_variable({marked})]  # noqa: E731
+        until(lambda: programs().count("sleep\n") == 2)
         for pid in node.shims():
             os.kill(pid, signal.SIGKILL)
         state = node.until_end()
@@ -494,8 +430,8 @@ class TestSurvival:
         put(CONFIGMAPS, "c", data={"key": "old"})
         out = node.out / "seen"
         script = f"while ! grep -q new $VOLUME_V/key; do sleep 0.02; done; cp $VOLUME_V/key {out}"
-        mounts = {"volumeMounts": [mount("v", "/etc/volcano-test")]}
-        node.shell(script, "before", mounts, volumes=[{"name": "v", "configMap": {"name": "c"}}], until="Running")
+        uses = {"mounts": [mount("v", "/etc/volcano-test")], "volumes": [{"name": "v", "configMap": {"name": "c"}}]}
+        node.shell(script, "before", **uses, until="Running")
         node.shell("sleep 60", "gone", until="Running")
         node.shell("true", "made")
         node.annotate("made")
@@ -518,6 +454,8 @@ class TestSurvival:
         polite = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
         owned = node.shell(polite, "owned", owner="of-a-job", until="Running")
         node.daemon.shut_down(AtStop.END)
+        asked = json.loads((node.directory(owned) / "stop.json").read_text())
+        assert asked["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
         assert not node.shims()
         assert node.pod("owned") is None, "its job makes another one"
         events = [each.object for each in store.find(EVENTS, owner=owned)]
@@ -530,13 +468,9 @@ class TestSurvival:
 
 class TestMachine:
     def beat(self, node):
-        """Beat as if it were time; return the node."""
         node.agent.machine.due = 0
         node.agent.machine.beat()
         return store.get(NODES, "", "here")
-
-    def listed(self, node):
-        return self.beat(node).object["metadata"]["annotations"]["ui.volcano.sh/programs"]
 
     def test_node_says_what_it_has_and_renews_its_lease(self, node):
         found = store.get(NODES, "", "here").object
@@ -576,20 +510,17 @@ class TestMachine:
         monkeypatch.setattr("node.agent.readings.SYSTEM_FOLDERS", [str(system)])
         monkeypatch.setenv("PATH", str(path))
         machine.begin()
-        assert self.listed(machine) == ""
+        listed = lambda: self.beat(machine).object["metadata"]["annotations"]["ui.volcano.sh/programs"]  # noqa: E731
+        assert listed() == ""
         before = store.get(NODES, "", "here").version
         assert self.beat(machine).version == before, "written only when they changed"
         for name in ("ssh", "mpirun", "sshd"):
             (path / name).touch(0o755 if name != "sshd" else 0o644)
-        assert self.listed(machine) == "mpirun,ssh"
+        assert listed() == "mpirun,ssh"
         (path / "ssh").unlink()
         system.mkdir()
         (system / "sshd").touch(0o755)
-        assert self.listed(machine) == "mpirun,sshd"
-
-
-def _program(pid):
-    return Path(f"/proc/{pid}/comm").read_text().strip()
+        assert listed() == "mpirun,sshd"
 
 
 def _away(*_, **__):

@@ -20,11 +20,12 @@ from node.agent.shims import Shims
 from node.attempt import AttemptState
 from node.paths import Layout
 from node.port_client import AnswerLine
-from node.shim import control_socket, linux, tree
+from node.shim import linux, tree
 from node.shim.order import Order
 from node.shim.shim import write_json
 from proof.escapes.attempts import PATH, deaf
 from proof.harness.waiting import HANG_S, until
+from tests.node.driving import asking, executing
 from tests.tables import cases
 
 
@@ -49,14 +50,12 @@ class TestOnDisk:
         attempts.shell("exit 4", directory=directory)
         assert attempts.end(directory)["exitCode"] == 4
 
-    def test_order_is_taken_back_although_the_agent_that_began_to_was_killed(self, attempts):
+    def test_order_is_taken_back_also_after_an_agent_that_was_killed_at_it_and_no_attempt_that_runs(self, attempts):
         directory = attempts.directory()
         (directory / "claim").touch()
         assert disk.read(directory, 0) is None
         disk.withdraw(directory.parent)
         assert not directory.exists()
-
-    def test_attempt_that_runs_is_not_taken_back(self, attempts):
         directory = attempts.shell("sleep 60")
         disk.withdraw(directory.parent)
         assert disk.read(directory, 0).attempt.state is AttemptState.RUNNING
@@ -82,16 +81,12 @@ def test_shims_that_live_are_found_by_their_claims_and_what_pods_write_beside_is
 UID, NAME = "uid", "main"
 
 
-def order(shims, number, script, *, is_there=True):
-    """Order an attempt of the container; without its directory no shim can carry it out."""
+def ordered(shims, number, script, *, is_there=True):
+    """Order an attempt of the container, which nobody can carry out without its directory; return its run in the end."""
     directory = shims.layout.attempt(UID, NAME, number)
     if is_there:
         directory.mkdir(parents=True)
     shims.start(UID, NAME, Order(str(directory), ["sh", "-c", script], {"PATH": PATH}, "/"))
-
-
-def settled(shims):
-    """Listen until nothing of the container runs or is about to; return its run."""
 
     def listen():
         for key, _ in shims.selector.select(0.02):
@@ -108,33 +103,19 @@ def test_after_an_order_that_was_refused_the_container_is_where_it_was_before(at
     with selectors.DefaultSelector() as selector:
         shims, known = Shims(Layout(attempts.root), attempts.spawner, selector), None
         for number in range(before):
-            order(shims, number, f"exit {number + 1}")
-            known = settled(shims)
-        order(shims, before, "true", is_there=False)
-        run = settled(shims)
+            known = ordered(shims, number, f"exit {number + 1}")
+        run = ordered(shims, before, "true", is_there=False)
         assert shims.refused(UID, NAME)
         assert [each and each.exit_code for each in run] == [before or None, before - 1 if before > 1 else None]
         assert known in (None, run)
         shims.close()
 
 
-@contextlib.contextmanager
-def asked(directory, **request):
-    """Ask a shim for something; the line on which it answers."""
-    line, theirs = socket.socketpair()
-    with line:
-        control_socket.send(str(directory), {"key": "key", **request}, [theirs.fileno()])
-        theirs.close()
-        line.settimeout(HANG_S)
-        yield line
-
-
-def connecting(directory, port, host="127.0.0.1", seconds=HANG_S):
-    return asked(directory, do="connect", host=host, port=port, seconds=seconds)
+def connecting(directory, port=1, host="127.0.0.1", seconds=HANG_S, **request):
+    return asking(directory, key="key", do="connect", host=host, port=port, seconds=seconds, **request)
 
 
 def answer(line):
-    """Return all that is answered, and the descriptors that came with it."""
     heard, descriptors = b"", []
     while True:
         data, fds, _, _ = socket.recv_fds(line, 4096, 1)
@@ -144,7 +125,6 @@ def answer(line):
 
 
 def beside(attempts, directory):
-    """Return what a shim has forked beside the container's command."""
     return set(tree.children(attempts.shim(directory))) - {attempts.started(directory)["pid"]}
 
 
@@ -152,16 +132,12 @@ def test_a_command_is_not_ended_for_one_that_ended_in_the_same_moment(attempts):
     """Its line gets the number of the other's, whose end the shim is told of together with the request."""
     container = attempts.start("sleep", "600", key="key")
     shim = attempts.shim(container)
-
-    def execute(script):
-        return asked(container, do="exec", argv=["sh", "-c", script], streams=[], tty=False)
-
-    with execute("exec sleep 60") as line:
+    with executing(container, "sh", "-c", "exec sleep 60", key="key") as line:
         pid = json.loads(line.recv(4096))["started"]
         os.kill(shim, signal.SIGSTOP)
         os.kill(pid, signal.SIGKILL)
         until(lambda: "State:\tZ" in Path(f"/proc/{pid}/status").read_text())
-    with execute("sleep 0.1; exit 7") as line:
+    with executing(container, "sh", "-c", "sleep 0.1; exit 7", key="key") as line:
         os.kill(shim, signal.SIGCONT)
         assert b"".join(iter(lambda: line.recv(4096), b"")).endswith(b'{"exitCode": 7}\n')
 
@@ -203,8 +179,7 @@ class TestConnections:
         with deaf() as port, connecting(container, port, seconds=0.1) as line:
             assert answer(line) == ({"refused": "no answer in time", "timedOut": True}, [])
         for fields in ({"port": "x"}, {"seconds": None}, {"host": None, "port": None}):
-            request = {"do": "connect", "host": "127.0.0.1", "port": 1, "seconds": 1.0, **fields}
-            with asked(container, **request) as line:
+            with connecting(container, **fields) as line:
                 said, _ = answer(line)
             assert ("refused" in said, "timedOut" in said) == (True, False)
 
@@ -231,13 +206,13 @@ class TestConnections:
         container = attempts.start("sleep", "600", key="key")
         with deaf() as port, connecting(container, port):
             until(lambda: beside(attempts, container))
-            with asked(container, do="exec", argv=["true"], streams=[], tty=False) as line:
+            with executing(container, "true", key="key") as line:
                 heard = b"".join(iter(lambda: line.recv(4096), b""))
             assert b'"exitCode": 0' in heard
 
 
-@pytest.fixture
-def ends():
+@contextlib.contextmanager
+def answering():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for end in (ours, theirs):
@@ -245,25 +220,19 @@ def ends():
         yield AnswerLine(ours), theirs
 
 
-async def test_answers_come_one_by_one(ends):
-    line, theirs = ends
-    theirs.sendall(b'{"started": 1}\n{"exit')
-    assert await line.hear() == ({"started": 1}, [])
-    theirs.sendall(b'Code": 0}\n')
-    theirs.close()
-    assert [await line.hear(), await line.hear()] == [({"exitCode": 0}, []), ({}, [])]
-
-
-@pytest.mark.parametrize("said", [b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"])
-async def test_what_is_no_answer_is_nobody_s(ends, said):
-    line, theirs = ends
-    theirs.sendall(said)
-    assert await line.hear() == ({}, [])
-
-
-async def test_an_answer_without_an_end_is_not_kept(ends):
-    line, theirs = ends
-    writing = asyncio.ensure_future(pipes.write(theirs.fileno(), bytes(64 * 1024 * 1024)))
-    assert await line.hear() == ({}, [])
-    assert not writing.done()
-    writing.cancel()
+async def test_answers_come_one_by_one_and_what_is_no_answer_or_has_no_end_is_nobody_s():
+    with answering() as (line, theirs):
+        theirs.sendall(b'{"started": 1}\n{"exit')
+        assert await line.hear() == ({"started": 1}, [])
+        theirs.sendall(b'Code": 0}\n')
+        theirs.close()
+        assert [await line.hear(), await line.hear()] == [({"exitCode": 0}, []), ({}, [])]
+    for said in (b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"):
+        with answering() as (line, theirs):
+            theirs.sendall(said)
+            assert await line.hear() == ({}, [])
+    with answering() as (line, theirs):
+        writing = asyncio.ensure_future(pipes.write(theirs.fileno(), bytes(64 * 1024 * 1024)))
+        assert await line.hear() == ({}, [])
+        assert not writing.done()
+        writing.cancel()

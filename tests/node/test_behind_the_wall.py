@@ -9,7 +9,6 @@ import os
 import pwd
 import re
 import shutil
-import socket
 from pathlib import Path
 
 import msgspec
@@ -22,12 +21,12 @@ from node import file_trees, users, walls
 from node.agent import networks, reach, wall_check
 from node.agent.spawn import Spawner
 from node.agent.user_ranges import UserRanges
-from node.shim import control_socket, launch, tree
+from node.shim import launch, tree
 from node.shim import users as subordinates
 from node.shim.landlock import SCOPES_ABI
 from node.shim.order import Order, Wall
 from node.users import Asked, Own, User
-from tests.node.driving import EMPTY, container, mount, person, put, short_folder
+from tests.node.driving import EMPTY, asking, container, in_ways, mount, person, put, short_folder
 from tests.tables import cases
 
 
@@ -65,25 +64,17 @@ class TestReach:
         (home / "tools" / "lib").symlink_to(home)
         read = reached(home, "conda/bin", "mine/programs", "tools/bin", monkeypatch=monkeypatch)
         assert read == {"conda/bin", "conda/lib", "mine/programs", "tools/bin"}, "no link beside programs is followed"
-
-    @pytest.mark.parametrize("folder", [".", "..", "data/tools", "data"])
-    def test_search_path_shows_neither_the_home_nor_the_state_directory(self, home, monkeypatch, folder):
-        (home / "data" / "tools").mkdir(parents=True)
-        assert reached(home, folder, monkeypatch=monkeypatch) == set()
+        for folder in (".", "..", "data/tools", "data"):
+            assert reached(home, folder, monkeypatch=monkeypatch) == set(), "neither it nor the state directory"
 
     @cases("wall, holds, has, lacks", {
         "old Landlock": (Wall("none", 4, False), True, "(ABI 4); without a root", "send signals to each other and"),
         "no Landlock": (Wall("user", 0, True), True, "holds: a root directory of their own", "Landlock; pods may send"),
         "whole": (Wall("user", 7, True, pids=True, networks="pasta"), True, "namespace with a way out by pasta", ""),
-        "root without users of their own": (
-            Wall("none", 7, True, root=True), False, "pods reach what root may; there is only Landlock (ABI 7)",
-            "start the cluster as an ordinary user, or let root make user namespaces",
-        ),
+        "root's": (Wall("none", 7, True, root=True), False, "what root may; there is only Landlock (ABI 7)", "an ordinary user"),
         "none": (Wall(), False, "pods reach what the user may who runs the cluster. To have one", ", or have Landlock"),
         "old kernel": (Wall(seccomp=True, root=True, old=True), False, "root may; there", "run Linux 5.15 or newer"),
-        "without the network that it is to have": (
-            Wall("user", 7, True, pids=True, closed=True), True, "no pods run", "as VOLCANO_UI_POD_NETWORK=closed",
-        ),
+        "no network": (Wall("user", 7, True, pids=True, closed=True), True, "no pods run", "VOLCANO_UI_POD_NETWORK=closed"),
     })  # fmt: skip
     def test_a_wall_in_words(self, wall, holds, has, lacks):
         assert walls.holds(wall) is holds
@@ -142,13 +133,9 @@ class TestControlSockets:
         }  # fmt: skip
         for folder, name in ((machine.data / "run", "agent.sock"), (machine.directory(uid), "control")):
             for more, answer in (({}, b""), ({"key": key[:-1] + "?"}, b""), ({"key": key}, b"started")):
-                ours, theirs = socket.socketpair()
-                with ours, theirs:
-                    control_socket.send(str(folder), {**request, **more}, [theirs.fileno()], name)
-                    theirs.close()
-                    said = machine.during(ours.recv, 1000)
-                    assert answer in said
-                    assert bool(answer) == bool(said)
+                with asking(folder, socket_name=name, **request, **more) as line:
+                    said = machine.during(line.recv, 1000)
+                    assert (answer in said, bool(answer)) == (True, bool(said))
         machine.again()
         assert file.read_text() == key
 
@@ -184,17 +171,18 @@ class TestPods:
             remedy = "containers do not reach this directory of their node; mount it as a hostPath volume"
             machine.until_waits("StartError", remedy)
 
-    def test_programs_make_terminals_and_write_what_proc_has_of_processes_but_not_the_kernel_s_settings(self, mounted):
+    @in_ways("root", "user")
+    def test_programs_make_terminals_and_write_what_proc_has_of_processes_but_not_the_kernel_s_settings(self, begun):
         """Sshd's login writes into /proc/self; root may write settings without any capability."""
         script = "import os, pty; raise SystemExit(os.waitstatus_to_exitcode(pty.spawn(['tty'])))"
-        mounted.submit("tty", command=["python3", "-c", script], until="Succeeded")
+        begun.submit("tty", command=["python3", "-c", script], until="Succeeded")
         script = """
         echo 900 > /proc/self/oom_score_adj
         for setting in /proc/sys/kernel/core_pattern /proc/sys/vm/swappiness /proc/sysrq-trigger; do
           if [ -e $setting ] && (exec 3>> $setting) 2> /dev/null; then echo open: $setting; exit 1; fi
         done
         """
-        mounted.submit(containers=[container(script)], until="Succeeded")
+        begun.submit(containers=[container(script)], until="Succeeded")
 
     @pytest.fixture
     def silent(self):
@@ -230,7 +218,6 @@ class TestPods:
 
 
 ROOT, BOXED, ORDINARY = Own(0, 0, (0,), "root"), Own(0, 0, (0,), "user"), Own(1000, 1000, (1000, 27), "user")
-NOBODY = 65534
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 
 
@@ -263,9 +250,7 @@ class TestUsers:
         "root itself": (Asked(0, 0, (0,), False), ROOT, ""),
         "nobody named": (Asked(None, None, (), True), ROOT, "has runAsNonRoot and would run as root"),
         "root named": (Asked(0, None, (), True), ROOT, "breaks non-root policy"),
-        "root in a box": (
-            Asked(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root",
-        ),
+        "root in a box": (Asked(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root"),
         "root as itself in a box": (Asked(0, 0, (), False), BOXED, ""),
         "the user itself": (Asked(1000, 1000, (27,), True), ORDINARY, ""),
         "not root anyway": (Asked(None, None, (), True), ORDINARY, ""),
@@ -369,11 +354,7 @@ class TestUsers:
         parts = [each for number in (0, 1) for each in subordinates.subordinate(number, [70000, 5])]
         ends = sorted((each.outside, each.outside + each.size) for each in parts)
         assert all(one[1] <= two[0] for one, two in itertools.pairwise(ends))
-
-    @pytest.mark.parametrize(
-        ("number", "where"), [(0, 0), (1000, 1000), (65535, 65535), (70000, 65536), (80000, 65537), (71000, None)]
-    )
-    def test_who_a_user_of_a_pod_is_outside(self, number, where):
         ids = subordinates.subordinate(3, [80000, 70000, 70000, 12])
-        first = ids[0].outside
-        assert subordinates.outside(ids, number) == (number if where is None else first + where)
+        wanted = {0: 0, 1000: 1000, 65535: 65535, 70000: 65536, 80000: 65537}
+        assert {number: subordinates.outside(ids, number) - ids[0].outside for number in wanted} == wanted
+        assert subordinates.outside(ids, 71000) == 71000, "of nobody there"

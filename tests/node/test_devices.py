@@ -43,6 +43,7 @@ def pod(*containers, inits=(), uid="u"):
     return msgspec.convert(body, Pod)
 
 
+SIDECAR = wanting("s", 1, restartPolicy="Always")
 steps = st.lists(
     st.tuples(st.sampled_from(["give", "release", "crash"]), st.integers(0, 4), st.integers(0, 2), st.integers(0, 3)),
     max_size=25,
@@ -51,10 +52,8 @@ steps = st.lists(
 
 class TestRules:
     def test_what_is_declared_is_read(self):
-        assert (
-            Kind(LICENCE, ("LICENCE",), (Device("blue"), Device("red"), Device("green"))),
-            Kind(PORT, ("PORT",), tuple(Device(str(number)) for number in range(5000, 5004))),
-        ) == KINDS
+        licences = Kind(LICENCE, ("LICENCE",), (Device("blue"), Device("red"), Device("green")))
+        assert (licences, Kind(PORT, ("PORT",), tuple(Device(str(number)) for number in range(5000, 5004)))) == KINDS
         (scope,) = devices.parse("lab.org/scope:SCOPE=/dev/ttyUSB0")
         assert scope.devices == (Device("/dev/ttyUSB0", files=("/dev/ttyUSB0",)),)
         assert devices.parse("") == ()
@@ -87,10 +86,7 @@ class TestRules:
         "side by side": (pod(wanting("a", 1), wanting("b", 2)), {"a": "x", "b": "yz"}),
         "one has none": (pod(wanting("a", 1), wanting("b")), {"a": "x"}),
         "one after another": (pod(wanting("a", 2), inits=[wanting("i", 1)]), {"i": "x", "a": "xy"}),
-        "beside a sidecar": (
-            pod(wanting("a", 1), inits=[wanting("s", 1, restartPolicy="Always"), wanting("i", 1)]),
-            {"s": "x", "i": "y", "a": "y"},
-        ),
+        "beside a sidecar": (pod(wanting("a", 1), inits=[SIDECAR, wanting("i", 1)]), {"s": "x", "i": "y", "a": "y"}),
     })  # fmt: skip
     def test_containers_that_run_side_by_side_share_no_device(self, given, expected):
         total = amounts.pod_request(given.spec)[LICENCE]
@@ -292,7 +288,7 @@ class TestPods:
         "user namespace": ("user", {"landlock": 0}),
         "mounts": ("root", {"landlock": 0}),
     })  # fmt: skip
-    def test_file_of_a_device_is_opened_only_by_the_pod_that_has_it(
+    def test_a_devices_file_is_opened_by_the_pod_that_has_it(
         self, machine, settings, character_devices, mounts, layers
     ):
         allowed = machine.allowed()
@@ -325,15 +321,13 @@ class TestGpus:
     def smi(self, tmp_path, monkeypatch):
         return nvidia_smi(tmp_path, monkeypatch, SMI)
 
-    def test_nvidias_gpus_are_those_that_its_tool_lists(self, smi):
+    def test_nvidias_gpus_are_those_that_its_tool_lists_and_their_files_have_minor_numbers(self, smi, tmp_path):
         kind, figures = found_devices.nvidia()
         assert (kind.resource, kind.hides) == ("nvidia.com/gpu", True)
         name = "NVIDIA A100-SXM4-40GB"
         assert [(one.id, one.name) for one in kind.devices] == [("GPU-1a", name), ("GPU-2b", name)]
         assert figures["GPU-1a"] == {"use": 0.37, "memory": 1 << 30, "memoryTotal": 40 << 30, "temperature": 41}
         assert figures["GPU-2b"] == {"memory": 0, "memoryTotal": 40 << 30}
-
-    def test_file_of_a_gpu_is_named_by_its_minor_number(self, tmp_path):
         for bus, minor in (("0000:07:00.0", 1), ("0000:0f:00.0", 0)):
             folder = tmp_path / "gpus" / bus
             folder.mkdir(parents=True)
@@ -359,10 +353,8 @@ class TestGpus:
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text(f"{text}\n")
         kind, figures = found_devices.amd(tmp_path / "nodes", tmp_path / "drm")
-        assert kind.devices == (
-            Device("GPU-0000000000001f2e", "Instinct", ("/dev/dri/renderD128",)),
-            Device("1", "", ("/dev/dri/renderD129",)),
-        )
+        first = Device("GPU-0000000000001f2e", "Instinct", ("/dev/dri/renderD128",))
+        assert kind.devices == (first, Device("1", "", ("/dev/dri/renderD129",)))
         used = {"use": 0.5, "memory": 1000, "memoryTotal": 4000, "temperature": 42}
         assert figures == {"GPU-0000000000001f2e": used, "1": {}}
 
@@ -409,21 +401,18 @@ class TestSpecs:
             folder.mkdir()
         return found
 
-    def test_the_later_folder_goes_first_and_what_cannot_be_read_is_no_spec(self, folders):
-        for folder, name in zip(folders, ("old", "new"), strict=True):
-            (folder / "npu.json").write_text(json.dumps(spec(entry(name))))
-        (folders[0] / "gone.json").symlink_to(folders[0] / "nowhere")
-        (kind,) = Specs((*folders, folders[0] / "missing")).contents().kinds
-        assert [device.id for device in kind.devices] == ["new"]
-
-    def test_what_changed_is_read_again_and_what_went_is_gone(self, folders):
-        file, specs = folders[0] / "npu.yaml", Specs(folders)
+    def test_what_changed_is_read_again_of_the_later_folder_first_and_what_went_is_gone(self, folders):
+        specs = Specs((*folders, folders[0] / "missing"))
+        (folders[0] / "unreadable.json").symlink_to(folders[0] / "nowhere")
         assert specs.contents().kinds == ()
-        for name in ("a", "b"):
+        files = [folder / "npu.yaml" for folder in folders]
+        for file, name in ((files[0], "a"), (files[0], "b"), (files[1], "c")):
             file.write_text(json.dumps(spec(entry(name))))
             os.utime(file, ns=(0, ord(name)))
-            assert [device.id for device in specs.contents().kinds[0].devices] == [name]
-        file.unlink()
+            (kind,) = specs.contents().kinds
+            assert [device.id for device in kind.devices] == [name]
+        for file in files:
+            file.unlink()
         assert specs.contents().kinds == ()
 
     def test_what_is_wrong_is_told_once_and_keeps_nothing_from_the_others(self, folders, caplog):
@@ -438,7 +427,12 @@ class TestSpecs:
         assert "bad.json are not offered: a has hooks" in caplog.text
 
 
-ELSEWHERE = {"hostPath": "/usr/lib/a.so", "containerPath": "/lib/a.so"}
+def mounted(host, inside):
+    return {"hostPath": host, "containerPath": inside}
+
+
+def renamed(name, path, host):
+    return {"name": name, "containerEdits": {"deviceNodes": [{"path": path, "hostPath": host}]}}
 
 
 class TestDescribed:
@@ -455,22 +449,14 @@ class TestDescribed:
         assert cdi.parse(text).devices == (Device("a", env=(("A", "b=c"),)),)
 
     @cases("entries, common, offered", {
-        "one that has twice a name": (
-            [ZERO, ONE, entry("NPU-1a", "/dev/npu0"), entry("NPU-2b", "/dev/npu1")], [], ["0", "1"],
-        ),
-        "what stands for several": ([ZERO, ONE, entry("all", "/dev/npu0", "/dev/npu1")], [], ["0", "1"]),
-        "files of all make no group": (
-            [entry("0", "/dev/kfd", "/dev/r0"), entry("1", "/dev/kfd", "/dev/r1")], [{"path": "/dev/kfd"}], ["0", "1"],
-        ),
-        "without files, as many as there are names": (
-            [entry("a", env=["A=1"]), entry("b", env=["A=2"])], [], ["a", "b"],
-        ),
-        "a mount of a file where it is": (
-            [entry("a", mounts=[{"hostPath": "/usr/lib/a.so", "containerPath": "/usr/lib/a.so"}])], [], ["a"],
-        ),
+        "one that has twice a name": ([ZERO, ONE, entry("A", "/dev/npu0"), entry("B", "/dev/npu1")], "", ["0", "1"]),
+        "what stands for several": ([ZERO, ONE, entry("all", "/dev/npu0", "/dev/npu1")], "", ["0", "1"]),
+        "files of all make no group": ([entry("0", "/dev/k", "/dev/0"), entry("1", "/dev/k", "/dev/1")], "/dev/k", ["0", "1"]),
+        "without files, as many as there are names": ([entry("a", env=["A=1"]), entry("b", env=["A=2"])], "", ["a", "b"]),
+        "a mount of a file where it is": ([entry("a", mounts=[mounted("/usr/a.so", "/usr/a.so")])], "", ["a"]),
     })  # fmt: skip
     def test_what_is_offered(self, entries, common, offered):
-        text = json.dumps(spec(*entries, **({"deviceNodes": common} if common else {})))
+        text = json.dumps(spec(*entries, **({"deviceNodes": [{"path": common}]} if common else {})))
         assert [device.id for device in cdi.parse(text).devices] == offered
 
     @cases("text, told", {
@@ -484,14 +470,8 @@ class TestDescribed:
         "hooks of all": (spec(entry("a"), hooks=[HOOK]), "has hooks"),
         "a file elsewhere": (spec(entry("a", "/etc/shadow")), "does not lie in /dev"),
         "a file by ..": (spec(entry("a", "/dev/../etc/shadow")), "does not lie in /dev"),
-        "a file under another name": (
-            spec({"name": "a", "containerEdits": {"deviceNodes": [{"path": "/dev/a", "hostPath": "/dev/b"}]}}),
-            "has another name on the machine",
-        ),
-        "a mount elsewhere": (
-            spec(entry("a", mounts=[{"hostPath": "/opt/a", "containerPath": "/opt/b"}])),
-            "containers here see files where they are",
-        ),
+        "a file under another name": (spec(renamed("a", "/dev/a", "/dev/b")), "has another name on the machine"),
+        "a mount elsewhere": (spec(entry("a", mounts=[mounted("/opt/a", "/opt/b")])), "see files where they are"),
         "no value": (spec(entry("a", env=["A"])), "sets no variable"),
     })  # fmt: skip
     def test_what_offers_nothing_says_why(self, text, told):
@@ -503,12 +483,9 @@ class TestDescribed:
         "its file": ([entry("0", "/dev/npu0"), entry("1", "/dev/npu1")], ["0", "1"]),
         "never with another one's file": ([entry("all", "/dev/npu0", "/dev/npu1")], ["", ""]),
         "the fewest others": ([entry("wide", "/dev/npu0", "/dev/dri/card0"), entry("0", "/dev/npu0")], ["0", ""]),
-        "whatever else it needs": ([entry("0", "/dev/ctl", "/dev/npu0", hooks=[HOOK], mounts=[ELSEWHERE])], ["0", ""]),
+        "whatever else it needs": ([entry("0", "/dev/ctl", "/dev/npu0", hooks=[HOOK], mounts=[mounted("/usr/lib/a.so", "/lib/a.so")])], ["0", ""]),
         "another file": ([entry("0", "/dev/npu9")], ["", ""]),
-        "as the machine calls it": (
-            [{"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/npu", "hostPath": "/dev/npu1"}]}}],
-            ["", "0"],
-        ),
+        "as the machine calls it": ([renamed("0", "/dev/npu", "/dev/npu1")], ["", "0"]),
         "no name": ([entry("-bad", "/dev/npu0"), "none"], ["", ""]),
     })  # fmt: skip
     def test_an_engine_is_told_the_name_that_a_spec_has_for_a_device(self, entries, names):

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,8 @@ def outside(place):
 
 @pytest.fixture
 def tree(place):
-    folder = place / "tree"
-    folder.mkdir()
-    return folder
+    (place / "tree").mkdir()
+    return place / "tree"
 
 
 def deepen(folder, levels=DEEP):
@@ -110,18 +110,6 @@ def emptied(tree, within_s):
         os.close(fd)
 
 
-@contextlib.contextmanager
-def few_descriptors():
-    """Let this process have few descriptors more than it has."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 300, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
 def make_socket(tree, outside):
     with socket.socket(socket.AF_UNIX) as one:
         one.bind(str(tree / "socket"))
@@ -141,8 +129,6 @@ def link(to):
 
 
 class TestChanges:
-    """Somebody changes the tree while it is looked at."""
-
     def test_what_was_moved_away_or_became_a_link_leads_nobody_to_where_it_is(self, place, tree):
         elsewhere = place / "elsewhere"
         elsewhere.mkdir()
@@ -163,36 +149,24 @@ class TestChanges:
             (tree / "linked" / "c").rmdir()
             (tree / "linked" / "c").symlink_to(elsewhere)
 
-    @contextlib.contextmanager
-    def again_and_again(self, work):
-        """Do something in another thread for as long as the block lasts."""
-        stop = threading.Event()
-        thread = threading.Thread(target=lambda: [work() for _ in iter(stop.is_set, True)])
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-
     def test_removal_ends_whoever_adds_to_what_is_removed(self, tree):
-        number = itertools.count()
+        stop, began = threading.Event(), time.monotonic()
 
         def add():
-            try:
-                (tree / f"{next(number)}" / "more").mkdir(parents=True)
-            except FileNotFoundError:
-                tree.mkdir(exist_ok=True)
+            for number in itertools.takewhile(lambda _: not stop.is_set(), itertools.count()):
+                with contextlib.suppress(FileNotFoundError):
+                    (tree / f"{number}" / "more").mkdir(parents=True)
 
-        began = time.monotonic()
-        with self.again_and_again(add):
+        with ThreadPoolExecutor(1) as threads:
+            adding = threads.submit(add)
             assert emptied(tree, 0.5) == {}
+            stop.set()
+            adding.result()
         assert time.monotonic() - began < 5
 
 
 class TestTrash:
     def test_what_is_discarded_is_gone_at_once_and_removed_bit_by_bit(self, place, tree):
-        """Where it is, if it lies in another file system."""
         other = Path(tempfile.mkdtemp(dir="/dev/shm"))
         deepen(tree, 300)
         for each in (tree, other):
@@ -236,8 +210,7 @@ class TestAgent:
         for each in (*gone, layout.pod(uid) / "_volumes" / "v"):
             deepen(each)
         os.utime(layout.pod("gone"), (0, 0))
-        node.agent.clean_at = 0
-        node.agent.work()
+        node.clean()
         assert not layout.pod("gone").exists()
         node.agent.storage.look()
         status = node.until_phase("Failed")
@@ -252,17 +225,12 @@ class TestAgent:
         monkeypatch.setattr(storage_watch, "EVERY_S", 0.001)
         monkeypatch.setattr("node.usage.EVERY_S", 0.001)
         monkeypatch.setattr(type(node.agent.runtime), "clean", lambda *_: {}["x"])
+        sweep, layout, times = EngineSweep(node.agent.layout, None), node.agent.layout, {}
         for _ in range(2):
-            node.agent.clean_at = 0
-            node.agent.work()
-        sweep = EngineSweep(node.agent.layout, None)
+            node.clean()
         for _ in range(2):
             sweep._do(lambda: {}["x"])
-        times = {}
-        for watch, name in (
-            (StorageWatch(node.agent.layout), "look"),
-            (Sampler(node.agent.layout, "n", list), "sample"),
-        ):
+        for watch, name in ((StorageWatch(layout), "look"), (Sampler(layout, "n", list), "sample")):
 
             def failing(name=name):
                 times[name] = times.get(name, 0) + 1
@@ -280,10 +248,15 @@ class TestAgent:
 class TestTrees:
     def test_a_tree_is_counted_to_a_bound_and_removed_however_deep_it_is_with_few_descriptors(self, tree):
         deepen(tree)
-        with few_descriptors():
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 300, before[1]))
+        try:
             assert file_trees.size(tree).beyond == "more than 100 levels of directories"
             assert open_in(tree) == []
             file_trees.remove(tree, within_s=60)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
         assert open_in(tree) == []
         assert not tree.exists()
         tree.mkdir()

@@ -24,17 +24,12 @@ from node.shim import linux, tree
 from node.shim.contained import COMMAND_MARK
 from proof.harness import engine
 from proof.harness.waiting import until
-from tests.node.driving import EMPTY, UNTIL_ASKED, mount, put, short_folder, told
+from tests.node.driving import EMPTY, UNTIL_ASKED, in_ways, mount, put, short_folder
 
 USERS = "somebody:$2y$05$abcdefghijklmnopqrstuulzd.YqjLDl8lvpSmVj3De/fioSBHnUa\n"  # their password is "hush"
 
 
-@pytest.fixture(params=["podman"])
-def begun(request, machine):
-    return machine.with_engine(request.getfixturevalue(request.param)).begin()
-
-
-each_engine = pytest.mark.parametrize("begun", ["podman", "docker"], indirect=True)
+by_podman, each_engine = in_ways("podman"), in_ways("podman", "docker")
 
 
 @contextlib.contextmanager
@@ -47,7 +42,6 @@ def registry_at(folder, *users):
 
 @pytest.fixture(scope="session")
 def registries(podman):
-    """A registry for everybody and one that asks who is there, with the same image in both."""
     with short_folder() as one, short_folder() as two, registry_at(one) as public, registry_at(two, USERS) as private:
         podman.trust(public, private)
         podman.run("push", engine.GREETER, f"{public}/greeter:1")
@@ -66,7 +60,6 @@ def sh(script):
 
 
 def waits(node, reason, name="p"):
-    """Wait until a container waits for a reason, and return what it says."""
     return node.until(lambda: [
         each["state"]["waiting"].get("message", "") for each in node.status(name).get("containerStatuses", ())
         if each["state"].get("waiting", {}).get("reason") == reason
@@ -101,6 +94,7 @@ def test_a_device_comes_with_all_that_its_vendor_describes(machine, podman, sett
 
 
 class TestPulls:
+    @by_podman
     def test_image_is_pulled_once_and_told_as_a_kubelet_tells_it(self, begun, registries, podman):
         image = f"{registries[0]}/greeter:1"
         podman.run("rmi", "--force", image, check=False)
@@ -110,7 +104,7 @@ class TestPulls:
         assert status["image"] == image
         assert status["imageID"].startswith(f"{registries[0]}/greeter@sha256:")
         for uid in uids:
-            (_, pulling), (_, pulled) = told(uid)
+            (_, pulling), (_, pulled) = begun.told(uid)
             assert pulling == f'Pulling image "{image}"'
             assert re.match(f'Successfully pulled image "{image}" in .*Image size: ', pulled)
             assert begun.printed(uid) == "hello all\n"
@@ -126,28 +120,31 @@ class TestPulls:
             status = begun.until_phase("Succeeded")["containerStatuses"][0]
             assert (status["image"], status["imageID"].partition("@sha256")[0]) == (image, f"{place}/greeter")
             assert status["containerID"].startswith("docker://")
-            assert [reason for reason, _ in told(uid)] == ["Pulling", "Pulled"]
+            assert [reason for reason, _ in begun.told(uid)] == ["Pulling", "Pulled"]
             assert begun.printed(uid) == "hello all\n"
             run(begun, f"{place}/nosuch:1", "waits")
             assert "manifest unknown" in waits(begun, "ErrImagePull", "waits")
 
+    @by_podman
     def test_image_that_is_there_is_not_pulled_and_one_that_was_built_here_found_by_its_short_name(self, begun, podman):
         uid = run(begun, command=["true"], until="Succeeded")
-        assert told(uid) == [("Pulled", f'Container image "{engine.SHELL}" already present on machine')]
+        assert begun.told(uid) == [("Pulled", f'Container image "{engine.SHELL}" already present on machine')]
         podman.make("localhost/mine:1", 'CMD ["true"]')
         run(begun, "mine:1", "built", imagePullPolicy="Never", until="Succeeded")
 
+    @by_podman
     def test_image_that_the_registry_does_not_have_is_waited_for(self, begun, registries):
         image = f"{registries[0]}/nosuch:1"
         uid = run(begun, image)
         assert "manifest unknown" in waits(begun, "ErrImagePull")
         message = waits(begun, "ImagePullBackOff")
         assert message.startswith(f'Back-off pulling image "{image}": ErrImagePull: failed to pull image')
-        assert {reason for reason, _ in told(uid)} == {"BackOff", "Failed", "Pulling"}
-        assert ("Failed", "Error: ErrImagePull") in told(uid)
+        assert {reason for reason, _ in begun.told(uid)} == {"BackOff", "Failed", "Pulling"}
+        assert ("Failed", "Error: ErrImagePull") in begun.told(uid)
         assert begun.status()["phase"] == "Pending"
         begun.remove()
 
+    @by_podman
     @pytest.mark.parametrize(("password", "is_let_in"), [("hush", True), ("wrong", False), (None, False)])
     def test_registry_that_asks_who_is_there_is_told_by_a_secret(self, begun, registries, podman, password, is_let_in):
         image = f"{registries[1]}/greeter:1"
@@ -163,6 +160,7 @@ class TestPulls:
             assert re.search("authentication required|unauthorized|invalid username", waits(begun, "ErrImagePull"))
         assert not list((begun.data / "node" / "pulls").iterdir())
 
+    @by_podman
     def test_image_that_cannot_be_had_is_said(self, begun, podman):
         podman.make("another.example/x/tool:1", 'CMD ["true"]')  # which does not stand in for that of another registry
         absent = 'Container image "localhost/nosuch:1" is not present with pull policy of Never'
@@ -178,6 +176,7 @@ class TestPulls:
             assert message in waits(begun, reason, name)
 
 
+@by_podman
 class TestCommands:
     def test_runs_as_kubernetes_has_it(self, begun):
         me, lines = [{"name": "WHO", "value": "me"}], [{"name": "GREETING", "value": "two\nlines"}]
@@ -224,6 +223,7 @@ def test_memory_is_limited_and_what_a_container_uses_measured_without_its_engine
     assert (found, name, nanocores > 10_000_000, memory < 200 << 20) == (uid, "main", True, True)
 
 
+@by_podman
 class TestWalls:
     def test_hosts_file_that_the_pod_mounts_is_the_one_that_it_sees(self, begun):
         name = {"path": "hosts", "fieldRef": {"fieldPath": "metadata.name"}}
@@ -247,23 +247,14 @@ class TestWalls:
 
 
 class TestCare:
-    def test_what_was_left_while_no_agent_was_there_is_removed_by_the_next(self, begun, podman):
-        ended = run(begun, name="ended", command=["true"], until="Succeeded")
-        gone(podman, ended)
-        uid = run(begun, command=["sleep", "1000"], until="Running")
-        begun.crash()
-        os.kill(begun.shims()[0], signal.SIGKILL)
-        assert any(uid in name for name in podman.names())
-        begun.again()
-        assert begun.until_end()["reason"] == "ContainerStatusUnknown"
-        gone(podman, uid)
-
+    @by_podman
     def test_containers_of_other_state_directories_are_left_alone(self, begun, podman):
         podman.run("create", "--name", "another", "--network", "host", engine.SHELL, "true")
         begun.daemon.sweep._all(("podman",))
         assert "another" in podman.names()
         podman.run("rm", "another")
 
+    @by_podman
     def test_who_ends_the_engines_program_ends_the_container(self, begun, podman):
         uid = run(begun, command=["sleep", "1000"], until="Running")
         (shim,) = begun.shims()
@@ -271,11 +262,6 @@ class TestCare:
         os.kill(started[0], signal.SIGKILL)
         assert "watched over the container was ended" in begun.until_end()["message"]
         gone(podman, uid)
-
-    def test_pods_may_wish_for_processes(self, begun):
-        begun.shell("[ -n $VOLCANO_HOSTS_FILE ]", annotations={"ui.volcano.sh/runtime": "process"})
-        status = begun.until_phase("Succeeded")
-        assert status["containerStatuses"][0]["containerID"].startswith("process://")
 
     @each_engine
     def test_container_is_adopted_by_the_next_agent_and_stops_in_order_and_is_gone(self, begun):
@@ -299,7 +285,6 @@ class TestCommandsOfClients:
         return node.during(server.call, node.data, request, fds)
 
     def execute(self, node, uid, *argv, **fields):
-        """Run a command, and return the line to it and the end of a pipe with its output."""
         reader, writer = os.pipe()
         line = self.call(node, uid, ["stdout"], [writer], do="exec", argv=list(argv), **fields)
         os.close(writer)

@@ -9,9 +9,7 @@ import os
 import selectors
 import socket
 import ssl
-import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgspec
 import pytest
@@ -39,10 +37,11 @@ from proof.harness import proxy as proxying
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import HANG_S, until
 from tests.apiserver.client import serving
-from tests.node.driving import NODE, JoinedNode, change, env, mount, put, short_folder, told
+from tests.node.driving import NODE, JoinedNode, answering, change, env, mount, put, short_folder
 from tests.tables import cases
 
 POD = "/api/v1/namespaces/d/pods/p"
+EVENT = {"metadata": {"namespace": "d", "generateName": "e"}}
 
 
 class TestRules:
@@ -89,14 +88,10 @@ class TestRules:
             {"metadata": {"uid": "u", "resourceVersion": "7"}, "status": {"phase": "Running", "reason": None}},
         ),
         "a lease": (
-            Patch(LEASES, "kube-node-lease", "n", {"spec": {"renewTime": "t"}}),
-            "PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n",
-            {"spec": {"renewTime": "t"}, "metadata": {}},
+            Patch(LEASES, "l", "n", {"spec": {"renewTime": "t"}}),
+            "PATCH /apis/coordination.k8s.io/v1/namespaces/l/leases/n", {"spec": {"renewTime": "t"}, "metadata": {}},
         ),
-        "an event": (
-            Create(EVENTS, {"metadata": {"namespace": "d", "generateName": "e"}}), "POST /api/v1/namespaces/d/events",
-            {"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "d", "generateName": "e"}},
-        ),
+        "an event": (Create(EVENTS, EVENT), "POST /api/v1/namespaces/d/events", {"apiVersion": "v1", "kind": "Event", **EVENT}),
         "a pod that goes": (
             Delete(PODS, "d", "p", uid="u", grace=0), f"DELETE {POD}",
             {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
@@ -125,26 +120,8 @@ def renewed():
     return store.get(LEASES, "kube-node-lease", NODE).read(Lease).spec.renew_time
 
 
-@contextlib.contextmanager
-def answering(code, *bodies):
-    """Answer requests with a code and the bodies in turn, in a server's place; give its address and the requests."""
-    asked = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked.append(self.path)
-            body = bodies[min(len(asked), len(bodies)) - 1]
-            self.send_response(code)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
-        server.shutdown()
-        thread.join()
+def client_of(server):
+    return client.Client(membership.Server(f"http://127.0.0.1:{server.port}", "t", ""))
 
 
 class TestJoined:
@@ -159,7 +136,6 @@ class TestJoined:
 
     @pytest.fixture
     def proxy(self, server):
-        """What stands between the machine and the server, and can cut connections."""
         with CuttingProxy(int(server.rpartition(":")[2])) as standing:
             yield standing
 
@@ -230,7 +206,7 @@ class TestJoined:
         monkeypatch.setattr("node.agent.lifecycle.BACK_OFF_S", 0.5)
         uid = begun.shell("exit 1", restartPolicy="Always")
         begun.until(lambda: [each.read(Event).times >= 2 for each in store.find(EVENTS, owner=uid)] == [True])
-        assert [reason for reason, _ in told(uid)] == ["BackOff"]
+        assert [reason for reason, _ in begun.told(uid)] == ["BackOff"]
 
     def test_a_killed_connection_loses_nothing(self, begun, proxy):
         """Connections are cut amid requests, answers and the watch; the store knows in the end what came of it."""
@@ -267,14 +243,6 @@ class TestJoined:
         begun.until(lambda: len(begun.shims()) == 1)
         begun.delete("stays", grace=0)
         begun.until(lambda: not begun.shims())
-
-    def test_a_revoked_token_ends_its_node_and_what_runs_there(self, begun):
-        begun.shell("while :; do sleep 0.05; done", until="Running")
-        tokens.revoke(access.CONSOLE, own_token().pk)
-        begun.until(lambda: begun.agent.is_dismissed)
-        begun.agent.stop_all()
-        begun.until(lambda: begun.agent.wind_down() or begun.agent.is_done)
-        assert not begun.shims()
 
     def test_a_node_that_was_revoked_while_its_agent_was_away_keeps_its_pods_for_a_new_token(self, begun):
         begun.held("exit 4", until="Running")
@@ -335,18 +303,17 @@ class TestJoined:
         monkeypatch.setattr(client, "AGAIN_S", 0.0)
         status = b'{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401}'
         for body, error in ((b"<h1>401 Authorization Required</h1>", Unreachable), (status, Dismissed)):
-            with answering(401, body) as (url, _), pytest.raises(error):
-                client.Client(membership.Server(url, "t", "")).ask("GET", "/api/v1/pods")
+            with answering(body, code=401) as server, pytest.raises(error):
+                client_of(server).ask("GET", "/api/v1/pods")
 
     def test_a_watch_that_says_what_nobody_foresaw_is_begun_again(self):
-        """As that of a server of another kind, whose pods have no uid."""
         pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "resourceVersion": "7"}}
         line = json.dumps({"type": "ADDED", "object": pod}).encode() + b"\n"
-        with answering(200, line) as (url, asked), selectors.DefaultSelector() as selector:
-            watch = PodWatch(client.Client(membership.Server(url, "t", "")), NODE, selector)
+        with answering(line) as server, selectors.DefaultSelector() as selector:
+            watch = PodWatch(client_of(server), NODE, selector)
             watch.position = 1
             watch.start()
-            until(lambda: len(asked) > 1)
+            until(lambda: len(server.asked) > 1)
             watch.close()
 
     def test_what_the_agent_keeps_is_out_of_reach_of_its_pods(self, joined):

@@ -26,7 +26,7 @@ from node.shim.network import Network, Plan
 from node.shim.order import Wall
 from proof.escapes.attempts import layers
 from proof.harness.waiting import HANG_S, until
-from tests.node.driving import env, field, person, ran
+from tests.node.driving import asking, conditions, env, field, person, ran
 from tests.tables import cases
 
 SERVER = """
@@ -49,7 +49,6 @@ def _python():
 
 @contextlib.contextmanager
 def agent_of(attempts, key="key", kind=networks.CLOSED):
-    """An agent's networks, with that of team-a among those of the attempts."""
     with contextlib.closing(Networks(Layout(attempts.root), attempts.spawner, key, kind)) as agent:
         attempts.networks["team-a"] = agent.of("team-a")
         yield agent
@@ -109,20 +108,14 @@ class TestNetworks:
         "own network, its address alone": ("team-a", False, "refused"),
         "the machine's, whose loopback is not the pod's": ("", True, "refused"),
     })  # fmt: skip
-    def test_a_port_at_localhost_is_forwarded_only_where_that_is_the_pod_s(
-        self, attempts, wall, namespace, local, expected
-    ):
+    def test_a_port_at_localhost_is_forwarded_where_that_is_the_pods(self, attempts, wall, namespace, local, expected):
         directory, port = server(attempts, namespace, "127.0.0.1")
-        ours, theirs = socket.socketpair()
-        request = {"do": "connect", "host": ADDRESS, "port": port, "local": local, "seconds": HANG_S}
-        control_socket.send(str(directory), request, [theirs.fileno()])
-        theirs.close()
-        with ours:
-            said, fds, _, _ = socket.recv_fds(ours, 4096, 1)
+        with asking(directory, do="connect", host=ADDRESS, port=port, local=local, seconds=HANG_S) as line:
+            said, fds, _, _ = socket.recv_fds(line, 4096, 1)
         control_socket.close(fds)
         assert expected in json.loads(said)
 
-    def test_a_later_agent_finds_the_network_of_the_earlier_one(self, attempts, wall):
+    def test_a_later_agent_finds_the_network_of_which_nothing_is_left_without_containers(self, attempts, wall):
         with agent_of(attempts) as first, agent_of(attempts) as later:
             found = first.of("team-a")
             assert found is first.of("team-a")
@@ -130,8 +123,7 @@ class TestNetworks:
             assert not same(found, first.of("team-b"))
             with agent_of(attempts, key="another") as other:
                 assert not same(found, other.of("team-a")), "who does not know the key"
-
-    def test_a_network_stays_while_a_container_is_in_it_and_then_nothing_is_left(self, attempts, wall):
+        until(lambda: left.network_keepers(Layout(attempts.root)) == set())
         with agent_of(attempts):
             pid = keeper(attempts)
             processes = [pid, *tree.below(pid)]
@@ -144,15 +136,13 @@ class TestNetworks:
         until(lambda: not any(map(linux.start_ticks, processes)))
         assert left.network_keepers(Layout(attempts.root)) == set()
 
-    def test_what_is_not_used_is_let_go_of(self, attempts, wall):
+    def test_what_is_not_used_is_let_go_of_and_after_a_killed_keeper_there_is_a_new_network(self, attempts, wall):
         with agent_of(attempts) as agent:
             pid = keeper(attempts)
             agent.tidy()
             assert linux.start_ticks(pid), "used since the last time"
             agent.tidy()
             until(lambda: not linux.start_ticks(pid))
-
-    def test_when_a_keeper_is_killed_containers_go_on_and_the_next_has_a_new_network(self, attempts, wall):
         with agent_of(attempts) as agent:
             directory, port = server(attempts, "team-a")
             pid = keeper(attempts)
@@ -259,22 +249,26 @@ class TestNetworks:
             closed.shell(connect, name, owner="j", hostname=name, subdomain="ring", until="Succeeded")
             closed.again()
 
-    def test_probes_and_hooks_ask_in_the_pod_s_network(self, closed):
-        """One that asked from the machine would find nobody."""
+    @pytest.mark.parametrize("network", ["machine", "closed"])
+    def test_probes_and_hooks_ask_at_the_pod_s_own_address_in_its_network(self, request, network):
+        """In a network of its own one that asked from the machine would find nobody."""
+        node = request.getfixturevalue("closed" if network == "closed" else "node")
         serve = "import http.server as h, os; h.test(h.SimpleHTTPRequestHandler, port=7000, bind=os.environ['IP'])"
         main = {
-            "name": "main", "command": [*PYTHON, serve],
-            "readinessProbe": {"httpGet": {"port": 7000}, "periodSeconds": 1},
+            "name": "main", "command": [*PYTHON, serve], "ports": [{"name": "web", "containerPort": 7000}],
+            "readinessProbe": {"httpGet": {"port": "web"}, "periodSeconds": 1},
             "env": env(IP=field("status.podIP")),
             "startupProbe": {"tcpSocket": {"port": 7000}, "periodSeconds": 1, "failureThreshold": 60},
             "lifecycle": {"preStop": {"httpGet": {"port": 7000, "path": "/last"}}},
         }  # fmt: skip
-        uid = closed.submit(containers=[main], terminationGracePeriodSeconds=30)
-        closed.until(lambda: closed.status().get("containerStatuses", [{}])[0].get("ready"))
-        closed.delete()
-        closed.until(lambda: uid not in closed.agent.pods)
+        uid = node.submit(containers=[main], terminationGracePeriodSeconds=30)
+        node.until(lambda: conditions(node.status()).get("Ready") == "True")
+        node.delete()
+        node.until(lambda: uid not in node.agent.pods)
         for said in ('"GET / HTTP/1.1" 200', '"GET /last HTTP/1.1" 404'):
-            assert said in closed.printed(uid)
+            assert said in node.printed(uid)
+        ended = json.loads((node.directory(uid) / "status.json").read_text())
+        assert ended["hook"] == "", "whatever is answered is an answer"
 
     @pytest.mark.parametrize("role", ["submitter", "administrator"])
     def test_only_administrators_pods_have_the_network_of_the_machine(self, closed, role):

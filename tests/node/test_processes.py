@@ -1,9 +1,8 @@
-"""The two commands as processes of their own: killed, and stopped in order."""
+"""The two commands as processes of their own."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -17,7 +16,6 @@ from cluster.runtime import nudge
 from cluster.store import Create, Store
 from kube.errors import NotFound
 from kube.resources import NODES, PODS
-from node.agent.daemon import SHUTDOWN_S
 from proof.escapes.attempts import kill_shim_of
 from proof.harness.halting import halt
 from proof.harness.waiting import HANG_S, until
@@ -32,11 +30,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 class System:
     """A state directory with a database, and commands that run on it."""
 
-    def __init__(self, data, redis_url, alias, out) -> None:
+    def __init__(self, data, redis_url, alias) -> None:
         self.data = data
-        self.out = out  # what pods see of this machine, at the same place
         settings = {"DATA": str(data), "REDIS_URL": redis_url, "SECRET_KEY": "hush" * 20, "NODE_NAME": "here"}
-        settings["HOST_PATHS"] = str(out)
         self.env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
         self.env |= {f"VOLCANO_UI_{name}": value for name, value in settings.items()}
         self.env["DJANGO_SETTINGS_MODULE"] = "volcano_ui.settings"
@@ -51,26 +47,16 @@ class System:
             self.running.append(subprocess.Popen(argv, cwd=PROJECT, env=self.env, stderr=errors, preexec_fn=dies))
         return self.running[-1]
 
-    def agent(self):
-        process = self.start("agent")
-        until(lambda: self.store.count(NODES).get("Ready", 0))
-        return process
+    def submit(self, name, node, *argv):
+        main = builders.container("main", command=[*argv])
+        spec = {"nodeName": node, "restartPolicy": "Never", "status": {"phase": "Pending"}}
+        self.store.write(Create(PODS, builders.pod(name, main, namespace="d", **spec)))
 
-    def shell(self, script, name="p", node="here", **spec):
-        mounts = [{"name": "out", "mountPath": str(self.out)}]
-        main = builders.container("main", command=["sh", "-c", script], volumeMounts=mounts)
-        volumes = [{"name": "out", "hostPath": {"path": str(self.out)}}]
-        spec = {"nodeName": node, "restartPolicy": "Never", "volumes": volumes, "status": {"phase": "Pending"}, **spec}
-        return self.store.write(Create(PODS, builders.pod(name, main, namespace="d", **spec)))[0].uid
-
-    def status(self, name="p"):
+    def phase(self, name):
         try:
-            return self.store.get(PODS, "d", name).object["status"]
+            return self.store.get(PODS, "d", name).object["status"].get("phase")
         except NotFound:
-            return {}
-
-    def phase(self, name="p"):
-        return self.status(name).get("phase")
+            return None
 
     def close(self):
         for process in self.running:
@@ -82,7 +68,7 @@ class System:
 
 class TestProcesses:
     @pytest.fixture
-    def system(self, redis_url, settings, monkeypatch, django_db_blocker, tmp_path):
+    def system(self, redis_url, settings, monkeypatch, django_db_blocker):
         settings.REDIS_URL = redis_url
         nudge.client.cache_clear()
         monkeypatch.delenv("DATABASE_URL", raising=False)
@@ -90,71 +76,40 @@ class TestProcesses:
             short_folder() as data,
             django_db_blocker.unblock(),
             database_opened(data.name, env.database(data / "db.sqlite3")),
-            contextlib.closing(System(data, redis_url, data.name, tmp_path)) as one,
+            contextlib.closing(System(data, redis_url, data.name)) as one,
         ):
             yield one
         nudge.client.cache_clear()
 
-    def test_pods_outlive_an_agent_that_is_killed_or_stopped(self, system, tmp_path):
-        agent = system.agent()
-        uid = system.shell(f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo two; exit 5")
-        until(lambda: system.phase() == "Running")
-        agent.send_signal(signal.SIGTERM)
-        assert agent.wait(HANG_S) == 0
-        assert (system.phase(), system.store.count(NODES)) == ("Running", {"NotReady": 1})
-        agent = system.agent()
-        agent.kill()
-        agent.wait()
-        system.agent()
-        (tmp_path / "go").touch()
-        until(lambda: system.phase() == "Failed")
-        ended = system.status()["containerStatuses"][0]
-        assert (ended["restartCount"], ended["state"]["terminated"]["exitCode"]) == (0, 5)
-        log = (system.data / "node" / "pods" / uid / "main" / "0" / "log.000000000000000").read_text()
-        assert [line.split()[-1] for line in log.splitlines()] == ["one", "two"]
-
-    def test_second_agent_waits_until_the_first_has_ended(self, system, tmp_path):
+    def test_second_agent_waits_until_the_first_has_ended(self, system):
         """Also while the first does nothing: it may go on at any moment."""
-        first = system.agent()
+        first = system.start("agent")
+        until(lambda: system.store.count(NODES).get("Ready", 0))
         lock = system.data / "run" / "agent.lock"
         assert sole.holder(lock) == str(first.pid)
         halt(first.pid, system.data)
         second = system.start("agent")
         until(lambda: f"pid {first.pid}: waiting" in (system.data / "err").read_text())
-        system.shell(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done")
-        assert system.phase() == "Pending"
+        system.submit("p", "here", "sleep", "600")
+        assert system.phase("p") == "Pending"
         first.send_signal(signal.SIGCONT)
-        until(lambda: system.phase() == "Running")
+        until(lambda: system.phase("p") == "Running")
         assert (sole.holder(lock), second.poll()) == (str(first.pid), None)
         first.kill()
         until(lambda: sole.holder(lock) == str(second.pid))
-        (tmp_path / "go").touch()
-        until(lambda: system.phase() == "Succeeded")
-
-    def test_agent_that_is_to_end_pods_leaves_no_process_and_says_what_became_of_them(self, system):
-        system.env["VOLCANO_UI_RUNNING"] = "end"
-        agent = system.agent()
-        system.shell("trap '' TERM; while :; do sleep 0.05; done", "stubborn")
-        system.shell("sleep 600", "plain", restartPolicy="OnFailure")
-        until(lambda: system.phase("stubborn") == system.phase("plain") == "Running")
-        agent.send_signal(signal.SIGTERM)
-        assert agent.wait(HANG_S) == 0
-        assert system.phase("plain") == "Running"
-        assert system.store.count(NODES) == {"NotReady": 1}
-        for claim in system.data.glob("node/pods/*/*/*/claim"):
-            asked = json.loads((claim.parent / "stop.json").read_text())
-            assert asked["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
-            # A busy machine may kill it later than the agent can wait: then its shim does, and the next agent tells it.
-            until(lambda claim=claim: not Path(f"/proc/{claim.read_text().split()[0]}").exists())
-        system.agent()
-        until(lambda: system.status("stubborn").get("reason") == "NodeShutdown")
+        system.submit("q", "here", "true")
+        until(lambda: system.phase("q") == "Succeeded")
+        assert system.phase("p") == "Running", "it goes on with what the first has begun"
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(HANG_S) == 0
+        assert (system.phase("p"), system.store.count(NODES)) == ("Running", {"NotReady": 1})
 
     def test_simulator_is_a_command_too(self, system):
         simulator = system.start("simulator", "--nodes=3", "--cpu=8")
         until(lambda: system.store.count(NODES) == {"Ready": 3})
         assert system.store.get(NODES, "", "sim-0003").object["status"]["capacity"]["cpu"] == "8"
-        system.shell("ignored", node="sim-0002")
-        until(lambda: system.phase() == "Running")
+        system.submit("ignored", "sim-0002", "true")
+        until(lambda: system.phase("ignored") == "Running")
         simulator.send_signal(signal.SIGTERM)
         assert simulator.wait(HANG_S) == 0
         assert system.store.count(NODES) == {"NotReady": 3}

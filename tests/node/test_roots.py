@@ -126,17 +126,13 @@ KINDS = {
     "the root": lambda _, name, v: os.symlink("/", name, dir_fd=v),
     "open files": lambda _, name, v: os.symlink("/proc/self/fd", name, dir_fd=v),
     "above": lambda _, name, v: os.symlink("../..", name, dir_fd=v),
-    "a directory of links": lambda at, name, v: (
-        os.mkdir(name, dir_fd=v),
-        os.symlink(at["state"], f"{name}/deep", dir_fd=v),
-    ),
+    "a directory of links": lambda at, name, v: (os.mkdir(name, dir_fd=v), os.symlink(at["state"], f"{name}/a", dir_fd=v)),
     "a FIFO": lambda _, name, v: os.mkfifo(name, dir_fd=v),
     "nothing": lambda *_: None,
-}
+}  # fmt: skip
 
 
 def arranged(folder):
-    """Make volumes, and a state directory with a secret, in a folder; return them by name."""
     for name in ("state", "w", *(f"v/{each}" for each in TOUCHED[:2])):
         (folder / name).mkdir(parents=True)
     (folder / "v" / "leaf").write_text("")
@@ -151,7 +147,6 @@ def at(tmp_path):
 
 
 def before_every_step(step):
-    """Have something done before each system call of this process and its forks."""
     call = linux.syscall
     linux.syscall = lambda *arguments: (step(), call(*arguments))[1]
     sys.addaudithook(lambda event, _: step() if event == "open" or event.startswith("os.") else None)

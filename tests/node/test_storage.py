@@ -27,29 +27,29 @@ from node.paths import Layout
 from node.shim.shim import read_json
 from node.storage import Limits, Used
 from proof.systems.system import PROJECT
-from tests.node.driving import EMPTY, Node, beginning, mount, short_folder
+from tests.node.driving import CLAIM, EMPTY, Node, beginning, container, mount, short_folder
 from tests.tables import cases
 
 MI = 1 << 20
+AT_V, BRIEF = [mount("v", "/v")], {"terminationGracePeriodSeconds": 1}
 
 
-def container(name="main", limit=None, **limits):
+def limited(name="main", limit=None, **limits):
     return {"name": name, "resources": {"limits": limits | ({"ephemeral-storage": limit} if limit else {})}}
+
+
+IN_MEMORY = {"v": {"medium": "Memory"}, "w": {"medium": "Memory", "sizeLimit": "1Mi"}, "x": {}}
 
 
 class TestDisk:
     @cases("containers, volumes, expected", {
-        "none": ([container()], {}, Limits({}, {}, None)),
-        "of a container": ([container(limit="1Mi")], {}, Limits({}, {"main": MI}, MI)),
-        "of all": ([container("a", "1Mi"), container("b", "2Mi")], {}, Limits({}, {"a": MI, "b": 2 * MI}, 3 * MI)),
-        "of one of two": ([container("a", "1Mi"), container("b")], {}, Limits({}, {"a": MI}, None)),
-        "of a volume": ([container()], {"v": {"sizeLimit": "1Mi"}, "w": {}}, Limits({"v": MI}, {}, None)),
-        "of volumes in memory": (
-            [container(memory="2Mi")],
-            {"v": {"medium": "Memory"}, "w": {"medium": "Memory", "sizeLimit": "1Mi"}, "x": {}},
-            Limits({"v": 2 * MI, "w": MI}, {}, None),
-        ),
-        "what cannot be read": ([container(limit="nonsense")], {"v": {"sizeLimit": "much"}}, Limits({}, {}, None)),
+        "none": ([limited()], {}, Limits({}, {}, None)),
+        "of a container": ([limited(limit="1Mi")], {}, Limits({}, {"main": MI}, MI)),
+        "of all": ([limited("a", "1Mi"), limited("b", "2Mi")], {}, Limits({}, {"a": MI, "b": 2 * MI}, 3 * MI)),
+        "of one of two": ([limited("a", "1Mi"), limited("b")], {}, Limits({}, {"a": MI}, None)),
+        "of a volume": ([limited()], {"v": {"sizeLimit": "1Mi"}, "w": {}}, Limits({"v": MI}, {}, None)),
+        "of volumes in memory": ([limited(memory="2Mi")], IN_MEMORY, Limits({"v": 2 * MI, "w": MI}, {}, None)),
+        "what cannot be read": ([limited(limit="nonsense")], {"v": {"sizeLimit": "much"}}, Limits({}, {}, None)),
     })  # fmt: skip
     def test_limits_of_a_pod(self, containers, volumes, expected):
         volumes = [{"name": name, "emptyDir": each} for name, each in volumes.items()]
@@ -60,28 +60,22 @@ class TestDisk:
         "just what is allowed": (Limits({"v": MI}, {}), Used({"v": MI}, {}), "^$"),
         "volume": (Limits({"v": MI}, {}), Used({"v": 3 * MI}, {}), 'EmptyDir volume "v" exceeds.*3 MiB, and 1 MiB are'),
         "another volume": (Limits({"v": MI}, {}), Used({"w": 3 * MI}, {}, 9 * MI), "^$"),
-        "volume in memory": (
-            Limits({"v": MI}, {}), Used({}, {}, 0, {"v": 2 * MI}), 'EmptyDir volume "v" exceeds.*2 MiB, and 1 MiB are',
-        ),
+        "volume in memory": (Limits({"v": MI}, {}), Used({}, {}, 0, {"v": 2 * MI}), '"v" exceeds.*2 MiB, and 1 MiB are'),
         "memory is no part of the disk": (Limits({}, {"a": MI}, MI), Used({}, {}, 0, {"v": 9 * MI}), "^$"),
         "log": (Limits({}, {"a": MI}), Used({}, {"a": 2 * MI}), "Container a exceeded.*: its log has 2 MiB, and 1"),
-        "everything together": (
-            Limits({}, {"a": MI}, MI), Used({"v": MI // 2}, {"a": MI // 2}, MI), "Pod .* exceeds.*: 2 MiB, and 1 ",
-        ),
+        "everything": (Limits({}, {"a": MI}, MI), Used({"v": MI // 2}, {"a": MI // 2}, MI), "Pod .* exceeds.*: 2 MiB, and 1 "),
     })  # fmt: skip
     def test_who_has_too_much_is_told_how_much(self, limits, used, told):
         assert re.search(told, storage.excess(limits, used))
 
     def test_pod_with_too_much_is_evicted_and_loses_it(self, node):
-        script, spec = "head -c 3000000 /dev/zero > {}; sleep 600", {"restartPolicy": "Always"}
-        pods = {
-            "volume": ("$VOLUME_V/big", {}, {"sizeLimit": "1Mi"}), "scratch": ("big", {"ephemeral-storage": "1Mi"}, {}),
-            "unlimited": ("big", {}, {}),
-        }  # fmt: skip
+        script, spec = "head -c 3000000 /dev/zero > {}; sleep 600", {"restartPolicy": "Always", **BRIEF}
+        pods = {"volume": ({}, "1Mi"), "scratch": ({"ephemeral-storage": "1Mi"}, None), "unlimited": ({}, None)}
         homes = {}
-        for name, (place, limits, volume) in pods.items():
-            main, volumes = {**MOUNTED, "resources": {"limits": limits}}, [{"name": "v", "emptyDir": volume}]
-            uid = node.shell(script.format(place), name, main, volumes=volumes, terminationGracePeriodSeconds=1, **spec)
+        for name, (limits, size) in pods.items():
+            place, volume = ("$VOLUME_V/big", {"sizeLimit": size}) if size else ("big", {})
+            main, volumes = {"resources": {"limits": limits}}, [{"name": "v", "emptyDir": volume}]
+            uid = node.shell(script.format(place), name, main, AT_V, volumes=volumes, **spec)
             homes[name] = node.data / "node" / "pods" / uid
         written = [home / each for home in homes.values() for each in ("_volumes/v/big", "_work/big")]
         node.until(lambda: [each.stat().st_size for each in written if each.exists()] == [3_000_000] * 3)
@@ -99,7 +93,7 @@ class TestDisk:
 
     def test_pod_whose_eviction_an_agent_did_not_see_to_its_end_has_failed(self, node):
         script = f"trap '' TERM; head -c 3000000 /dev/zero > big; touch {node.out}/written; sleep 600 & wait"
-        uid = node.shell(script, restartPolicy="Always", terminationGracePeriodSeconds=1)
+        uid = node.shell(script, restartPolicy="Always", **BRIEF)
         node.until((node.out / "written").exists)
         node.until_phase("Running")  # so that the agent knows whom to stop
         node.agent.runtime.stop(uid, "Evicted", 0.2)
@@ -124,7 +118,7 @@ def test_full_disk_is_told_of_in_the_same_words_each_time(tmp_path, monkeypatch)
 
 
 MEMORY = {"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
-MOUNTED = {"volumeMounts": [mount("v", "/v")]}
+OF_MEMORY = {"mounts": AT_V, "volumes": [MEMORY]}
 
 
 def in_memory(node):
@@ -134,7 +128,6 @@ def in_memory(node):
 class TestOwnPlaces:
     @pytest.fixture(params=["root", "user"])
     def begun(self, request, transactional_db, redis_url, settings):
-        """A node for each way in which containers have mounts of their own."""
         settings.REDIS_URL = redis_url
         nudge.client.cache_clear()
         (PROJECT / ".cache").mkdir(exist_ok=True)
@@ -146,7 +139,7 @@ class TestOwnPlaces:
 
     def test_tmp_is_the_pods_and_nothing_of_the_machine_is_in_it(self, begun):
         (begun.out / "file").touch()
-        first = {"name": "first", "command": ["sh", "-c", "touch /tmp/mine"]}
+        first = container("touch /tmp/mine", name="first")
         script = f"echo $TMPDIR; ls -A /tmp; ls -A /var/tmp; stat -c %a /tmp; ls {begun.out}"
         words = begun.ran(script, initContainers=[first])
         assert words[:4] == ["/tmp", "mine", "mine", "1777"], "its containers share it"
@@ -154,8 +147,8 @@ class TestOwnPlaces:
         assert not Path("/tmp/mine").exists()
         assert begun.ran("ls -A /tmp", "other") == []
         for number, path in enumerate(("/tmp", "/tmp/deep/er", "/dev/shm")):
-            mounts, script = {"volumeMounts": [mount("v", path)]}, f"touch {path}/in-volume; ls -A $VOLUME_V"
-            assert begun.ran(script, f"p-{number}", main=mounts, volumes=[EMPTY]) == ["in-volume"]
+            script = f"touch {path}/in-volume; ls -A $VOLUME_V"
+            assert begun.ran(script, f"p-{number}", mounts=[mount("v", path)], volumes=[EMPTY]) == ["in-volume"]
 
     def test_shared_memory_is_the_containers_own_and_bounded_by_its_limit_as_it_counts(self, begun):
         with tempfile.NamedTemporaryFile(dir="/dev/shm") as outside:
@@ -171,8 +164,8 @@ class TestOwnPlaces:
 
     def test_volume_in_memory_is_shared_by_the_pods_containers_and_goes_with_the_pod(self, begun):
         script = "stat -f -c %T /v; test -e /v/ours; ls -A /dev/shm; cat /v/ours"
-        first = {"name": "first", "command": ["sh", "-c", "echo hello > /v/ours"], **MOUNTED}
-        assert begun.ran(script, main=MOUNTED, volumes=[MEMORY], initContainers=[first]) == ["tmpfs", "hello"]
+        first = container("echo hello > /v/ours", *AT_V, name="first")
+        assert begun.ran(script, initContainers=[first], **OF_MEMORY) == ["tmpfs", "hello"]
         assert begun.agent.layout.memory.stat().st_mode & 0o777 == 0o700
         begun.until(lambda: not begun.agent.pods)
         begun.agent.storage.look()
@@ -180,7 +173,7 @@ class TestOwnPlaces:
 
     def test_volume_in_memory_outlives_its_container_and_its_agent(self, begun):
         script = "test -e /v/seen && exit 0; touch /v/seen; sleep 0.3; exit 1"
-        begun.shell(script, main=MOUNTED, volumes=[MEMORY], restartPolicy="OnFailure")
+        begun.shell(script, restartPolicy="OnFailure", **OF_MEMORY)
         begun.until(lambda: "seen" in in_memory(begun))
         begun.again()
         retention.clean(begun.agent.layout, set(begun.agent.pods), set(), days=1, most_bytes=1 << 30)
@@ -188,7 +181,7 @@ class TestOwnPlaces:
 
     def test_pod_with_too_much_in_memory_is_evicted_and_its_memory_freed(self, begun):
         script = "head -c 3000000 /dev/zero > /v/much; echo done; sleep 600"
-        uid = begun.shell(script, main=MOUNTED, volumes=[MEMORY], terminationGracePeriodSeconds=1)
+        uid = begun.shell(script, **OF_MEMORY, **BRIEF)
         begun.until(lambda: "done" in begun.printed(uid))
         begun.agent.storage.look()
         status = begun.until_phase("Failed")
@@ -209,7 +202,7 @@ class TestOwnPlaces:
 
 
 HOUR = 3600.0
-VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+CLAIMED = {"mounts": AT_V, "volumes": [CLAIM]}
 
 
 @pytest.fixture
@@ -217,10 +210,6 @@ def begun(machine):
     for name in ("kube-system", "d"):
         store.write(Create(NAMESPACES, {"metadata": {"name": name}}))
     return machine.begin()
-
-
-def ended(node, script, name="p"):
-    return node.ran(script, name, main=MOUNTED, volumes=VOLUMES)
 
 
 def delete_claim():
@@ -233,14 +222,8 @@ def delete_namespace():
 
 
 def age(node, *uids):
-    """Let the directories of claims be no longer fresh."""
     for uid in uids:
         os.utime(node.data / "node" / "claims" / uid / "claim.json", (time.time() - HOUR,) * 2)
-
-
-def clean(node):
-    node.agent.clean_at = 0
-    node.agent.work()
 
 
 RESTARTS = pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
@@ -273,7 +256,6 @@ def layout(tmp_path):
 
 
 def given(layout, cluster, old=True):
-    """Give a pod the claim of a cluster, with a file in it."""
     claims.begin(layout)
     files = claims.directory(layout, POD, "c", cluster)
     files.mkdir(exist_ok=True)
@@ -317,7 +299,7 @@ class TestUpdate:
         (layout.named_claims / "d" / "c").mkdir(parents=True)
         (layout.named_claims / "d" / "c" / "kept").write_text("before")
         begun.again()
-        assert ended(begun, "cat $VOLUME_V/kept") == ["before"]
+        assert begun.ran("cat $VOLUME_V/kept", **CLAIMED) == ["before"]
         assert (begun.files(uid) / "kept").exists()
 
 
@@ -326,16 +308,16 @@ class TestClaims:
     @RESTARTS
     def test_a_claim_of_the_same_name_is_another_ones_and_empty(self, begun, delete, restarts):
         first = begun.claim()
-        assert ended(begun, "echo of-sam > $VOLUME_V/secret", "sam") == []
-        assert ended(begun, "cat $VOLUME_V/secret", "sam-again") == ["of-sam"]
+        assert begun.ran("echo of-sam > $VOLUME_V/secret", "sam", **CLAIMED) == []
+        assert begun.ran("cat $VOLUME_V/secret", "sam-again", **CLAIMED) == ["of-sam"]
         delete()
         if restarts:
             begun.again()
         second = begun.claim()
-        assert ended(begun, "ls -A $VOLUME_V", "sa2") == []
+        assert begun.ran("ls -A $VOLUME_V", "sa2", **CLAIMED) == []
         age(begun, first, second)
         begun.until(lambda: not begun.agent.pods)
-        clean(begun)
+        begun.clean()
         assert (begun.files(first).exists(), begun.files(second).exists()) == (False, True)
         begun.agent.storage.look()
         assert list(begun.agent.layout.trash.iterdir()) == []
@@ -344,14 +326,14 @@ class TestClaims:
     def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(self, begun, restarts):
         first = begun.claim()
         script = "cat $VOLUME_V/f && exit 0; echo mine > $VOLUME_V/f; until [ -e {}/go ]; do sleep 0.01; done; exit 1"
-        uid = begun.shell(script.format(begun.out), main=MOUNTED, volumes=VOLUMES, restartPolicy="OnFailure")
+        uid = begun.shell(script.format(begun.out), restartPolicy="OnFailure", **CLAIMED)
         begun.until(lambda: (begun.files(first) / "f").exists())
         delete_claim()
         second = begun.claim()
         if restarts:
             begun.again()
         age(begun, first)
-        clean(begun)
+        begun.clean()
         assert (begun.files(first) / "f").exists()
         begun.let_go()
         begun.until_phase("Succeeded")
@@ -359,15 +341,8 @@ class TestClaims:
         assert not begun.files(second).exists()
         assert read_json(str(begun.agent.layout.pod(uid) / "_claims.json")) == {"c": first}
         begun.until(lambda: not begun.agent.pods)
-        clean(begun)
+        begun.clean()
         assert not begun.files(first).exists()
-
-    def test_a_pod_waits_for_its_claim(self, begun):
-        begun.shell("echo here > $VOLUME_V/f", main=MOUNTED, volumes=VOLUMES)
-        begun.until_waits("CreateContainerConfigError", 'persistentvolumeclaim "c" not found')
-        uid = begun.claim()
-        begun.until_phase("Succeeded")
-        assert (begun.files(uid) / "f").read_text() == "here\n"
 
     @cases("cluster, pods, old, stays", {
         "gone": (Cluster(), (), True, False),
@@ -383,17 +358,15 @@ class TestClaims:
         claims.clean(layout, pods, cluster)
         assert files.exists() == stays
 
-    def test_nothing_goes_while_the_cluster_does_not_answer(self, layout):
+    def test_nothing_goes_that_no_agent_has_signed_or_while_the_cluster_does_not_answer(self, layout):
+        claims.begin(layout)
+        with pytest.raises(ConfigError, match='persistentvolumeclaim "c" not found'):
+            claims.directory(layout, POD, "c", Cluster())
+        (layout.claims / "v" / "files").mkdir(parents=True)
+        claims.clean(layout, (), Cluster())
+        assert [each.name for each in layout.claims.iterdir()] == ["v"]
         files = given(layout, Cluster("u"))
         for error in (OSError(), KeyError("existing"), Dismissed()):
             with pytest.raises(type(error)):
                 claims.clean(layout, (), Cluster(answers=error))
             assert files.exists()
-
-    def test_a_directory_that_no_agent_has_signed_stays_and_for_no_claim_one_is_made(self, layout):
-        claims.begin(layout)
-        (layout.claims / "u" / "files").mkdir(parents=True)
-        claims.clean(layout, (), Cluster())
-        with pytest.raises(ConfigError, match='persistentvolumeclaim "c" not found'):
-            claims.directory(layout, POD, "c", Cluster())
-        assert [each.name for each in layout.claims.iterdir()] == ["u"]

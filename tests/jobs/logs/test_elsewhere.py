@@ -17,7 +17,7 @@ from node.link import linked_node
 from tests.cluster.remote.servers import LogServer, connected
 from tests.jobs.logs.written import Gang, body, read, running, texts, unpacked
 from tests.jobs.pages import world
-from tests.node.link.pair import linked
+from tests.node.link_pair import linked
 from tests.tables import cases
 
 ALL = Limits(100_000, 10**8)
