@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 
@@ -13,15 +12,14 @@ import msgspec
 import pytest
 
 from kube.kinds.core import Pod
-from node import walls
-from node.agent import control_groups, reach
+from node.agent import control_groups
 from node.agent.control_groups import ControlGroups, Groups, Seen, Unavailable
 from node.paths import Layout
-from node.shim import control_group, control_socket, linux, tree
-from node.shim.order import Bind, Group, Order
-from proof.escapes.attempts import layers
+from node.shim import control_group, linux, tree
+from node.shim.order import Group, Order
 from proof.harness.waiting import until
 from tests import builders
+from tests.node.driving import behind_all, executing
 from tests.tables import cases
 
 MIB = 1 << 20
@@ -63,20 +61,13 @@ class TestWhere:
         with unavailable(why):
             assert control_groups.place(seen, top, leaves=leaves) == found
 
-    def test_node_says_which_it_is(self):
-        bound = walls.limits(Groups("/home", ("cpu", "memory", "pids")))
-        assert bound == "bound by control groups: cpu, memory, pids"
-        assert walls.limits(Groups(why="nobody allowed it")).endswith("; nobody allowed it")
-
 
 class TestNumbers:
-    def test_weight_is_kubernetes(self):
+    def test_weight_is_kubernetes_and_quota_is_exact(self):
         weights = {0: 1, 100: 4, 1000: 39, 4000: 157, 10**9: 10000}
         assert {each: control_groups.cpu_weight(each) for each in weights} == weights
-
-    @pytest.mark.parametrize(("millicpus", "quota"), [(0, 0), (1, 1000), (10, 1000), (500, 50_000), (1500, 150_000)])
-    def test_quota_is_exact(self, millicpus, quota):
-        assert control_groups.cpu_quota_us(millicpus) == quota
+        quotas = {0: 0, 1: 1000, 10: 1000, 500: 50_000, 1500: 150_000}
+        assert {each: control_groups.cpu_quota_us(each) for each in quotas} == quotas
 
     def test_group_bounds_what_the_order_says_and_without_limits_kills_whole_containers_and_bounds_processes(self):
         group = Group("/pod/main-0", 20, 50_000, cpuset=True)
@@ -106,7 +97,6 @@ class TestNumbers:
 
 
 def test_where_nobody_can_be_born_in_a_group_he_has_yet_to_enter_it(tmp_path):
-    """What is no group is refused as a kernel or filter refuses the call."""
     fd = os.open(tmp_path, os.O_RDONLY)
     pid, is_inside = control_group.fork(fd)
     if pid == 0:
@@ -130,7 +120,6 @@ class Bound:
         self.kept = ControlGroups(layout, groups)
 
     def order(self, uid="u", container=0, **resources):
-        """Return an attempt's directory, and the group that it is ordered with."""
         containers = (builders.container(name, **resources) for name in ("main", "beside"))
         made = msgspec.convert(builders.pod("p", *containers, namespace="d", uid=uid), Pod)
         each = made.spec.containers[container]
@@ -144,7 +133,6 @@ class Bound:
         return directory
 
     def ran(self, script, **fields):
-        """Run a program to its end; return how it ended, and what it wrote."""
         directory = self.python(script, **fields)
         return self.attempts.end(directory), self.attempts.output(directory)
 
@@ -168,10 +156,7 @@ def bound(request, attempts):
     layout = Layout(attempts.root)
     found = groups_of(layout)
     if request.param == "every layer":
-        wall = attempts.spawner.probe(attempts.root / "probe")
-        read = (*reach.of_this_machine(attempts.root), sys.prefix)
-        seen = Bind(str(attempts.root), str(attempts.root))
-        attempts.layers = {**layers(wall), "read": read, "binds": (seen,)}
+        behind_all(attempts, attempts.spawner.probe(attempts.root / "probe"))
     running = Bound(attempts, layout, found)
     yield running
     attempts.close()
@@ -211,14 +196,9 @@ class TestMemory:
 
     def test_commands_of_exec_count(self, bound):
         directory = bound.python(SLEEP, memory_bytes=100 * MIB)
-        ours, theirs = socket.socketpair()
-        null = os.open(os.devnull, os.O_RDWR)
-        argv = [sys.executable, "-c", HOG.format(mib=700)]
-        request = {"do": "exec", "argv": argv, "streams": ["stdout"], "tty": False, "key": ""}
-        with ours, theirs:
-            control_socket.send(str(directory), request, [theirs.fileno(), null])
+        hog = [sys.executable, "-c", HOG.format(mib=700)]
+        with Path(os.devnull).open("w") as null, executing(directory, *hog, descriptors=[null.fileno()], key=""):
             assert bound.attempts.end(directory)["reason"] == "OOMKilled"
-        os.close(null)
 
     def test_containers_of_a_pod_have_limits_of_their_own(self, bound):
         small = bound.python(SLEEP, memory_bytes=50 * MIB)
@@ -260,7 +240,6 @@ class TestProcesses:
         assert (status["reason"], said) == ("Completed", b"49\n")
 
     def test_who_forks_for_ever_is_ended(self, bound):
-        """It forks in all of its processes, as fast as it can."""
         directory = bound.python("import os\nwhile True:\n try: os.fork()\n except OSError: pass", processes=200)
         until(lambda: int(linux.content(f"{bound.group()}/pids.current")) == 200)
         bound.attempts.stop(directory, grace=0)
@@ -339,15 +318,6 @@ class TestNode:
         yield machine.begin(machine.allowed().mounts)
         machine.crash()
         assert not exists(found.home)
-
-    def test_container_that_uses_too_much_is_killed_and_starts_again_in_a_new_group(self, bounding):
-        limits = {"limits": {"memory": "100Mi"}}
-        main = {"name": "main", "command": ["python3", "-c", HOG.format(mib=700)], "resources": limits}
-        bounding.submit(containers=[main], restartPolicy="OnFailure")
-        last = bounding.until_restart()["lastState"]["terminated"]
-        assert (last["exitCode"], last["reason"]) == (137, "OOMKilled")
-        bounding.delete(grace=0)
-        bounding.until(lambda: not pods_in(bounding.agent.means.groups))
 
     @pytest.mark.parametrize("killed", [False, True])
     def test_pod_goes_on_while_agents_come_and_go_and_leaves_no_group(self, bounding, killed):

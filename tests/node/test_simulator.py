@@ -53,7 +53,6 @@ def notes(values):
 
 
 def add_pods(*names, node="sim-0001", owner="", wanted=None, **annotations):
-    """Make pods with the annotations of a simulated pod; of a job they begin together."""
     annotations = notes(annotations | ({"wait_for_job": "true"} if owner else {}))
     owned = {"ownerReferences": [builders.owner(builders.job("j", uid=owner))]} if owner else {}
     annotations |= {"volcano.sh/job-name": "j"} if owner else {}
@@ -103,7 +102,6 @@ def look(simulator):
 
 
 def until(simulator, condition):
-    """Let a simulator do its part until a condition holds; return what it gave."""
 
     def turn():
         simulator.listener.hurry()
