@@ -180,6 +180,22 @@ class TestOnePod:
         assert node.until_end()["exitCode"] == 7
 
     @pytest.mark.each_runtime
+    def test_init_containers_run_one_after_another_then_all_together(self, node):
+        out = node.out / "out"
+
+        def say(name, word, meanwhile):
+            script = f"echo {word} >> {out}; {meanwhile}; echo -{word} >> {out}"
+            return {"name": name, "command": ["sh", "-c", script]}
+
+        inits = [say(f"init-{n}", f"i{n}", "sleep 0.05") for n in (1, 2)]
+        meet = "until grep -q m{} {}; do sleep 0.01; done"
+        mains = [say(f"main-{n}", f"m{n}", meet.format(3 - n, out)) for n in (1, 2)]
+        node.submit(containers=mains, initContainers=inits, until="Succeeded")
+        lines = out.read_text().split()
+        assert lines[:4] == ["i1", "-i1", "i2", "-i2"]
+        assert set(lines[4:6]) == {"m1", "m2"}, "neither ended before the other began"
+
+    @pytest.mark.each_runtime
     def test_first_restart_is_at_once_and_the_next_waits_and_is_told_as_kubernetes_tells_it(self, node):
         node.submit("missing", command=["nosuch-program"], restartPolicy="OnFailure")
         uid = node.shell("exit 5", restartPolicy="OnFailure")
@@ -253,6 +269,16 @@ class TestEnvironment:
 
 @in_ways("as allowed", "none", "podman")
 class TestVolumes:
+    def test_config_map_volume_follows_its_config_map(self, begun):
+        put(CONFIGMAPS, "c", data={"key": "one"})
+        seen, mounts = begun.out / "seen", {"volumeMounts": [mount("conf", "/etc/volcano-test")]}
+        script = f"cat $VOLUME_CONF/key > {seen}; while [ $(cat $VOLUME_CONF/key) = one ]; do sleep 0.01; done"
+        absent = {"name": "absent", "projected": {"sources": [{"secret": {"name": "s", "optional": True}}]}}
+        begun.shell(script, main=mounts, volumes=[{"name": "conf", "configMap": {"name": "c"}}, absent])
+        begun.until(lambda: seen.exists() and seen.read_text() == "one")
+        change(CONFIGMAPS, "c", data={"key": "two"})
+        begun.until_phase("Succeeded")
+
     def test_empty_dir_is_shared_by_containers_and_a_claim_by_pods(self, begun):
         begun.claim()
         mounts, volumes = [mount("v", "/kept/deep"), mount("w", "/scratch")], [CLAIM, {"name": "w", "emptyDir": {}}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 
 import msgspec
 import pytest
@@ -281,7 +282,7 @@ LABELS = json.dumps({"io.kubernetes.pod.uid": "u", "io.kubernetes.container.name
 # As docker: of a container that has gone meanwhile there is an empty line.
 SWEPT = f"""#!/bin/sh
 case "$1 $5" in
-  "ps "*) printf 'went-0\\nleft-0\\n';;
+  "ps "*) cat FOLDER/gate; echo asked >> FOLDER/asked; printf 'went-0\\nleft-0\\n';;
   "container went-0") echo; exit 1;;
   "container left-0") echo '{LABELS}';;
   "rm "*) echo "$4" >> FOLDER/removed;;
@@ -290,11 +291,31 @@ esac
 
 
 class TestSweep:
-    def test_container_that_goes_meanwhile_keeps_no_other_from_being_removed(self, tmp_path):
-        EngineSweep(Layout(tmp_path), None)._all([program(tmp_path, SWEPT)])
+    @pytest.fixture
+    def engine(self, tmp_path):
+        (tmp_path / "gate").touch()
+        return program(tmp_path, SWEPT)
+
+    @pytest.fixture
+    def sweep(self, tmp_path):
+        return EngineSweep(Layout(tmp_path), None)
+
+    def test_container_that_goes_meanwhile_keeps_no_other_from_being_removed(self, tmp_path, engine, sweep):
+        sweep._all([engine])
         assert (tmp_path / "removed").read_text() == "left-0\n"
 
-    def test_variables_of_a_container_whose_shim_was_killed_before_it_was_created_are_removed(self, tmp_path):
+    def test_variables_of_a_container_whose_shim_was_killed_before_it_was_created_are_removed(self, tmp_path, sweep):
         (tmp_path / VARIABLES).write_text("PASSWORD=hush\n")
-        EngineSweep(Layout(tmp_path), None).remove(tmp_path)
+        sweep.remove(tmp_path)
         assert not (tmp_path / VARIABLES).exists()
+
+    def test_engine_that_hangs_is_asked_once(self, tmp_path, engine, sweep):
+        (tmp_path / "gate").unlink()
+        os.mkfifo(tmp_path / "gate")
+        first = threading.Thread(target=sweep._all, args=([engine],))
+        first.start()
+        until(sweep._sweeping.locked)
+        sweep._all([engine])
+        (tmp_path / "gate").write_text("")
+        first.join()
+        assert (tmp_path / "asked").read_text() == "asked\n"

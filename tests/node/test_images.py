@@ -248,6 +248,18 @@ class TestWalls:
 
 class TestCare:
     @by_podman
+    def test_what_was_left_while_no_agent_was_there_is_removed_by_the_next(self, begun, podman):
+        ended = run(begun, name="ended", command=["true"], until="Succeeded")
+        gone(podman, ended)
+        uid = run(begun, command=["sleep", "1000"], until="Running")
+        begun.crash()
+        os.kill(begun.shims()[0], signal.SIGKILL)
+        assert any(uid in name for name in podman.names())
+        begun.again()
+        assert begun.until_end()["reason"] == "ContainerStatusUnknown"
+        gone(podman, uid)
+
+    @by_podman
     def test_containers_of_other_state_directories_are_left_alone(self, begun, podman):
         podman.run("create", "--name", "another", "--network", "host", engine.SHELL, "true")
         begun.daemon.sweep._all(("podman",))
