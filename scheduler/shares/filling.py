@@ -27,7 +27,8 @@ def fill(amount: int, weights: Vector, least: Vector, most: Vector) -> Vector:
 
     def parts_at(level: float) -> Vector:
         even = np.minimum(level * weights, bounds).astype(np.int64)
-        return np.minimum(np.maximum(even, least), most)
+        parts: Vector = np.minimum(np.maximum(even, least), most)
+        return parts
 
     parts = parts_at(0.0)
     if parts.sum() >= amount:
