@@ -155,13 +155,8 @@ def test_said_at_its_field_with_a_remedy(golden, obj):
     golden("warnings", f"{path}: {text}")
 
 
-class Elsewhere(Cluster):
-    """A cluster with an API of its own, whose Secrets are not known here."""
-
-    def runs_images(self):
-        return True
-
-
+ELSEWHERE = Cluster()  # a cluster with an API of its own, whose Secrets are not known here
+ELSEWHERE.runs_images = lambda: True
 SIDECAR = {"initContainers": [container("side", **ALWAYS)]}
 COMPLETED_BY_FAILURE = answering(on("PodFailed", "CompleteJob"), pod=ALWAYS)
 BY_PLUGINS = volumes({"configMap": {"name": "demo-svc"}}, {"secret": {"secretName": "demo-ssh"}})
@@ -170,7 +165,7 @@ MADE_CLAIM = {"mountPath": "/d", "volumeClaim": {"accessModes": ["ReadWriteOnce"
 
 
 @cases("obj, cluster", {
-    "a Secret that exists": (OF_SECRET, STOCKED), "another cluster's Secret": (OF_SECRET, Elsewhere()),
+    "a Secret that exists": (OF_SECRET, STOCKED), "another cluster's Secret": (OF_SECRET, ELSEWHERE),
     "a claim that exists": (claimed("known"), STOCKED),
     **{words: (obj, CLUSTER) for words, obj in {
         "tasks on one node": noted("a", "b", near="a,b", apart="b", order="b,a"),
