@@ -172,9 +172,10 @@ def test_token_that_counts_no_more_is_said_and_a_new_one_in_the_file_is_used(kub
 
 def test_kind_without_changes_keeps_up_by_bookmarks(kubernetes, here):
     def reached():
-        return int(MirroredKind.objects.using(here.using).get(resource=LIMIT_RANGES.id).version)
+        """The version that the mirror knows of the kind; 0 while it is being listed anew."""
+        return int(MirroredKind.objects.using(here.using).get(resource=LIMIT_RANGES.id).version or 0)
 
-    before = reached()
+    before = until(reached, what="a list")
     kubernetes.apply(sample(COMMANDS, "elsewhere"))
     version = int(kubernetes.get(COMMANDS.id, "elsewhere")["metadata"]["resourceVersion"])
     kubernetes.kubectl("delete", COMMANDS.id, "elsewhere")
