@@ -97,7 +97,10 @@ class Progress:
         return self.undoing
 
     def _unknown(self) -> set[int]:
-        """Return the writes that may have been carried out, and of which neither an answer nor a look has told."""
+        """Return the writes that may have been carried out, and of which neither an answer nor a look has told.
+
+        A pod that an earlier process has marked to be taken back may not have been deleted yet, so it counts as one of them.
+        """
         return {number for number in self._repeats if not _tells(self.verdicts.get(number))}
 
     def objects(self) -> Iterator[tuple[int, Object]]:
@@ -110,4 +113,6 @@ class Progress:
 
 
 def _tells(verdict: Verdict | None) -> bool:
-    return isinstance(verdict, Done) or (isinstance(verdict, Refused) and verdict.found is not None)
+    if isinstance(verdict, Refused):
+        return verdict.found is not None and not verdicts.is_taken_back(verdict.found)
+    return isinstance(verdict, Done)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 from cluster.writes import Create, Delete, Patch, Update
 from kube import errors, patch
 from kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, TooManyRequests, Unauthorized
+from kube.kinds.pod import OUT_OF_SYNC
 from kube.meta import controller_of
 from kube.resources import COMMANDS, EVENTS
 
@@ -159,13 +160,23 @@ def is_as_wanted(write: Write, found: Object) -> bool:
     """Say whether an object shows already what a change asks for."""
     match write:
         case Patch(subresource="binding"):
-            return bool((found.get("spec") or {}).get("nodeName") == write.patch["spec"]["nodeName"])
+            is_bound = (found.get("spec") or {}).get("nodeName") == write.patch["spec"]["nodeName"]
+            return bool(is_bound and not is_taken_back(found))
         case Patch():
             return patch.merge(found, write.patch) == found
         case Update(subresource="status"):
             return bool((write.object.get("status") or {}) == (found.get("status") or {}))
         case _:
             return False
+
+
+def is_taken_back(pod: Object) -> bool:
+    """Say whether a pod bears the mark of those whose binding is being taken back (`gangs.removal`).
+
+    A process that sends a plan again may find what the one before it had begun to take back when it died. Such a pod still
+    has its node, and loses it.
+    """
+    return (pod["metadata"].get("annotations") or {}).get(OUT_OF_SYNC) == "true"
 
 
 def _uid(write: Write) -> str:

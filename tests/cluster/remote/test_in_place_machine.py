@@ -207,6 +207,21 @@ def test_each_plan_comes_true_once(settings):
     campaign.play(InPlaceMachine, 20, 3000, steps=25)
 
 
+def test_gang_that_an_earlier_process_was_taking_back_is_taken_back_whole_by_the_next(settings):
+    """Of two pods that were bound one was deleted and the other only marked when it died; both still had their node."""
+    settings.WAY = "in-place"
+    machine = InPlaceMachine()
+    machine.start(world="refusing")
+    machine.controller_runs()
+    machine.mirror.hear()
+    bound, marked, deleted = [Answer.DONE] * 2, [Answer.DONE] * 2, Answer.KILLED_AFTER
+    machine.server.next_answers = [*bound, Answer.REFUSED, *[Answer.DONE] * len(GANGS["two"]), *marked, deleted]
+    machine.controller_runs()
+    going = [name for name, each in machine.server.all("pods").items() if "deletionTimestamp" in each["metadata"]]
+    assert going == GANGS["one"]
+    machine.teardown()
+
+
 FAILED, REFUSED = Answer.FAILED, Answer.REFUSED
 
 
