@@ -188,16 +188,17 @@ async def test_a_client_that_reads_nothing_is_cut_off_and_nobody_else_notices(
 ):
     name, least = ("stream.QUEUE_BYTES", 1_000_000) if bound == "queue" else ("stream_keeper.SEND_S", 0.3)
     monkeypatch.setattr(f"apiserver.watch.{name}", least)
-    slow, raw, names = keeper.slow, await stuck(port, headers), []
+    slow, raw, names, heard = keeper.slow, await stuck(port, headers), [], []
     async with Client(port, DEFAULT) as healthy:
         await until(lambda: len(keeper.streams) == 2, "two watches")
         while keeper.slow == slow and len(names) < 60:
             names.append(f"large-{len(names):02}")
             await make_large(names[-1])
+            heard += await healthy.hear(1)  # or its own queue would be too long on a busy machine
         await until(lambda: keeper.slow > slow, "the cut")
         await until(lambda: len(keeper.streams) == 1, "its end")
         await make("last")
-        assert [line.name for line in await healthy.hear(len(names) + 1)] == [*names, "last"]
+        assert [line.name for line in [*heard, *await healthy.hear(1)]] == [*names, "last"]
     assert await closed(raw) in ("reset", "closed")
     raw.close()
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
