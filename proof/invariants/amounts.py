@@ -138,20 +138,17 @@ class _Told:
             yield "free", f"at most {most}"
 
     def kept_for(self, keepers: str) -> Found:
-        """For whom guarantees keep what is not used; at the door what those of lower priority use counts as unused."""
+        """For whom guarantees keep what is not used."""
         told = re.findall(r"([\d.]+ \S+) for queue (\S+?)(?=,| and |$)", keepers)
         for amount, queue in told:
-            kept = {name: self._kept(queue, name) for name in self._request or self._group.min_resources}
-            shown = {show(name, each) for name, each in kept.items()}
-            if not self._group.pods:
-                more = {name: each + self._use(queue, name) for name, each in kept.items()}
-                if any(
-                    _is_between(amount, show(name, each), show(name, more[name]))
-                    for name, each in kept.items()
-                ):
-                    continue
-            if amount not in shown:
-                yield "keepers", f"one of {shown} for {queue}"
+            bounds = []
+            for name in self._request or self._group.min_resources:
+                kept = self._kept(queue, name)
+                # At the door what those of lower priority use counts as unused; priorities are not known here.
+                more = 0 if self._group.pods else self._use(queue, name)
+                bounds.append((show(name, kept), show(name, kept + more)))
+            if not any(_is_between(amount, *each) for each in bounds):
+                yield "keepers", f"within one of {bounds} for {queue}"
 
     def limit_of_queue(self, queue: str, whole: str) -> Found:
         """The ceiling under which it is never."""
@@ -269,9 +266,9 @@ class _Other(Exception):
 
 
 def _is_between(shown: str, least: str, most: str) -> bool:
-    """Say whether an amount is one of the same resource between two others."""
+    """Say whether an amount is one of two, or one in the same unit between them."""
     units = {each.partition(" ")[2] for each in (shown, least, most)}
-    return len(units) == 1 and _number(least) <= _number(shown) <= _number(most)
+    return shown in (least, most) or (len(units) == 1 and _number(least) <= _number(shown) <= _number(most))
 
 
 def _number(shown: str) -> float:
