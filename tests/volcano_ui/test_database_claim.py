@@ -18,7 +18,7 @@ from node.paths import Layout
 from node.shim import linux
 from proof.harness import services
 from proof.harness.waiting import HANG_S, until
-from tests.cluster.api.test_rivals import default_database, emptied_at_the_end, execute, migrated_schema, settings_of
+from tests.schemas import default_database, emptied_at_the_end, execute, migrated_schema, settings_of
 from tests.tables import cases
 from volcano_ui import database_claim, env
 from volcano_ui.database_claim import Claim, Place, Taken

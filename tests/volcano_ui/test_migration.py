@@ -11,7 +11,8 @@ from django.db import DatabaseError, connection, connections, migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from tests.cluster.api.test_rivals import default_database, execute, settings_of, together
+from tests.cluster.api.test_rivals import together
+from tests.schemas import default_database, execute, new_schema
 from volcano_ui import checks, env, migration
 
 # The last ones before pods of two versions ran beside each other.
@@ -24,14 +25,8 @@ LOOSER = {"token_one_holder"}
 def empty(postgres_url, transactional_db, monkeypatch):
     """An empty schema of PostgreSQL as the default database."""
     monkeypatch.setenv("DATABASE_URL", postgres_url)
-    with default_database(settings_of(search_path="public")):
-        execute("CREATE SCHEMA migrating")
-    try:
-        with default_database(settings_of(search_path="migrating")):
-            yield
-    finally:
-        with default_database(settings_of(search_path="public")):
-            execute("DROP SCHEMA migrating CASCADE")
+    with new_schema(postgres_url, "migrating") as values, default_database(values):
+        yield
 
 
 def test_several_migrate_at_once_and_the_lock_is_free_again_after_a_failure(empty):

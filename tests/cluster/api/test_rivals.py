@@ -8,10 +8,8 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
-from django.core.management import call_command
 from django.db import OperationalError, connection, connections, transaction
 
 from cluster import access, api
@@ -24,83 +22,13 @@ from cluster.store import Create, store
 from kube import resources
 from kube.errors import ApiError, NotFound
 from proof.harness.waiting import HANG_S
-from proof.settings import DATA
 from tests.cluster.store.conftest import database_opened
-from tests.database import empty
 from volcano_ui import env
 
 from .conftest import config_map, make_user, namespace
 
 RIVALS = 8
 WRITERS, TURNS = 16, 5
-
-
-@pytest.fixture(scope="module")
-def schema(postgres_url, django_db_blocker):
-    """The settings of a schema of PostgreSQL with our tables, which goes away."""
-    with django_db_blocker.unblock(), migrated_schema(postgres_url, "rivals") as values:
-        yield values
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request, transactional_db):
-    """The default database on each back end."""
-    if request.param == "sqlite":
-        yield
-        return
-    with emptied_at_the_end(request.getfixturevalue("schema")):
-        yield
-
-
-@contextmanager
-def migrated_schema(url, name):
-    """Settings of a schema of PostgreSQL with our tables, for the length of the block."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DATABASE_URL", url)
-        outside, inside = settings_of(search_path="public"), settings_of(search_path=name)
-    with default_database(outside):
-        execute(f"CREATE SCHEMA {name}")
-    try:
-        with default_database(inside):
-            call_command("migrate", verbosity=0)
-        yield inside
-    finally:
-        with default_database(outside):
-            execute(f"DROP SCHEMA {name} CASCADE")
-
-
-@contextmanager
-def emptied_at_the_end(values):
-    """Let a schema that others use after this test be the default database for the length of the block."""
-    with default_database(values):
-        yield
-        empty("default")
-
-
-def settings_of(search_path):
-    connections.databases["rivals"] = env.database(DATA / "unused")
-    connections.configure_settings(connections.databases)
-    values = connections.databases.pop("rivals")
-    values["OPTIONS"] = {**values["OPTIONS"], "options": f"-c search_path={search_path}"}
-    return values
-
-
-@contextmanager
-def default_database(values):
-    """Let "default" be another database, in every thread, for the length of the block."""
-    usual, settings = connections["default"], connections.settings["default"]
-    connections.settings["default"] = values
-    connections["default"] = connections.create_connection("default")
-    try:
-        yield
-    finally:
-        connections["default"].close()
-        connections.settings["default"], connections["default"] = settings, usual
-
-
-def execute(text):
-    with connection.cursor() as cursor:
-        cursor.execute(text)
 
 
 def together(deed, rivals=RIVALS):

@@ -15,10 +15,9 @@ from cluster.remote import recorder, standby
 from cluster.remote.mirror import ClusterMirror
 from cluster.remote.standby import DURATION_S, Candidate, Superseded
 from cluster.remote.target import Target
-from tests.cluster.api.test_rivals import database, schema, together
+from tests.cluster.api.test_rivals import together
 from tests.tables import cases
 
-__all__ = ["database", "schema"]  # fixtures
 pytestmark = pytest.mark.usefixtures("database")
 
 
