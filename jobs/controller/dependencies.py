@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kube.kinds.core import PodPhase
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from jobs.controller.facts import Dependency, PodFact
     from jobs.lifecycle.situation import Task
+
+
+class Dependency(Struct, frozen=True):
+    """The tasks that a task waits for, and whether one of them is enough."""
+
+    names: tuple[str, ...]
+    any: bool = False
 
 
 class Deadlock(NamedTuple):
@@ -103,8 +109,3 @@ def deadlock(
         f"without {late}, as minAvailable {min_available} needs them at the same time"
     )
     return Deadlock(late, why, sum(task.needed for task in first))
-
-
-def is_ready(pod: PodFact) -> bool:
-    """Say whether a pod counts as ready for the tasks that wait for its own."""
-    return pod.phase == PodPhase.SUCCEEDED or (pod.phase == PodPhase.RUNNING and pod.ready)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from jobs.controller.dependencies import Dependency
 from jobs.lifecycle import causes, policies
 from jobs.lifecycle.causes import START_ERROR, Failure
 from jobs.lifecycle.phases import FINISHED, phase_of
@@ -37,13 +38,6 @@ JOB_NAME = "volcano.sh/job-name"
 JOB_VERSION = "volcano.sh/job-version"
 TASK_SPEC = "volcano.sh/task-spec"
 TASK_INDEX = "volcano.sh/task-index"
-
-
-class Dependency(Struct, frozen=True):
-    """The tasks that a task waits for, and whether one of them is enough."""
-
-    names: tuple[str, ...]
-    any: bool = False
 
 
 class JobFact(Struct, frozen=True, kw_only=True):
@@ -157,6 +151,11 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     @property
     def has_ended(self) -> bool:
         return self.phase in ENDED
+
+    @property
+    def is_ready_for_others(self) -> bool:
+        """Whether it counts as ready for the tasks that wait for its own."""
+        return self.phase == PodPhase.SUCCEEDED or (self.phase == PodPhase.RUNNING and self.ready)
 
     @property
     def is_in_run(self) -> bool:

@@ -71,7 +71,7 @@ def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
         if pod.kept is not None:
             diff.kept.append(pod)
             diff.counts.idle += pod.phase == PodPhase.RUNNING
-        if has_waiting and dependencies.is_ready(pod):
+        if has_waiting and pod.is_ready_for_others:
             ready[task] = ready.get(task, 0) + 1
     diff.counts.sum_up()
     return diff

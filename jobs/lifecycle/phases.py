@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jobs.lifecycle.situation import Situation
 
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
+DELETED = "Deleted"  # stands among the phases for a job that is no more
 WAITING_FOR_QUEUE = "WaitingForQueue"  # the reason of a job whose pod group is not let in yet
 UNSCHEDULABLE = "Unschedulable"  # the reason of a job whose pod group has no place
 TASK_DEADLOCK = "TaskDeadlock"  # the reason of a job whose gang needs pods that are made only once it runs

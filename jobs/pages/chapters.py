@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.lifecycle import messages, retries
+from jobs.lifecycle.phases import DELETED
 from kube.kinds.batch import JobPhase
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ WAITS = {
     "starting": "Waited for the gang to start:",
 }
 CREATED, RESUMED, RESTARTED = "Created", "Resumed", "Restarted"
-DELETED = "Deleted"  # what ends the run of a job that is deleted while it runs
 # The phase of a run that is over although the job goes on; other phases are their own.
 _OVER: dict[str, str] = {JobPhase.RESTARTING: RESTARTED, JobPhase.ABORTING: JobPhase.ABORTED}
 # What ended a run, as people say it; other phases are their own word.

@@ -14,6 +14,7 @@ from dashboard.pages import events
 from dashboard.parts import bulk, not_run, paging, phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
+from jobs.lifecycle.phases import DELETED
 from jobs.pages import job_filters, past, pods, progress
 from jobs.pages.job_row import row, row_id
 from jobs.pages.reading import Job
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from jobs.pages.progress import Ran
 
 MOST_OWNERS = 200  # that are offered; any other may be asked for in the address, and by a click on it
-DELETED = "Deleted"  # stands among the phases for the jobs that are no more
 # A deleted job appears once it is recorded, and pods begin to crash-loop, without a change of what the page watches.
 LOOK_AGAIN_MS = 5000
 SPEC = Spec(

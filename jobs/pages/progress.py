@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobs.lifecycle.phases import FINISHED
-from jobs.pages.chapters import DELETED
+from jobs.lifecycle.phases import DELETED, FINISHED
 from jobs.pages.reading import moment
 from kube.kinds.batch import JobPhase
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster.rules import mentions, templates
 from jobs.controller import dependencies
-from jobs.controller.facts import Dependency
+from jobs.controller.dependencies import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.plugins import table
 from jobs.rules import network_warnings, policy_warnings, task_topology_warnings

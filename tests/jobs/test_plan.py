@@ -13,7 +13,7 @@ from msgspec import json
 
 from cluster.store import Create, Update, store
 from jobs.controller import dependencies, facts, plan, pod_diff, pod_group, products, unfilled
-from jobs.controller.facts import Dependency
+from jobs.controller.dependencies import Dependency
 from jobs.controller.plan import Known, World
 from jobs.controller.state import JobEntry, JobsState
 from jobs.lifecycle.situation import Task
@@ -227,7 +227,7 @@ def test_each_pod_costs_the_census_the_same_however_many_there_are():
 })  # fmt: skip
 def test_a_pod_that_others_wait_for_is_ready(of_pod, containers, is_ready):
     statuses = [{"name": str(n), "ready": ready} for n, ready in enumerate(containers)]
-    assert dependencies.is_ready(pod_fact(phase=of_pod, containerStatuses=statuses)) is is_ready
+    assert pod_fact(phase=of_pod, containerStatuses=statuses).is_ready_for_others is is_ready
 
 
 @cases("wanted, ready, expected", {

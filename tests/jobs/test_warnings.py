@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cluster.rules.simulation import SIMULATED
 from jobs.controller import dependencies
-from jobs.controller.facts import Dependency
+from jobs.controller.dependencies import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.rules import admission
 from kube.resources import CLAIMS, HYPER_NODES, SECRETS
