@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from jobs.controller.dependencies import Dependency
 from jobs.lifecycle import causes, policies
 from jobs.lifecycle.causes import START_ERROR, Failure
+from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.lifecycle.situation import Task
 from jobs.plugins.table import PLUGINS

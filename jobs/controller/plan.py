@@ -17,12 +17,12 @@ from msgspec import Struct, field
 
 from cluster.rules import ranges as limit_ranges
 from cluster.writes import Create, Delete, Patch, Update, Write
-from jobs.controller import dependencies, namespace_limits, pod_diff, pod_group, products, status
+from jobs.controller import namespace_limits, pod_diff, pod_group, products, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.pods import Blueprint, claim_name
 from jobs.controller.products import Id, ProductFact
 from jobs.controller.requests import Request, pods_named, together
-from jobs.lifecycle import asking, messages, phases
+from jobs.lifecycle import asking, dependencies, messages, phases
 from jobs.lifecycle.causes import MOST_FAILURES
 from jobs.lifecycle.phases import Decision, Procedure, Step
 from jobs.lifecycle.situation import Situation

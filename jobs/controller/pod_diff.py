@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from jobs.controller import dependencies
-from jobs.controller.counts import Counts
 from jobs.controller.facts import JobFact, PodFact
+from jobs.lifecycle import dependencies
+from jobs.lifecycle.counts import Counts
 from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:

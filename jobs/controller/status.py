@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from kube import meta
 
 if TYPE_CHECKING:
-    from jobs.controller.counts import Counts
     from jobs.controller.facts import JobFact
+    from jobs.lifecycle.counts import Counts
     from jobs.lifecycle.phases import Decision
 
 _RECOUNTED = ("pending", "running", "succeeded", "failed", "unknown", "terminating", "taskStatusCount")

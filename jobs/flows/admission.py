@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from jobs.controller import dependencies
 from jobs.flows import steps
 from jobs.flows.plan import FINISHED
+from jobs.lifecycle import dependencies
 from jobs.made import jobs
 from jobs.rules.admission import LONGEST_POD_NAME, JobRulesView
 from kube import definitions, lenient, names, schema

@@ -19,7 +19,7 @@ from cluster.writes import Timer
 from jobs.history import gather, record
 from jobs.history.gather import Ref
 from jobs.lifecycle.phases import FINISHED
-from jobs.pages.reading import Job
+from jobs.lifecycle.reading import Job
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS
 

@@ -20,8 +20,8 @@ import msgspec
 from msgspec.structs import replace
 
 from jobs.history.record import History, Phase, PodSpan, Run, Stretch, Told
-from jobs.pages.progress import ENDING, STOPPED
-from jobs.pages.reading import INDEX, TASK, ContainerStatus, Job, Metadata, Pod, PodGroup, moment
+from jobs.lifecycle.progress import ENDING, STOPPED
+from jobs.lifecycle.reading import INDEX, TASK, ContainerStatus, Job, Metadata, Pod, PodGroup, moment
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS

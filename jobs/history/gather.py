@@ -18,8 +18,8 @@ from cluster.store.types import read
 from cluster.writes import Record
 from jobs.history import record as kept
 from jobs.history.fold import fold
-from jobs.pages.progress import of_tasks
-from jobs.pages.reading import Job
+from jobs.lifecycle.progress import of_tasks
+from jobs.lifecycle.reading import Job
 from kube.kinds.core import Event
 from kube.kinds.fields import View
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS

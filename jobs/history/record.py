@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from jobs.pages.reading import Pod
+from jobs.lifecycle.reading import Pod
 from kube import meta
 from kube.kinds.core import Event, ObjectReference
 from kube.kinds.fields import View

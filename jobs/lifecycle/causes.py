@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from jobs.lifecycle import image_waits
 from jobs.logs.text import of_lines
-from jobs.rules import image_waits
 from kube import pod_health
 from kube.kinds.core import PodPhase
 from kube.pod_health import Cause as Kept

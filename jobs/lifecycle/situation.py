@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from jobs.controller.counts import Counts
 from jobs.lifecycle.causes import Failure
+from jobs.lifecycle.counts import Counts
 from kube.kinds.core import PodPhase
 
 

@@ -12,12 +12,12 @@ from cluster.api import backend
 from cluster.backend import NoLog
 from cluster.store import store
 from dashboard import live
+from jobs.lifecycle.reading import Pod
 from jobs.logs import merge, pods, window
 from jobs.logs.merge import Entry, Log
 from jobs.logs.pods import Absent, Asked, LogPod
 from jobs.logs.text import Run, ShownLine, written
 from jobs.logs.window import Limits, Mark, Window, log_of
-from jobs.pages.reading import Pod
 from kube.meta import now_text, parse_time
 from kube.resources import PODS
 

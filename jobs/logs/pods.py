@@ -16,9 +16,9 @@ import msgspec
 from cluster import access
 from cluster.api import backend
 from cluster.store import store
+from jobs.lifecycle.reading import Pod
 from jobs.pages import past
 from jobs.pages.detail import Detail
-from jobs.pages.reading import Pod
 from kube.errors import ApiError, NotFound
 from kube.resources import JOBS, PODS
 

@@ -20,9 +20,9 @@ from cluster.access import Actor
 from cluster.api import bulk, transaction
 from cluster.store import store
 from jobs.controller import commands
+from jobs.lifecycle.reading import Job
 from jobs.models import Operation, OperationItem
 from jobs.operations import outcomes
-from jobs.pages.reading import Job
 from jobs.rules import actions
 from jobs.rules.actions import OPEN, Result, Verdict
 from kube.errors import ApiError, Conflict, NotFound, ServiceUnavailable

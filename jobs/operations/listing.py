@@ -19,8 +19,8 @@ from cluster.store import store
 from dashboard.parts import paging, phases, svg
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
+from jobs.lifecycle.reading import Job
 from jobs.models import Operation
-from jobs.pages.reading import Job
 from jobs.rules import actions, allowed_actions
 from jobs.rules.actions import OPEN, Extent, Result
 from kube.errors import NotFound

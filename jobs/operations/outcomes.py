@@ -9,7 +9,7 @@ from jobs.rules import actions
 from jobs.rules.actions import Result, Verdict
 
 if TYPE_CHECKING:
-    from jobs.pages.reading import Job
+    from jobs.lifecycle.reading import Job
 
 SHOWN_MS = 120_000  # how long a job's page tells of an outcome
 

@@ -9,8 +9,8 @@ from django.db import transaction as database
 
 from cluster import api, clock
 from jobs.controller import commands
+from jobs.lifecycle.reading import Job
 from jobs.operations import drafts
-from jobs.pages.reading import Job
 from jobs.rules import actions
 from jobs.rules.actions import Kept, Result
 from kube.errors import Conflict

@@ -12,8 +12,8 @@ from cluster import access
 from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
+from jobs.lifecycle.reading import Job
 from jobs.operations import single
-from jobs.pages.reading import Job
 from jobs.rules import actions
 from kube.errors import ApiError
 from kube.resources import JOBS

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from jobs.history.record import PodSpan, Run
-    from jobs.pages.reading import Pod
+    from jobs.lifecycle.reading import Pod
 
 WAITS = {
     "queue": "Waited to be let into the queue:",

@@ -22,7 +22,8 @@ from dashboard.live import Watch
 from dashboard.live.topics import address
 from jobs.history import record
 from jobs.history.record import History
-from jobs.lifecycle import causes, messages
+from jobs.lifecycle import causes, messages, progress
+from jobs.lifecycle.reading import Job, PodGroup
 from jobs.operations import outcomes
 from jobs.pages import (
     chapters,
@@ -36,13 +37,11 @@ from jobs.pages import (
     plugin_sentences,
     pods,
     policy_sentences,
-    progress,
     timeline,
     visible,
     why_waiting,
 )
 from jobs.pages.chapters import Chapter
-from jobs.pages.reading import Job, PodGroup
 from jobs.pages.visible import Sees
 from jobs.sweeps.record import sweep_of
 from kube import intake_times, lenient, pod_health

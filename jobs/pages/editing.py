@@ -13,9 +13,9 @@ from cluster.api import audit_trail
 from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
+from jobs.lifecycle.reading import Job
 from jobs.operations import single
 from jobs.pages.edit_form import EditForm, ScaleForm
-from jobs.pages.reading import Job
 from jobs.rules import actions, edits
 from kube.errors import ApiError, Conflict, Invalid
 from kube.resources import JOBS

@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.store import decisions
-from jobs.pages.progress import ENDING, STOPPED
+from jobs.lifecycle.progress import ENDING, STOPPED
 from jobs.pages.timeline import Mark
 from kube.kinds.batch import JobEvent, JobPhase
 from kube.pod_groups import job_of
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from cluster.store import Stored
     from cluster.writes import Decision
+    from jobs.lifecycle.reading import Job, Pod
     from jobs.pages.fired_policies import Row
-    from jobs.pages.reading import Job, Pod
     from scheduler.policy.policy import Policy
 
 MOST_NAMED = 3

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cluster.store import Stored
     from jobs.history.record import History
-    from jobs.pages.reading import PodGroup
+    from jobs.lifecycle.reading import PodGroup
 
 MOST_EVENTS = 200
 UNSCHEDULABLE = "Unschedulable"  # as Volcano's scheduler calls it

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.api import backend
-from jobs.rules import image_waits
-from jobs.rules.image_waits import ImageWait
+from jobs.lifecycle import image_waits
+from jobs.lifecycle.image_waits import ImageWait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jobs.pages.reading import ContainerStatus, Pod
+    from jobs.lifecycle.reading import ContainerStatus, Pod
 
 MOST = 3  # images that are told
 

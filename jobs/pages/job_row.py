@@ -13,16 +13,16 @@ from django.utils.html import escape
 from django.utils.http import urlencode
 
 from dashboard.parts import phases, svg
-from jobs.pages import progress
-from jobs.pages.reading import Job
+from jobs.lifecycle import progress
+from jobs.lifecycle.reading import Job
 from jobs.rules import short_cause
 from jobs.templatetags.job_times import short_duration
 from kube import pod_health
 
 if TYPE_CHECKING:
     from cluster.store import Stored
+    from jobs.lifecycle.progress import Progress, Ran
     from jobs.pages.pods import Kept
-    from jobs.pages.progress import Progress, Ran
     from kube.pod_health import Health
 
 UNTROUBLED = ("Running", "Completed")  # phases that need no reason in a list

@@ -14,10 +14,11 @@ from dashboard.pages import events
 from dashboard.parts import bulk, not_run, paging, phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
+from jobs.lifecycle import progress
 from jobs.lifecycle.phases import DELETED
-from jobs.pages import job_filters, past, pods, progress
+from jobs.lifecycle.reading import Job
+from jobs.pages import job_filters, past, pods
 from jobs.pages.job_row import row, row_id
-from jobs.pages.reading import Job
 from jobs.rules import allowed_actions, reasons
 from jobs.sweeps import record
 from kube.indexes import HOLDS_SWEEP
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from cluster.access import Actor
     from cluster.store import Stored
-    from jobs.pages.progress import Ran
+    from jobs.lifecycle.progress import Ran
 
 MOST_OWNERS = 200  # that are offered; any other may be asked for in the address, and by a click on it
 # A deleted job appears once it is recorded, and pods begin to crash-loop, without a change of what the page watches.

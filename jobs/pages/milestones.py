@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster.store import Change, store
+from jobs.lifecycle.progress import STOPPED
+from jobs.lifecycle.reading import Job, Pod, PodGroup
 from jobs.pages import chapters
 from jobs.pages.chapters import Times
-from jobs.pages.progress import STOPPED
-from jobs.pages.reading import Job, Pod, PodGroup
 from kube.kinds.batch import JobPhase
 from kube.resources import POD_GROUPS
 

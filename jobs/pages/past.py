@@ -8,8 +8,8 @@ from cluster.store import Stored, log, records, store
 from jobs.history import fold, gather, record
 from jobs.history.gather import Ref
 from jobs.history.record import History, PodSpan
-from jobs.pages.progress import STOPPED
-from jobs.pages.reading import Pod, moment
+from jobs.lifecycle.progress import STOPPED
+from jobs.lifecycle.reading import Pod, moment
 from kube import meta
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS, PODS
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.store import Change
     from cluster.writes import Record
     from jobs.history.record import Stretch
-    from jobs.pages.reading import Job
+    from jobs.lifecycle.reading import Job
 
 # A job that never was in one of these has had one run.
 _TURNS = (JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED)

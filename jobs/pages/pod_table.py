@@ -17,8 +17,9 @@ from dashboard.parts import paging
 from dashboard.parts.filters import Filter
 from dashboard.parts.phases import POD_PHASES
 from dashboard.parts.table import Column, Spec, Table, TableView
-from jobs.pages import progress, timeline
-from jobs.pages.reading import Pod
+from jobs.lifecycle import progress
+from jobs.lifecycle.reading import Pod
+from jobs.pages import timeline
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS, PODS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.rules import simulation
 from cluster.store import store
 from jobs.lifecycle.causes import MOST_FAILURES
-from jobs.pages.reading import Pod
+from jobs.lifecycle.reading import Pod
 from jobs.pages.timeline import IMPORTANCE, MOST_BARS
 from kube import lenient, pod_health
 from kube.kinds.core import PodPhase

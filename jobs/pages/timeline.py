@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from jobs.pages.reading import moment
+from jobs.lifecycle.reading import moment
 from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jobs.history.record import PodSpan, Stretch
+    from jobs.lifecycle.reading import Job, Pod
     from jobs.pages.chapters import Wait
-    from jobs.pages.reading import Job, Pod
     from kube.kinds.core import Event
 
 STOPPED = "Stopped"  # stands among the phases for pods that were asked to end, or removed, before they had

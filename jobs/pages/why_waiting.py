@@ -17,9 +17,9 @@ from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
     from cluster.runtime.behind import Unread
+    from jobs.lifecycle.reading import Pod
     from jobs.pages.detail import Detail
     from jobs.pages.place import Place
-    from jobs.pages.reading import Pod
 
 WHOLE = ("Pending", "Restarting")
 """Phases in which the whole job waits."""

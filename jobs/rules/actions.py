@@ -20,7 +20,7 @@ from kube.resources import COMMANDS, JOBS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jobs.pages.reading import Job
+    from jobs.lifecycle.reading import Job
     from kube.resources import Resource
 
 TIME_LIMIT_MS = 30_000  # for an action to have its effect; what lasts longer is said to need a look

@@ -11,7 +11,7 @@ import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster.rules import disruption_annotations, intake, pods, simulation, templates
-from jobs.controller import dependencies
+from jobs.lifecycle import dependencies
 from jobs.plugins import arguments, table
 from jobs.rules import overwritten, policies, program_warnings, updates, warnings
 from kube import definitions, lenient, mount_paths, names, resources, schema

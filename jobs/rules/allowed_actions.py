@@ -12,7 +12,7 @@ from kube.resources import JOBS
 
 if TYPE_CHECKING:
     from cluster.access import Actor
-    from jobs.pages.reading import Job
+    from jobs.lifecycle.reading import Job
     from jobs.rules.actions import Action
     from kube.resources import Resource
 

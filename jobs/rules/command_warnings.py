@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from jobs.pages.reading import Job
+from jobs.lifecycle.reading import Job
 from jobs.rules import actions
 from kube import lenient
 from kube.resources import JOBS

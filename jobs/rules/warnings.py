@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster.rules import mentions, templates
-from jobs.controller import dependencies
-from jobs.controller.dependencies import Dependency
+from jobs.lifecycle import dependencies
+from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.plugins import table
 from jobs.rules import network_warnings, policy_warnings, task_topology_warnings

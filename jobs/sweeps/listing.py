@@ -16,7 +16,7 @@ from dashboard.pages import events
 from dashboard.parts import paging, phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
-from jobs.pages.reading import Metadata
+from jobs.lifecycle.reading import Metadata
 from jobs.rules import allowed_actions
 from jobs.sweeps import grid_html, outcomes, record
 from jobs.sweeps.outcomes import Outcomes

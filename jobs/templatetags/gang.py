@@ -11,7 +11,7 @@ from dashboard.parts import svg
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
-    from jobs.pages.progress import Progress
+    from jobs.lifecycle.progress import Progress
 
 register = template.Library()
 

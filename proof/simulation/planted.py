@@ -356,7 +356,7 @@ def told_late(put: Put) -> None:
 
 @plant("a task waits until as many pods are ready as it has itself, not as the task it waits for has")
 def wrong_task(put: Put) -> None:
-    from jobs.controller import dependencies
+    from jobs.lifecycle import dependencies
 
     def may_start(
         task: str, wanted: Mapping[str, Dependency], tasks: Mapping[str, Task], ready: Mapping[str, int]
@@ -384,7 +384,7 @@ def one_too_many(put: Put) -> None:
 
 @plant("a failed pod is counted twice in a job's status")
 def counted_twice(put: Put) -> None:
-    from jobs.controller.counts import Counts
+    from jobs.lifecycle.counts import Counts
 
     fields = Counts.fields
 

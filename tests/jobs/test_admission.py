@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.controller import facts
-from jobs.controller.dependencies import Dependency
+from jobs.lifecycle.dependencies import Dependency
 from jobs.rules import additions, admission
 from tests.builders import queue
 from tests.campaign import examples

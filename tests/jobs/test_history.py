@@ -17,7 +17,7 @@ from jobs.history import gather, record
 from jobs.history.controller import MOST, sweep_ms
 from jobs.history.fold import MOST_STRETCHES, MOST_TOLD, fold, stretches_after
 from jobs.history.record import History
-from jobs.pages.reading import ContainerState, ContainerStatus, Pod, PodStatus, Terminated
+from jobs.lifecycle.reading import ContainerState, ContainerStatus, Pod, PodStatus, Terminated
 from kube.meta import now_text
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import job

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.controller import facts
-from jobs.controller.counts import Counts
 from jobs.lifecycle import asking, causes, fired, phases
 from jobs.lifecycle.causes import Failure
+from jobs.lifecycle.counts import Counts
 from jobs.lifecycle.fired import Fired
 from jobs.lifecycle.phases import FINISHED, TRANSITIONS
+from jobs.lifecycle.reading import Pod
 from jobs.lifecycle.situation import Situation, Task
-from jobs.pages.reading import Pod
 from kube.kinds.batch import Action, JobEvent, JobPhase
 from tests.campaign import examples
 from tests.jobs import reference

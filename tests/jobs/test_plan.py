@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from cluster.store import Create, Update, store
-from jobs.controller import dependencies, facts, plan, pod_diff, pod_group, products, unfilled
-from jobs.controller.dependencies import Dependency
+from jobs.controller import facts, plan, pod_diff, pod_group, products, unfilled
 from jobs.controller.plan import Known, World
 from jobs.controller.state import JobEntry, JobsState
+from jobs.lifecycle import dependencies
+from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.plugins.contract import KeyPair
 from kube.kinds.batch import JobEvent

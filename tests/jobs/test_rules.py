@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from dashboard.pages import overview
 from jobs.controller import commands
-from jobs.lifecycle import phases
+from jobs.lifecycle import image_waits, phases
 from jobs.lifecycle.phases import FINISHED
-from jobs.pages.reading import Job, JobSpec, JobState, JobStatus, Metadata, TaskCount, TaskSpec
+from jobs.lifecycle.reading import Job, JobSpec, JobState, JobStatus, Metadata, TaskCount, TaskSpec
 from jobs.plugins.table import PLUGINS
-from jobs.rules import actions, additions, image_waits, policies, reasons, remedies, short_cause, words
+from jobs.rules import actions, additions, policies, reasons, remedies, short_cause, words
 from jobs.rules.actions import Extent, Result
 from jobs.rules.command_warnings import warn
 from jobs.rules.written import written

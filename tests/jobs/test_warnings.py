@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.rules.simulation import SIMULATED
-from jobs.controller import dependencies
-from jobs.controller.dependencies import Dependency
+from jobs.lifecycle import dependencies
+from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.rules import admission
 from kube.resources import CLAIMS, HYPER_NODES, SECRETS

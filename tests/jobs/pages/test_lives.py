@@ -17,10 +17,11 @@ from cluster import access
 from cluster.store import Create, Patch, store
 from dashboard.live.topics import TopicRequest
 from dashboard.parts import phases
-from jobs.pages import chapters, evictions, fired_policies, live, plugin_sentences, policy_sentences, progress, timeline
+from jobs.lifecycle import progress
+from jobs.lifecycle.progress import Progress
+from jobs.lifecycle.reading import Pod
+from jobs.pages import chapters, evictions, fired_policies, live, plugin_sentences, policy_sentences, timeline
 from jobs.pages.chapters import Chapter, Times
-from jobs.pages.progress import Progress
-from jobs.pages.reading import Pod
 from jobs.pages.timeline import Mark, bar_of, bar_of_span
 from jobs.plugins.table import PLUGINS
 from jobs.templatetags.gang import gang_bar

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.lifecycle.phases import DELETED, FINISHED
-from jobs.pages.reading import moment
+from jobs.lifecycle.reading import moment
 from kube.kinds.batch import JobPhase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jobs.pages.reading import Job
+    from jobs.lifecycle.reading import Job
     from kube.pod_health import Health
 
 STOPPED = FINISHED | {JobPhase.ABORTED}  # no pod runs; an aborted job may be resumed, a finished one not
