@@ -162,6 +162,13 @@ def duration_words(duration_ms: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in units[first : first + 2] if count) or "0 s"
 
 
+def short_duration_words(duration_ms: float) -> str:
+    """Say a length of time that is often below a second: `40 ms`, `1.2 s`, from ten seconds on as `duration_words`."""
+    if duration_ms < 1000:
+        return f"{duration_ms:.0f} ms"
+    return f"{duration_ms / 1000:.1f} s" if duration_ms < 9_950 else duration_words(duration_ms)
+
+
 def controller_of(obj: Object) -> OwnerReference | None:
     """Return the owner reference of the object's controller, if it has one."""
     for reference in (obj.get("metadata") or {}).get("ownerReferences") or ():

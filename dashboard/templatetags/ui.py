@@ -23,7 +23,7 @@ from dashboard.parts import drafts, phases, svg
 from dashboard.parts import refusals as standing
 from kube import resources
 from kube.errors import ServiceUnavailable
-from kube.meta import duration_words
+from kube.meta import duration_words, short_duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -148,6 +148,12 @@ def part(parts: Mapping[str, str], name: str) -> SafeString:
 def duration(milliseconds: int | float | None) -> str:
     """Say a length of time: 2 d 3 h, 4 min 5 s, 6 s."""
     return "–" if milliseconds is None else duration_words(milliseconds)
+
+
+@register.filter
+def short_duration(milliseconds: float | None) -> str:
+    """Say a length of time that is often below a second: 40 ms, 1.2 s, 12 s, 3 min 4 s."""
+    return "–" if milliseconds is None else short_duration_words(milliseconds)
 
 
 @register.simple_tag

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 
@@ -14,11 +14,17 @@ from jobs.rules.actions import Result
 
 if TYPE_CHECKING:
     from cluster.access import Actor
-    from jobs.operations.selection import Selection
     from jobs.rules.actions import Action
 
 PER_INSERT = 1000  # rows of one transaction, so that others can write between
 DRAFT_MS = 3_600_000  # how long a draft waits to be confirmed
+
+
+class Selection(NamedTuple):
+    """Jobs by uid with their namespace/name keys, in the order of the keys, and how they were chosen."""
+
+    jobs: dict[str, str]
+    said: str
 
 
 def draft(actor: Actor, action: Action, selection: Selection) -> Operation:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cluster import access, clock
 from cluster.store import store
+from jobs.operations.drafts import Selection
 from jobs.pages import listing
 from kube.errors import BadRequest
 from kube.resources import JOBS
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
 
 MOST = 50_000  # jobs of one operation: its items are stored before it is confirmed
 TICKED, ALL = "ticked", "all"
-
-
-class Selection(NamedTuple):
-    """Jobs by uid with their namespace/name keys, in the order of the keys, and how they were chosen."""
-
-    jobs: dict[str, str]
-    said: str
 
 
 def read(actor: Actor, form: QueryDict) -> Selection:

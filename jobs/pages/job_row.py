@@ -16,8 +16,8 @@ from dashboard.parts import phases, svg
 from jobs.lifecycle import progress
 from jobs.lifecycle.reading import Job
 from jobs.rules import short_cause
-from jobs.templatetags.job_times import short_duration
 from kube import pod_health
+from kube.meta import short_duration_words
 
 if TYPE_CHECKING:
     from cluster.store import Stored
@@ -116,7 +116,7 @@ def _moment(milliseconds: int) -> str:
 
 def _ran(ran: Ran) -> str:
     if ran.since is None:
-        return short_duration(ran.before)
+        return "–" if ran.before is None else short_duration_words(ran.before)
     return _moment(ran.since).replace("<time", "<time data-mode=since")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cluster import clock
 from cluster.store import Delete, store
-from jobs.templatetags.job_times import short_duration
+from kube.meta import short_duration_words
 from kube.resources import JOBS
 from tests.dashboard.pages.conftest import admin, page  # noqa: F401  a fixture
 from tests.jobs import control
@@ -26,7 +26,7 @@ def words(cell):
     text = " ".join("".join(cell.itertext()).split())
     if time := TIME.search(text):
         begun = datetime.fromisoformat(time[0].replace(" UTC", "Z")).timestamp() * 1000
-        text = TIME.sub(f"{short_duration(round(clock.milliseconds() - begun))} so far", text)
+        text = TIME.sub(f"{short_duration_words(round(clock.milliseconds() - begun))} so far", text)
     return text
 
 
