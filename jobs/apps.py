@@ -14,16 +14,16 @@ class JobsConfig(AppConfig):
         from cluster.api import admission as chain
         from cluster.runtime.registry import Registration, register
         from jobs.crons import admission as crons
-        from jobs.crons import live as crons_live  # noqa: F401  topics, streams, offers register themselves
-        from jobs.editor import samples  # noqa: F401  topics, streams, offers register themselves
         from jobs.flows import admission as flows
-        from jobs.flows import live as flows_live  # noqa: F401  topics, streams, offers register themselves
-        from jobs.logs import follow  # noqa: F401  topics, streams, offers register themselves
-        from jobs.operations import live as operations_live  # noqa: F401  topics, streams, offers register themselves
         from jobs.pages import live  # noqa: F401  topics, streams, offers register themselves
+        from jobs.pages.crons import live as crons_live  # noqa: F401  topics, streams, offers register themselves
+        from jobs.pages.editor import samples  # noqa: F401  topics, streams, offers register themselves
+        from jobs.pages.flows import live as flows_live  # noqa: F401  topics, streams, offers register themselves
+        from jobs.pages.logs import follow  # noqa: F401  topics, streams, offers register themselves
+        from jobs.pages.operations import live as operations_live  # noqa: F401  topics, streams, offers register themselves
+        from jobs.pages.sweeps import live as sweeps_live  # noqa: F401  topics, streams, offers register themselves
         from jobs.parameterized import declaration
         from jobs.rules import admission, command_warnings
-        from jobs.sweeps import live as sweeps_live  # noqa: F401  topics, streams, offers register themselves
         from kube.resources import (
             CLAIMS,
             COMMANDS,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.operations import views as operations
 from jobs.pages import acting, editing, views
-from jobs.parameterized.views import stored_form, template_form, template_new
+from jobs.pages.editor import views as editor
+from jobs.pages.operations import views as operations
+from jobs.pages.parameterized.views import stored_form, template_form, template_new
 from jobs.rules import actions
 
 app_name = "jobs"
 urlpatterns = [
     path("", views.job_list, name="list"),
-    path("new/", views.job_new, name="new"),
-    path("validate/", views.job_validate, name="validate"),
-    path("samples/<slug:sample>/run/", views.run_sample, name="run-sample"),
+    path("new/", editor.job_new, name="new"),
+    path("validate/", editor.job_validate, name="validate"),
+    path("samples/<slug:sample>/run/", editor.run_sample, name="run-sample"),
     # No namespace is called "-": the word stands where one would.
     path("-/kubernetes/", views.kubernetes_list, name="kubernetes"),
     path("-/operations/", operations.operations, name="operations"),

@@ -12,9 +12,9 @@ pages: list[URLPattern | URLResolver] = [
     path("", include("dashboard.accounts.urls")),
     path("", include("dashboard.urls")),
     path("jobs/", include("jobs.urls")),
-    path("flows/", include("jobs.flows.urls")),
-    path("cronjobs/", include("jobs.crons.urls")),
-    path("sweeps/", include("jobs.sweeps.urls")),
+    path("flows/", include("jobs.pages.flows.urls")),
+    path("cronjobs/", include("jobs.pages.crons.urls")),
+    path("sweeps/", include("jobs.pages.sweeps.urls")),
     path("queues/", include("queues.urls")),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [path(settings.PREFIX, include(pages))]

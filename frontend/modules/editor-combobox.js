@@ -1,7 +1,7 @@
 // A field whose values are known: a list of them below it, from which one is chosen or past which one types.
 // The pattern is the combobox of the ARIA Authoring Practices Guide, with a list that filters.
 
-// Returns offer(choices), choices as jobs.editor.choices tells them, and show(), which tells what is known of the value.
+// Returns offer(choices), choices as jobs.pages.editor.choices tells them, and show(), which tells what is known of the value.
 export function combobox(input) {
   const said = input.closest(".field").querySelector("[data-part=said]");
   const list = document.createElement("ul");

@@ -1,1 +1,1 @@
-"""Volcano's CronJob: jobs that are made again and again, at times."""
+"""Volcano's CronJob: rules and controller of jobs that are made at times."""

@@ -1,1 +1,1 @@
-"""Logs of a job's pods, one or many together: found, followed, shown and downloaded."""
+"""What pods have printed, as people read it: lines of many logs in order of time, colours and links."""

@@ -1,1 +1,1 @@
-"""Actions on jobs as they are asked by people, one job or thousands at a time, each with its known outcome."""
+"""Actions on jobs as people ask for them, one job or thousands at a time, each with its outcome."""

@@ -11,10 +11,11 @@ from dashboard import live
 from dashboard.live import Parts, Watch
 from dashboard.parts import decisions
 from dashboard.parts.buttons import no_buttons
-from jobs.editor import yaml_write
-from jobs.logs import tab
-from jobs.pages import buttons, effective, kubernetes_jobs, listing, pod_table
-from jobs.pages.detail import Detail
+from jobs.pages.job import buttons, effective, pod_table
+from jobs.pages.job.detail import Detail
+from jobs.pages.job_list import kubernetes_jobs, listing
+from jobs.pages.logs import tab
+from jobs.rules import yaml_write
 from kube.errors import NotFound
 from kube.resources import COMMANDS, EVENTS, JOBS, PODS
 

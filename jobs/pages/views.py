@@ -1,75 +1,38 @@
-"""The job pages."""
+"""Views of the job list, one job, its YAML and its log."""
 
 from __future__ import annotations
 
-import hashlib
-import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.views import redirect_to_login
-from django.http import Http404, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
 
 from cluster import access, clock
-from cluster.access import hostpaths
-from cluster.api import backend
 from cluster.store import store
-from dashboard.pages.errors import explained, logged_out
+from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.parts.table import Table
-from jobs.editor import choices, converted, editor, samples, yaml_write
-from jobs.editor.forms import JobForm
-from jobs.logs import download
-from jobs.logs import tab as log_tab
-from jobs.logs.pods import Asked
 from jobs.logs.window import Mark
-from jobs.pages import buttons, kubernetes_jobs, listing, live, pod_table
-from jobs.pages.detail import Detail
-from jobs.parameterized.builtin import BUILTINS
-from jobs.rules import allowed_actions, words
-from kube.errors import ApiError, NotFound
-from kube.resources import BATCH_JOBS, JOB_TEMPLATES, JOBS, QUEUES
-from kube.yaml.problem import YamlError
+from jobs.pages import live
+from jobs.pages.job import buttons, pod_table
+from jobs.pages.job.detail import Detail
+from jobs.pages.job_list import kubernetes_jobs, listing
+from jobs.pages.logs import download
+from jobs.pages.logs import tab as log_tab
+from jobs.pages.logs.pods import Asked
+from jobs.rules import allowed_actions, yaml_write
+from kube.errors import NotFound
+from kube.resources import BATCH_JOBS, JOBS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
 
     from cluster.access import Actor
     from cluster.store import Stored
-    from jobs.editor.samples import Sample
 
-EMPTY_JOB = """\
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata:
-  name: my-job
-  namespace: default
-spec:
-  minAvailable: 1
-  queue: default
-  tasks:
-  - name: main
-    replicas: 1
-    template:
-      metadata:
-        annotations:
-          ui.volcano.sh/runtime: process  # runs without its image
-      spec:
-        restartPolicy: Never
-        containers:
-        - name: main
-          image: busybox
-          command: ["sh", "-c", "echo hello; sleep 5; echo done"]
-          resources:
-            requests:
-              cpu: 100m
-              memory: 64Mi
-"""
-DOUBLE_CLICK_S = 4
 TABS = ("overview", "logs", "decisions", "events", "yaml")
 
 
@@ -85,148 +48,6 @@ def job_list(request: HttpRequest) -> HttpResponse:
         "may_submit": allowed_actions.home(access.of(request)) is not None,
     }
     return responses.listing(request, "jobs/list.html", table, **context)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@explained
-def job_new(request: HttpRequest) -> HttpResponse:
-    if not request.user.is_authenticated:
-        # The way over the login page would lose what was written.
-        return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
-    if request.method == "POST":
-        return _submit(request)
-    home = allowed_actions.home(access.of(request))
-    if home is None:
-        raise allowed_actions.nowhere("To submit jobs")
-    text, source = _start(request, home)
-    form = JobForm(initial={"text": text})
-    return editor_page(request, form, source=source)
-
-
-def _start(request: HttpRequest, home: str) -> tuple[str, str]:
-    """Return the text that the editor begins with, and where it comes from; a new job lies in the namespace home."""
-    sample = _samples().get(request.GET.get("sample", ""))
-    if sample:
-        return _at(home, sample.yaml), f"From the sample “{sample.title}”."
-    namespace, _, name = request.GET.get("kept", "").partition("/")
-    if name:
-        access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
-        text = editor.template_text(store.get(JOB_TEMPLATES, namespace, name))
-        return text, f"From the template {name}, which is kept in {namespace}."
-    namespace, _, name = request.GET.get("batch", "").partition("/")
-    if name:
-        access.require(access.of(request), "get", BATCH_JOBS, namespace, name)
-        text = converted.text(store.get(BATCH_JOBS, namespace, name).object)
-        return text, f"The Job {namespace}/{name} of batch/v1, which stays as it is stored."
-    namespace, _, name = request.GET.get("from", "").partition("/")
-    if not name:
-        return _in_queue(request, _at(home, EMPTY_JOB)), ""
-    access.require(access.of(request), "get", JOBS, namespace, name)
-    copied = editor.copy_text(namespace, name, request.GET.get("of", ""))
-    if copied is None:
-        raise Http404(f"There is no job {name} in {namespace}, and no record of one.")
-    return copied, f"A copy of {namespace}/{name}; nothing is created before you submit."
-
-
-def _samples() -> dict[str, Sample]:
-    return samples.offered(elsewhere=backend.is_mirror)
-
-
-def _at(home: str, text: str) -> str:
-    return text.replace("  namespace: default\n", f"  namespace: {home}\n", 1)
-
-
-def _in_queue(request: HttpRequest, text: str) -> str:
-    """Return the text for the queue that is asked for, if there is one of that name."""
-    name = request.GET.get("queue", "")
-    if not name or not store.find(QUEUES, name=name):
-        return text
-    access.require(access.of(request), "get", QUEUES, "", name)
-    return text.replace("  queue: default\n", f"  {yaml_write.dump({'queue': name})}", 1)
-
-
-def _submit(request: HttpRequest) -> HttpResponse:
-    form = JobForm(request.POST)
-    if not form.is_valid():
-        messages.error(
-            request, "The form is damaged; copy your text, load the page again and submit once more."
-        )
-        return editor_page(request, form, status=400)
-    try:
-        job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
-    except (YamlError, ApiError) as error:
-        report = editor.check(access.of(request), form.cleaned_data["text"])
-        if report.accepted and isinstance(error, ApiError):  # what refused it is not in the text
-            return editor_page(request, form, report=editor.refused(report, error), status=error.code)
-        return editor_page(request, form, report=report, status=422)
-    responses.say(request, f"Job {job.name} was submitted.")
-    return redirect("jobs:detail", job.namespace, job.name)
-
-
-def editor_page(
-    request: HttpRequest,
-    form: JobForm,
-    *,
-    report: editor.Report | None = None,
-    source: str = "",
-    status: int = 200,
-) -> HttpResponse:
-    """Return the job editor with the text of a form; source says where that comes from."""
-    context = {
-        "form": form,
-        "report": report,
-        "source": source,
-        "samples": _samples().values(),
-        "templates": BUILTINS.values(),
-        "kept_templates": choices.kept_templates(access.of(request)),
-        "job_events": words.event_choices(of_task=False),
-        "task_events": words.event_choices(of_task=True),
-        "policy_actions": [each for each in words.ACTIONS if each.is_offered],
-        "plugins": words.PLUGINS,
-        "choices": choices.of(access.of(request)),
-        "host_paths": hostpaths.may_mount_some(access.of(request)),
-    }
-    return render(request, "jobs/new.html", context, status=status)
-
-
-@require_POST
-@login_required
-@explained
-def job_validate(request: HttpRequest) -> HttpResponse:
-    """Say what would become of a text; asked for `choices`, also what may be chosen for its fields."""
-    actor = access.of(request)
-    answer = editor.check(actor, request.POST.get("text", "")).json()
-    if "choices" in request.POST:
-        answer["choices"] = choices.of(actor)
-    return JsonResponse(answer)
-
-
-@require_POST
-@login_required
-@explained
-def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
-    chosen = samples.run_at_once().get(sample)
-    if chosen is None and sample in _samples():
-        raise Http404(f"On this cluster no click runs the sample {sample}; New job opens it in the editor.")
-    if chosen is None:
-        raise Http404(f"There is no sample {sample}.")
-    token = request.POST.get("token", "")[:32] or _moment_token(request, sample)
-    actor = access.of(request)
-    place = request.POST.get("namespace") or allowed_actions.home(actor) or allowed_actions.DEFAULT
-    job = chosen.object(place)
-    try:
-        created = editor.create_once(actor, job, token)
-    except ApiError as error:
-        responses.refuse(request, error)
-        return responses.back(request, "jobs:list")
-    responses.say(request, f"{chosen.title}: job {created.name} was submitted.")
-    return redirect("jobs:detail", created.namespace, created.name)
-
-
-def _moment_token(request: HttpRequest, sample: str) -> str:
-    """Return a token for a button that has none: two clicks of one reader within some seconds are one."""
-    clicked = f"{request.session.session_key} {sample} {int(time.monotonic() // DOUBLE_CLICK_S)}"
-    return hashlib.sha256(clicked.encode()).hexdigest()[:16]
 
 
 @require_GET

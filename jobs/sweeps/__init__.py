@@ -1,1 +1,1 @@
-"""Sweeps: one job's YAML with placeholders and a table of values make many jobs, whose outcomes are shown side by side."""
+"""Sweeps: one job's YAML with placeholders and a table of values make many jobs."""

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.editor import job_text
+from jobs.rules import job_text
 from kube import lenient
 from kube.yaml import scalar
 from kube.yaml.problem import Problem, YamlError
@@ -23,7 +23,7 @@ from kube.yaml.tree import child
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from jobs.editor.job_text import Document
+    from jobs.rules.job_text import Document
 
     # Where in an object placeholders are: the keys that lead to them, None at the scalar itself.
     Spots = Mapping[Any, "Spots"] | None

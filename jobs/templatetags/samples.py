@@ -8,7 +8,7 @@ from typing import Any
 from django import template
 
 from cluster.api import backend
-from jobs.editor import samples
+from jobs.pages.editor import samples
 
 register = template.Library()
 

@@ -20,7 +20,7 @@ SIZE: ViewportSize = {"width": 1280, "height": 800}
 
 def main() -> None:
     """Run the samples on a system, and take pictures of its pages in both themes."""
-    from jobs.editor.samples import SAMPLES
+    from jobs.pages.editor.samples import SAMPLES
     from proof.harness import chromium
 
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -19,8 +19,9 @@ from dashboard.live.topics import TopicRequest
 from dashboard.parts import phases
 from jobs import tasks
 from jobs.models import Operation
-from jobs.operations import batches, drafts, selection
-from jobs.operations.selection import Selection
+from jobs.operations import batches, drafts
+from jobs.pages.operations import selection
+from jobs.pages.operations.selection import Selection
 from jobs.rules import actions
 from jobs.rules.actions import TIME_LIMIT_MS, Result
 from kube.errors import Conflict, NotFound, ServiceUnavailable

@@ -8,11 +8,12 @@ import pytest
 
 from cluster import access, api
 from cluster.store import Create, Delete, store
-from jobs.editor import choices, editor, job_text
+from jobs.pages.editor import choices, editor
 from jobs.parameterized import declaration, keeping
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.declaration import ANNOTATION, DeclarationError
 from jobs.parameterized.parameters import CHOICE, WHOLE, Parameter, fill
+from jobs.rules import job_text
 from jobs.sweeps import placeholders
 from jobs.sweeps.values import ValuesError
 from kube.errors import Invalid

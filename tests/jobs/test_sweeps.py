@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from cluster import access
 from cluster.models import AuditEntry
 from cluster.store import Create, Delete, store
-from jobs.sweeps import placeholders, record, submission, values
+from jobs.pages.sweeps import submission
+from jobs.sweeps import placeholders, record, values
 from jobs.sweeps.draft import Draft
 from jobs.sweeps.plan import plan
 from jobs.sweeps.values import MOST_PROBLEMS, MOST_ROWS, Values, ValuesError

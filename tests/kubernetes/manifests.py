@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import yaml
 
-from jobs.editor import job_text
-from jobs.editor.samples import SAMPLES
+from jobs.pages.editor.samples import SAMPLES
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.parameters import fill
+from jobs.rules import job_text
 from proof.systems import seed
 from proof.systems.system import PROJECT
 

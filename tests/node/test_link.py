@@ -22,7 +22,7 @@ from cluster import clock
 from cluster.backend import LogExtent, NodeAway, NoLog
 from cluster.store import Create, store
 from jobs.lifecycle.reading import Pod
-from jobs.logs.pods import LogPod
+from jobs.pages.logs.pods import LogPod
 from kube.resources import PODS
 from node.agent import server
 from node.all_nodes import AllNodes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.editor import yaml_write
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.parameters import fill
+from jobs.rules import yaml_write
 from proof.harness.waiting import until
 from tests.programs.test_guide import ENDED, LONG_S, logs
 

@@ -10,8 +10,9 @@ import pytest
 from cluster import access, api
 from cluster.bootstrap import bootstrap
 from cluster.store import Create, Delete, Patch, store
-from jobs.editor import editor, yaml_write
-from jobs.pages import effective
+from jobs.pages.editor import editor
+from jobs.pages.job import effective
+from jobs.rules import yaml_write
 from kube.errors import ApiError
 from kube.resources import JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
 from scheduler import rehearsal, waiting_lines

@@ -10,7 +10,7 @@ from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
 from dashboard import cluster_usage
-from jobs.editor import choices
+from jobs.pages.editor import choices
 from kube.resources import JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
 from queues import metrics
 from queues.controller import PAUSE_MS, QueueConsumer

@@ -10,7 +10,7 @@ from cluster.rules import node_walls
 from cluster.rules.leases import LEASE_NAMESPACE
 from cluster.store import Create, store
 from jobs.crons import plan
-from jobs.editor import choices
+from jobs.pages.editor import choices
 from kube import resources
 from kube.errors import Forbidden, NotFound
 from kube.kinds.batch import CronJob

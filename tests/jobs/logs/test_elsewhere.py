@@ -9,9 +9,10 @@ from cluster.api import backend
 from cluster.remote import log_ends, log_memory
 from cluster.remote.nodes import RemoteNodes
 from cluster.store import Patch, store
-from jobs.logs import download, window
-from jobs.logs.pods import Asked
+from jobs.logs import window
 from jobs.logs.window import Limits, Mark
+from jobs.pages.logs import download
+from jobs.pages.logs.pods import Asked
 from kube.resources import PODS
 from node.link import linked_node
 from tests.cluster.remote.servers import LogServer, connected

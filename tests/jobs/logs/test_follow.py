@@ -14,10 +14,10 @@ from django.http import QueryDict
 from cluster import access, clock
 from cluster.store import Delete, Patch, store
 from dashboard.live import StreamRequest, streams
-from jobs.logs import follow, pods
-from jobs.logs.follow import Reader, logs
 from jobs.logs.text import RUN_LENGTH
-from jobs.pages import timeline
+from jobs.pages.job import timeline
+from jobs.pages.logs import follow, pods
+from jobs.pages.logs.follow import Reader, logs
 from kube.errors import BadRequest, Forbidden, NotFound
 from kube.meta import now_text
 from kube.resources import JOBS, PODS

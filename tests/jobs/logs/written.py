@@ -11,7 +11,7 @@ from django.conf import settings
 
 from cluster import access
 from cluster.store import Create, Delete, store
-from jobs.logs.follow import Reader
+from jobs.pages.logs.follow import Reader
 from kube.resources import PODS
 from node.shim.crilog import CriLog
 from tests.jobs.pages import world

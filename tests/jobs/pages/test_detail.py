@@ -18,7 +18,7 @@ from dashboard.parts import decisions as rows
 from jobs.lifecycle import causes
 from jobs.lifecycle.causes import Failure
 from jobs.pages import live
-from jobs.pages.detail import Detail
+from jobs.pages.job.detail import Detail
 from kube.meta import now_text
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from scheduler.decided import Kind

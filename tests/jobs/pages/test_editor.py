@@ -15,12 +15,13 @@ from cluster import access, api
 from cluster.api import backend
 from cluster.rules import intake, node_engines
 from cluster.store import Create, Delete, Patch, store
-from jobs.editor import choices, editor, foreseen, job_text, yaml_write
-from jobs.editor.samples import SAMPLES
-from jobs.pages.views import EMPTY_JOB
+from jobs.pages.editor import choices, editor, foreseen
+from jobs.pages.editor.samples import SAMPLES
+from jobs.pages.editor.views import EMPTY_JOB
+from jobs.pages.sweeps.samples import DESCENT
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.parameters import fill
-from jobs.sweeps.samples import DESCENT
+from jobs.rules import job_text, yaml_write
 from kube import lenient
 from kube.resources import HYPER_NODES, JOBS, LIMIT_RANGES, NAMESPACES, NODES, PRIORITY_CLASSES, QUEUES
 from proof.systems.seed import SPARK_JOB, TF_JOB

@@ -9,10 +9,10 @@ from django.utils.http import urlencode
 from cluster import access, api
 from cluster.bootstrap import bootstrap
 from cluster.store import Create, Delete, Patch, store
-from jobs.editor import converted, editor
 from jobs.lifecycle import phases
 from jobs.models import Operation
-from jobs.pages import job_filters, listing
+from jobs.pages.editor import converted, editor
+from jobs.pages.job_list import job_filters, listing
 from jobs.rules import reasons
 from kube.pod_health import Cause
 from kube.resources import BATCH_JOBS, JOBS

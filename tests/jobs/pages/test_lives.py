@@ -20,9 +20,10 @@ from dashboard.parts import phases
 from jobs.lifecycle import progress
 from jobs.lifecycle.progress import Progress
 from jobs.lifecycle.reading import Pod
-from jobs.pages import chapters, evictions, fired_policies, live, plugin_sentences, policy_sentences, timeline
-from jobs.pages.chapters import Chapter, Times
-from jobs.pages.timeline import Mark, bar_of, bar_of_span
+from jobs.pages import live
+from jobs.pages.job import chapters, evictions, fired_policies, plugin_sentences, policy_sentences, timeline
+from jobs.pages.job.chapters import Chapter, Times
+from jobs.pages.job.timeline import Mark, bar_of, bar_of_span
 from jobs.plugins.table import PLUGINS
 from jobs.templatetags.gang import gang_bar
 from kube.kinds.batch import JobPhase

@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.editor import job_text
-from jobs.editor.job_text import YamlError
+from jobs.rules import job_text
+from jobs.rules.job_text import YamlError
 from kube.yaml import scalar
 from proof.systems.seed import SPARK_JOB, TF_JOB
 from tests.blocks import blocks

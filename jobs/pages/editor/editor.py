@@ -1,0 +1,301 @@
+"""Checking the text of a job as it is written, and creating the job from it once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from cluster import api
+from cluster.api.cluster_view import ClusterView
+from cluster.rules import simulation
+from cluster.store import Stored, store
+from jobs.pages.editor import foreseen, held
+from jobs.pages.job import past
+from jobs.rules import job_text, yaml_write
+from jobs.rules.job_text import API_VERSION, KIND
+from jobs.sweeps import placeholders
+from kube import amounts, definitions, lenient, schema
+from kube.errors import AlreadyExists, Cause, Invalid
+from kube.resources import JOBS
+from kube.yaml.problem import YamlError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.access import Actor
+    from jobs.rules.job_text import Document
+    from kube.errors import ApiError
+
+SUBMISSION = "ui.volcano.sh/submission"
+COULD_NOT_START = "This job would be accepted, and could not start on the cluster as it is."
+_UNKNOWN = "unknown field "  # how a warning of a field begins that is refused here
+_PATH = re.compile(r"[a-z]\w*(?:\.[\w-]+|\[[^\]\s]*\])*")
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One problem or note, at a field and a line where it has them; line 0 is the text as a whole."""
+
+    message: str
+    line: int = 0
+    column: int = 0
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What would happen to a text: accepted says whether it would become a job, verdict says it in words.
+
+    held are the values that hold where the text has none or another, by path.
+    """
+
+    accepted: bool
+    verdict: str
+    summary: str = ""
+    causes: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+    text: str = ""
+    held: dict[str, str] = field(default_factory=dict)
+
+    def json(self) -> dict[str, Any]:
+        """Return the report as the editor in the browser reads it."""
+        return asdict(self)
+
+
+def submit(actor: Actor, text: str, token: str) -> Stored:
+    """Create the job that a text describes; YamlError or ApiError says why there is none."""
+    job = job_text.read(text).object
+    if unknown := misspelled(job):
+        raise Invalid.of(JOBS.group_kind, lenient.text(job, "metadata", "name"), unknown)
+    return create_once(actor, job, token)
+
+
+def create_once(actor: Actor, job: dict[str, Any], token: str) -> Stored:
+    """Create a job. The same token twice is one job: the second answer is the first's."""
+    try:
+        return api.create(actor, JOBS, _marked(job, token))
+    except AlreadyExists:
+        existing = _existing(job)
+        if existing is None or not token or _token_of(existing) != token:
+            raise
+        return existing
+
+
+def _marked(job: dict[str, Any], token: str) -> dict[str, Any]:
+    metadata = job.get("metadata")
+    if not token or not isinstance(metadata, dict):
+        return job
+    annotations = metadata.get("annotations")
+    metadata["annotations"] = {**(annotations if isinstance(annotations, dict) else {}), SUBMISSION: token}
+    prefix = metadata.get("generateName")
+    if isinstance(prefix, str) and prefix and not metadata.get("name"):
+        # The name comes from the token, so that a second click meets the first one's job.
+        metadata["name"] = prefix[:58] + suffix(token)
+    return job
+
+
+def suffix(token: str) -> str:
+    """Return five characters made of a token, in the alphabet of Kubernetes' own suffixes."""
+    digest = hashlib.sha256(token.encode()).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
+
+
+def check(actor: Actor, text: str) -> Report:
+    """Say what submitting text would do, without doing it."""
+    try:
+        document = job_text.read(text)
+    except YamlError as error:
+        causes = tuple(Finding(each.message, each.line, each.column, each.field) for each in error.problems)
+        return Report(False, _count(len(causes)), causes=causes, notes=_placeholder(text))
+    notes = (*(Finding(note.message, note.line) for note in document.notes), *_placeholder(text))
+    mended = document.text if document.text != text.replace("\r\n", "\n") else ""
+    found = api.review(actor, JOBS, document.object)
+    causes = findings([*found.causes, *misspelled(document.object)], document)
+    warnings = noted(found.warnings, document)
+    holding = held.of(document.object, found.object, ClusterView())
+    if causes:
+        return Report(
+            False,
+            _count(len(causes)),
+            causes=causes,
+            notes=notes,
+            warnings=warnings,
+            text=mended,
+            held=holding,
+        )
+    hopeless = noted(foreseen.warnings(found.object), document)
+    warnings = (*hopeless, *warnings)
+    return Report(
+        True,
+        COULD_NOT_START if hopeless else _accepted(len(warnings)),
+        summary=summary(found.object),
+        notes=notes,
+        warnings=warnings,
+        text=mended,
+        held=holding,
+    )
+
+
+def _placeholder(text: str) -> tuple[Finding, ...]:
+    """Say of a text with placeholders what gives them values: in a job they are what is written."""
+    found = placeholders.first(text)
+    if found is None:
+        return ()
+    written, line = found
+    return (
+        Finding(
+            f"{written} gets values in a sweep alone; make a sweep of this job, or write a value here.", line
+        ),
+    )
+
+
+def misspelled(job: dict[str, Any]) -> list[Cause]:
+    """Refuse the fields that a job does not have, as kubectl does: a field that means nothing is never meant."""
+    unknown = schema.misspelled(job, definitions.of(JOBS)).items()
+    return [
+        Cause("FieldValueForbidden", f"There is no field {path}; {_remedy(nearest)}.", path)
+        for path, nearest in unknown
+    ]
+
+
+def _remedy(nearest: str) -> str:
+    return f"{nearest} is the nearest that there is" if nearest else "remove it"
+
+
+def noted(warnings: Sequence[str], document: Document) -> tuple[Finding, ...]:
+    """Return warnings of admission at fields and lines; unknown fields are left out, which are refused here."""
+    return tuple(_finding(text, document) for text in warnings if not text.startswith(_UNKNOWN))
+
+
+def _finding(warning: str, document: Document) -> Finding:
+    """Return a warning of admission, `path: sentence`, at its field and line."""
+    path, separator, sentence = warning.partition(": ")
+    if not separator or not _PATH.fullmatch(path):
+        return Finding(_sentence(warning))
+    return Finding(_sentence(sentence), document.line_of(path), 0, path)
+
+
+def refused(report: Report, error: ApiError) -> Report:
+    """Return the report of a text that is right and was refused all the same, such as by a database that is full."""
+    said = Finding(_sentence(error.message))
+    return replace(
+        report, accepted=False, verdict="The job was not created; your text is still here.", causes=(said,)
+    )
+
+
+def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]:
+    """Return causes as problems at fields and lines."""
+    return tuple(
+        Finding(_sentence(cause.message + _quotes(cause)), document.line_of(cause.field), 0, cause.field)
+        for cause in causes
+    )
+
+
+def _quotes(cause: Cause) -> str:
+    """Say how a text is written that YAML takes for something else, such as the name `n`."""
+    if cause.message.endswith("must be of type string, not boolean"):
+        return "; YAML reads words like yes, no, on, off, y and n as true or false: put it in quotes"
+    if cause.message.endswith(("must be of type string, not integer", "must be of type string, not number")):
+        return "; put it in quotes"
+    return ""
+
+
+def summary(job: dict[str, Any]) -> str:
+    """Say what a job asks for: `5 pods of 2 tasks; 4 must start together. 1.2 CPU and 320 MiB memory in all.`"""
+    tasks = job["spec"].get("tasks") or []
+    pods = sum(task.get("replicas", 0) for task in tasks)
+    asked: amounts.Amounts = {}
+    for task in tasks:
+        request = amounts.pod_request(task["template"]["spec"])
+        asked = amounts.add(
+            asked, {name: amount * task.get("replicas", 0) for name, amount in request.items()}
+        )
+    asked.pop("pods", None)
+    wanted = " and ".join(amounts.show(name, amount) for name, amount in sorted(asked.items()) if amount)
+    minimum = job["spec"].get("minAvailable", 0)
+    together = f"{minimum} must start together" if minimum > 1 else "they start one by one"
+    if minimum == pods > 1:
+        together = "all start together"
+    many = f"{pods} {'pod' if pods == 1 else 'pods'} of {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}"
+    said = f"{many}{f'; {together}' if pods > 1 else ''}. {f'{wanted} in all.' if wanted else 'No requests are set.'}"
+    return f"{said}{_simulated(tasks)}"
+
+
+def _simulated(tasks: Sequence[dict[str, Any]]) -> str:
+    """Say which tasks only seem to run."""
+    asking = [task["name"] for task in tasks if simulation.asks(task["template"]["spec"])]
+    if not asking:
+        return ""
+    which = "The pods" if len(asking) == len(tasks) else f"Those of {', '.join(asking)}"
+    return f" {which} run on simulated nodes, where nothing is executed."
+
+
+def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
+    """Return the YAML of a copy of a job under a name that is free; None if the job is unknown.
+
+    With a uid it is that job, also a deleted one; without, the one that has the name or had it last.
+    """
+    source = _source(namespace, name, uid)
+    if source is None:
+        return None
+    return yaml_write.dump(yaml_write.copy_of(source, yaml_write.next_name(name, _taken(namespace, name))))
+
+
+def template_text(template: Stored) -> str:
+    """Return the YAML of a job of a template, named as that is if the name is free."""
+    namespace, name = template.namespace, template.name
+    taken = _taken(namespace, name)
+    if name in taken:
+        name = yaml_write.next_name(name, taken)
+    metadata = {"name": name, "namespace": namespace}
+    spec = lenient.mapping(template.object, "spec")
+    return yaml_write.dump({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec})
+
+
+def _taken(namespace: str, name: str) -> frozenset[str]:
+    """Return the names of jobs among which a copy needs one of its own."""
+    stem = name.rpartition("-")[0] or name
+    return frozenset(stored.name for stored in store.find(JOBS, namespace=namespace, text=stem, limit=5000))
+
+
+def _source(namespace: str, name: str, uid: str) -> dict[str, Any] | None:
+    found = store.find(JOBS, namespace=namespace, name=name, limit=1)
+    if found and uid in ("", found[0].uid):
+        return found[0].object
+    kept = past.of_deleted(namespace, name, uid)
+    return past.stored_of(kept).object if kept else None
+
+
+def _existing(job: dict[str, Any]) -> Stored | None:
+    metadata = job["metadata"]
+    found = store.find(
+        JOBS, namespace=metadata.get("namespace") or "default", name=metadata.get("name", ""), limit=1
+    )
+    return found[0] if found else None
+
+
+def _token_of(stored: Stored) -> str:
+    return str((stored.object["metadata"].get("annotations") or {}).get(SUBMISSION, ""))
+
+
+def _accepted(warnings: int) -> str:
+    if not warnings:
+        return "This job would be accepted."
+    return f"This job would be accepted, with {'one thing' if warnings == 1 else f'{warnings} things'} to know first."
+
+
+def _count(number: int) -> str:
+    return (
+        "One problem keeps this from being a job."
+        if number == 1
+        else f"{number} problems keep this from being a job."
+    )
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:] if text[:1].islower() and " " in text else text
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,69 @@
+"""Whether a job that is written could start on the cluster as it is: its pods and its group, made as the controller makes them, rehearsed."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster import clock
+from cluster.store import store
+from jobs.controller import facts
+from jobs.controller.pod_group import pod_group
+from jobs.controller.pods import Blueprint
+from jobs.pages.job import effective
+from jobs.rules import remedies
+from kube import lenient
+from scheduler import rehearsal
+from scheduler.engine.cause import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kube.meta import Object
+    from kube.priorities import PriorityClasses
+
+MOST_PODS = (
+    300  # that are rehearsed, while somebody types; what a larger gang asks for in all is looked at whole
+)
+NAME = "rehearsed"
+OF_QUEUES = (Reason.QUEUE_TOO_SMALL, Reason.PARENT_TOO_SMALL, Reason.NODE_GROUP)
+_encode = msgspec.json.Encoder().encode
+
+
+def warnings(job: Object) -> list[str]:
+    """Return as `path: sentence` why a job that would be accepted could not start, were nothing else on the nodes."""
+    namespace = lenient.text(job, "metadata", "namespace")
+    with store.reading() as head, rehearsal.current(head) as world:
+        group, pods = _made(job, effective.priority_classes(), effective.ranges(namespace))
+        verdict = world.rehearse(group, pods, clock.milliseconds())
+    if verdict is None:
+        return []
+    path = "spec.queue" if verdict.reason in OF_QUEUES else "spec.tasks"
+    return [f"{path}: {verdict.sentence} {remedies.REASONS[verdict.reason].remedy}"]
+
+
+def _made(job: Object, priorities: PriorityClasses, ranges: Sequence[Object]) -> tuple[Object, list[Object]]:
+    """Return the pod group and pods of a job, of many pods the first of each task."""
+    named = {"name": NAME, **job["metadata"], "uid": NAME}
+    whole = {**job, "metadata": named, "status": {}}
+    fact = facts.read_job(_encode(whole))
+    pods = list(islice(_pods(fact, whole, priorities, ranges), MOST_PODS))
+    group = pod_group(fact, whole, priorities)
+    group["status"] = {"phase": "Pending"}
+    if fact.min_available > len(pods):
+        group["spec"]["minMember"] = len(pods)
+        group["spec"].pop("minTaskMember")
+    return group, pods
+
+
+def _pods(
+    fact: facts.JobFact, whole: Object, priorities: PriorityClasses, ranges: Sequence[Object]
+) -> Iterator[Object]:
+    for index, task in enumerate(fact.tasks):
+        blueprint = Blueprint(fact, whole, index, priorities, (), ranges)
+        for number in range(min(task.replicas, max(MOST_PODS // len(fact.tasks), 1))):
+            pod = blueprint.pod(number)
+            pod["metadata"]["uid"] = pod["metadata"]["name"]
+            yield pod

@@ -1,0 +1,1 @@
+"""The pages of job flows and job templates."""

@@ -1,0 +1,243 @@
+"""The lists of flows and of job templates, and what is known of one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from cluster import access
+from cluster.store import store
+from dashboard.live import Parts, Watch
+from dashboard.live.topics import address
+from dashboard.pages import events
+from dashboard.parts import paging, phases
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
+from jobs.flows import graph, steps
+from jobs.parameterized.declaration import ANNOTATION
+from jobs.rules import allowed_actions, yaml_write
+from kube import lenient
+from kube.kinds.batch import JobPhase
+from kube.kinds.flow import FlowPhase, JobFlow
+from kube.resources import CREATOR_ANNOTATION, JOB_FLOWS, JOB_TEMPLATES, JOBS
+from kube.usage import queue_named
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from dashboard.parts.table import TableView
+    from kube.meta import Object
+    from kube.resources import Resource
+
+SPEC = Spec(
+    name="flows:list",
+    columns=(
+        Column("Flow", sort="name", kind="name"),
+        Column("Namespace"),
+        Column("Phase", sort="phase"),
+        Column("Completed", kind="number"),
+        Column("Why", kind="message"),
+        Column("Owner", sort="creator", priority="low"),
+        Column("Age", sort="created", kind="time"),
+    ),
+    filters=(
+        Filter("namespace", "Namespace"),
+        Filter("phase", "Phase", choices=phases.FLOW_PHASES, hidden=True),
+    ),
+    order="-created",
+    search="Part of a flow's name",
+    noun="flow",
+    plural="flows",
+)
+TEMPLATES_SPEC = Spec(
+    name="flows:templates",
+    columns=(
+        Column("Template", sort="name", kind="name"),
+        Column("Namespace"),
+        Column("Queue"),
+        Column("Pods", kind="number"),
+        Column("Jobs made", kind="number"),
+        Column("Owner", sort="creator", priority="low"),
+        Column("Age", sort="created", kind="time"),
+    ),
+    filters=(Filter("namespace", "Namespace"),),
+    search="Part of a template's name",
+    noun="template",
+    plural="templates",
+)
+MOST_JOBS = 50  # of those made from a template that its page names
+
+
+def table(actor: Actor, view: TableView) -> Table:
+    """Return a page of the flows that the actor may see."""
+    empty = {
+        "symbol": "workflow",
+        "title": "There are no flows yet",
+        "text": "A JobFlow of flow.volcano.sh/v1alpha1 runs jobs in their order. Make templates of its jobs first.",
+        "url": reverse("flows:templates"),
+        "label": "Templates",
+    }
+    return _table(actor, view, JOB_FLOWS, _row, empty, phases.FLOW_PHASES)
+
+
+def template_table(actor: Actor, view: TableView) -> Table:
+    """Return a page of the job templates that the actor may see."""
+    empty = {
+        "symbol": "file-code",
+        "title": "There are no job templates yet",
+        "text": "A JobTemplate of flow.volcano.sh/v1alpha1 holds the spec of a job. Write one here, or give it to kubectl apply.",
+    }
+    if allowed_actions.home(actor, JOB_TEMPLATES) is not None:
+        empty |= {"url": reverse("jobs:template-new"), "label": "New template"}
+    return _table(actor, view, JOB_TEMPLATES, _template_row, empty)
+
+
+def _table(
+    actor: Actor,
+    view: TableView,
+    resource: Resource,
+    row: Any,
+    empty: dict[str, str],
+    known: tuple[str, ...] = (),
+) -> Table:
+    visible = access.namespaces(actor, resource)
+    namespace = events.namespaces_of(view.get("namespace"), visible)
+    filters: dict[str, Any] = {"namespace": namespace, "text": view.q or None}
+    wanted = view.get("phase")
+    phase = (str(FlowPhase.PENDING), "") if wanted == FlowPhase.PENDING else wanted or None
+    with store.reading() as head:
+        counts: dict[str, int] = {}
+        for word, count in store.count(resource, **filters).items():
+            counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
+        page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
+        found = store.find(resource, phase=phase, order=view.sort, **page.span, **filters)
+        choices = sorted(store.count(resource, by="namespace", namespace=events.namespaces_of("", visible)))
+    return Table(
+        view=view,
+        rows={f"row-{stored.uid}": row(stored) for stored in found},
+        page=page,
+        watches=events.watches(resource.id, view.get("namespace"), visible),
+        counts=counts if known else None,
+        phases=known,
+        choices={"namespace": choices},
+        revision=head,
+        empty=empty,
+    )
+
+
+def _row(stored: Stored) -> str:
+    flow = stored.read(JobFlow)
+    told = lenient.sequence(stored.object, "status", "jobStatusList")
+    return render_to_string(
+        "flows/_row.html",
+        {
+            "stored": stored,
+            "state": flow.status.state,
+            "completed": sum(lenient.text(each, "state") == JobPhase.COMPLETED for each in told),
+            "total": len(steps.templates(flow)),
+            "owner": owner_of(stored),
+        },
+    )
+
+
+def _template_row(stored: Stored) -> str:
+    return render_to_string("flows/_template_row.html", {"stored": stored, **_template_facts(stored)})
+
+
+def _template_facts(stored: Stored) -> dict[str, Any]:
+    spec = lenient.mapping(stored.object, "spec")
+    tasks = lenient.sequence(spec, "tasks")
+    return {
+        "tasks": tasks,
+        "pods": sum(lenient.whole(task, "replicas") or 0 for task in tasks),
+        "queue": queue_named(lenient.text(spec, "queue")),
+        "made": lenient.texts(stored.object, "status", "jobDependsOnList"),
+        "owner": owner_of(stored),
+    }
+
+
+def owner_of(stored: Stored) -> str:
+    """Return who created an object, "" for the system."""
+    return lenient.text(stored.object, "metadata", "annotations", CREATOR_ANNOTATION)
+
+
+def topic(name: str, stored: Stored) -> str:
+    """Return the canonical spelling of the topic of a flow or a template."""
+    return address(name, {"namespace": stored.namespace, "name": stored.name})
+
+
+def read(actor: Actor, resource: Resource, namespace: str, name: str) -> Stored:
+    """Return a flow or a template; Forbidden or NotFound says why there is nothing to show."""
+    access.require(actor, "get", resource, namespace, name)
+    return store.get(resource, namespace, name)
+
+
+def parts(actor: Actor, stored: Stored) -> Parts:
+    """Return what is shown of a flow: what may be done with it, its facts, its graph and its jobs."""
+    flow = stored.read(JobFlow)
+    drawn = graph.of(flow, lenient.mapping(stored.object, "status"))
+    sees_jobs = access.allowed(actor, "list", JOBS, stored.namespace)
+    keys = store.names(JOBS, namespace=stored.namespace, owner=stored.uid).values() if sees_jobs else ()
+    context = {
+        "stored": stored,
+        "state": flow.status.state,
+        "policy": flow.spec.job_retain_policy or "retain",
+        "graph": drawn,
+        "size": {"width": graph.WIDTH, "height": graph.HEIGHT},
+        "there": {key.partition("/")[2] for key in keys},
+        "completed": sum(node.phase == JobPhase.COMPLETED for node in drawn.nodes),
+        "may_delete": _may(actor, "delete", JOB_FLOWS, stored),
+    }
+    watches = [
+        Watch(JOB_FLOWS.id, stored.namespace, stored.name),
+        Watch(JOBS.id, stored.namespace, owner=stored.uid),
+    ]
+    return Parts(_render(context, "flow", "actions", "head", "graph", "jobs"), watches=watches)
+
+
+def template_parts(actor: Actor, stored: Stored) -> Parts:
+    """Return what is shown of a template: what may be done with it, its facts and its text."""
+    facts = _template_facts(stored)
+    made = facts["made"]
+    sees_jobs = access.allowed(actor, "list", JOBS, stored.namespace)
+    wanted = [f"{stored.namespace}/{name}" for name in made[-MOST_JOBS:]]
+    there = store.by_keys(JOBS, wanted if sees_jobs else ())
+    context = {
+        **facts,
+        "stored": stored,
+        "jobs": [(job.name, lenient.text(job.object, "status", "state", "phase")) for job in there.values()],
+        "more": max(len(made) - MOST_JOBS, 0),
+        "text": yaml_write.dump(_written(stored)),
+        "may_run": access.allowed(actor, "create", JOBS, stored.namespace),
+        "has_parameters": bool(lenient.text(stored.object, "metadata", "annotations", ANNOTATION)),
+        "may_delete": _may(actor, "delete", JOB_TEMPLATES, stored),
+    }
+    watches = [
+        Watch(JOB_TEMPLATES.id, stored.namespace, stored.name),
+        *(Watch(JOBS.id, stored.namespace, name) for name in made[-MOST_JOBS:]),
+    ]
+    return Parts(_render(context, "template", "actions", "head", "text"), watches=watches)
+
+
+def _written(stored: Stored) -> Object:
+    """Return as much of a template as its author writes."""
+    whole = stored.object
+    metadata = {
+        key: value for key in ("name", "namespace", "labels") if (value := whole["metadata"].get(key))
+    }
+    return {
+        "apiVersion": whole["apiVersion"],
+        "kind": whole["kind"],
+        "metadata": metadata,
+        "spec": whole.get("spec"),
+    }
+
+
+def _may(actor: Actor, verb: str, resource: Resource, stored: Stored) -> bool:
+    return access.allowed(actor, verb, resource, stored.namespace, owner=owner_of(stored) or None)
+
+
+def _render(context: dict[str, Any], what: str, *pieces: str) -> dict[str, str]:
+    return {f"{what}-{piece}": render_to_string(f"flows/_{what}_{piece}.html", context) for piece in pieces}

@@ -1,0 +1,110 @@
+"""The pages of flows and job templates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from cluster import access, api
+from cluster.store import store
+from dashboard.pages import events
+from dashboard.pages.errors import explained
+from dashboard.parts import responses
+from jobs.flows import steps
+from jobs.pages.flows import listing
+from jobs.rules import allowed_actions
+from kube.errors import ApiError
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+
+@require_GET
+@login_required
+@explained
+def flow_list(request: HttpRequest) -> HttpResponse:
+    table = listing.table(access.of(request), listing.SPEC.read(request.GET))
+    return responses.listing(request, "flows/list.html", table, shows="flows")
+
+
+@require_GET
+@login_required
+@explained
+def template_list(request: HttpRequest) -> HttpResponse:
+    actor = access.of(request)
+    table = listing.template_table(actor, listing.TEMPLATES_SPEC.read(request.GET))
+    may_create = allowed_actions.home(actor, JOB_TEMPLATES) is not None
+    return responses.listing(request, "flows/list.html", table, shows="templates", may_create=may_create)
+
+
+@require_GET
+@login_required
+@explained
+def flow_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    actor = access.of(request)
+    with store.reading() as revision:
+        stored = listing.read(actor, JOB_FLOWS, namespace, name)
+        context = {
+            "stored": stored,
+            "parts": listing.parts(actor, stored).parts,
+            "topic": listing.topic("flows:detail", stored),
+            "revision": revision,
+            **events.about(actor, stored.uid, namespace),
+        }
+    return render(request, "flows/detail.html", context)
+
+
+@require_GET
+@login_required
+@explained
+def template_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    actor = access.of(request)
+    with store.reading() as revision:
+        stored = listing.read(actor, JOB_TEMPLATES, namespace, name)
+        context = {
+            "stored": stored,
+            "parts": listing.template_parts(actor, stored).parts,
+            "topic": listing.topic("flows:template", stored),
+            "revision": revision,
+        }
+    return render(request, "flows/template.html", context)
+
+
+@require_POST
+@login_required
+@explained
+def run_once(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    """Make a job from a template, which belongs to no flow."""
+    actor = access.of(request)
+    stored = listing.read(actor, JOB_TEMPLATES, namespace, name)
+    try:
+        job = api.create(actor, JOBS, steps.by_hand(stored.object))
+    except ApiError as error:
+        responses.refuse(request, error)
+        return redirect("flows:template", namespace, name)
+    responses.say(request, f"Job {job.name} was made.")
+    return redirect("jobs:detail", namespace, job.name)
+
+
+@require_POST
+@login_required
+@explained
+def flow_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    said = f"Flow {name} is deleted, and its jobs with it."
+    key = namespace, name
+    return responses.delete(request, JOB_FLOWS, key, said, page="flows:detail", listing="flows:list")
+
+
+@require_POST
+@login_required
+@explained
+def template_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    said = f"Template {name} is deleted; the jobs that were made from it stay."
+    key = namespace, name
+    return responses.delete(
+        request, JOB_TEMPLATES, key, said, page="flows:template", listing="flows:templates"
+    )

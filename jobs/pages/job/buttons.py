@@ -1,0 +1,37 @@
+"""What a reader may do with the job of a page, as buttons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.template.loader import render_to_string
+
+from dashboard import kept_room
+from jobs.operations import single
+from jobs.rules import actions, allowed_actions
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from jobs.pages.job.detail import Detail
+
+
+def html(shown: Detail, actor: Actor) -> str:
+    """Return the buttons for what the actor may do with the job as it is, each with what it would do."""
+    allowed = allowed_actions.allowed(actor, shown.job)
+    if shown.deleted:
+        allowed = [action for action in allowed if action is actions.CLONE]
+    room = kept_room.of_group(actor, shown.stored_group)
+    about = actions.extent([shown.job])
+    context = {
+        "job": shown.job,
+        "stored": shown.stored,
+        "deleted": shown.deleted,
+        "room": room if room is not None and room.may_release else None,
+        "names": [action.name for action in allowed],
+        "confirmed": [
+            (action, actions.effect(action, about, single.kept()))
+            for action in allowed
+            if action in actions.CONFIRMED
+        ],
+    }
+    return render_to_string("jobs/_actions.html", context)

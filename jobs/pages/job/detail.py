@@ -1,0 +1,608 @@
+"""What a job's page shows, read once for all of its parts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from cluster import access, clock
+from cluster.api import backend
+from cluster.rules import simulation
+from cluster.runtime import registry
+from cluster.store import Stored, decisions, store
+from dashboard.live import Watch
+from dashboard.live.topics import address
+from jobs.history import record
+from jobs.history.record import History
+from jobs.lifecycle import causes, messages, progress
+from jobs.lifecycle.reading import Job, PodGroup
+from jobs.operations import outcomes
+from jobs.pages.job import (
+    chapters,
+    delayed,
+    evictions,
+    fired_policies,
+    happenings,
+    image_trouble,
+    milestones,
+    past,
+    plugin_sentences,
+    pods,
+    policy_sentences,
+    timeline,
+    visible,
+    why_waiting,
+)
+from jobs.pages.job.chapters import Chapter
+from jobs.pages.job.visible import Sees
+from jobs.sweeps.record import sweep_of
+from kube import intake_times, lenient, pod_health
+from kube.errors import NotFound
+from kube.evictions import FIRST_EVICTED
+from kube.kinds.batch import JobPhase
+from kube.kinds.core import PodPhase
+from kube.kinds.pod import ENDED
+from kube.resources import JOBS, POD_GROUPS, PODS
+from scheduler import in_force
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.access import Actor
+    from cluster.store.decisions import Kept
+    from jobs.history.record import PodSpan
+    from jobs.lifecycle.causes import Cause, Failure
+    from jobs.pages.job.chapters import Wait as Stretch
+    from jobs.pages.job.evictions import Eviction, Notice, Summary
+    from jobs.pages.job.pods import Read
+    from jobs.pages.job.why_waiting import Wait
+    from kube.kinds.core import Event
+    from kube.pod_health import Health
+
+# What Volcano's own scheduler says, after the sentence for people.
+_GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
+MOST_DECISIONS = 200
+# Phases whose message says how far the pods have come, which stands beside the phase already.
+_UNDER_WAY = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
+# Phases in which no run goes on, once something has ended the newest.
+_BETWEEN = progress.ENDING | {JobPhase.RESTARTING}
+
+
+@dataclass(frozen=True)
+class Detail:
+    """One job with everything that belongs to it; each part is read when it is asked for.
+
+    `run` is the number of the run that is shown, 0 for the newest. `deleted` is when the job was deleted, in ms,
+    and 0 while it lives; then `told` holds all that is known of it. `sees` is what of it the reader sees.
+    """
+
+    stored: Stored
+    run: int = 0
+    deleted: int = 0
+    told: History = field(default_factory=History)
+    sees: Sees = visible.ALL
+
+    @classmethod
+    def of(cls, actor: Actor, namespace: str, name: str, run: int = 0) -> Detail:
+        """Read the job; Forbidden or NotFound says why there is nothing to show."""
+        access.require(actor, "get", JOBS, namespace, name)
+        return cls(store.get(JOBS, namespace, name), run, sees=Sees.of(actor, namespace))
+
+    @classmethod
+    def of_deleted(cls, actor: Actor, namespace: str, name: str, uid: str = "", run: int = 0) -> Detail:
+        """Read what is known of a job that was deleted, by its uid or the last of the name.
+
+        Who might have seen the job may see it; NotFound says that nothing is known.
+        """
+        access.require(actor, "get", JOBS, namespace, name)
+        kept = past.of_deleted(namespace, name, uid)
+        if kept is None:
+            raise NotFound.of(JOBS.id, name)
+        told, sees = record.read(kept.history), Sees.of(actor, namespace)
+        return cls(past.stored_of(kept), run, kept.deleted, told, sees)
+
+    @cached_property
+    def job(self) -> Job:
+        return self.stored.read(Job)
+
+    @cached_property
+    def _counts(self) -> pods.Kept:
+        return {} if self.deleted else pods.counts(self.stored)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many pods there are in each phase."""
+        found: Counter[str] = Counter()
+        for (phase, _), number in self._counts.items() if self.sees.pods else ():
+            found[phase] += number
+        return dict(found)
+
+    @cached_property
+    def health(self) -> Health:
+        """How many pods run, and how many do not although they have their nodes."""
+        kept = {key: number for key, number in self._counts.items() if key[1] in pods.CAUSES}
+        return pod_health.health(self.job.status.running, kept)
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether so few pods are there that all are read."""
+        return sum(self.counts.values()) <= timeline.MOST_BARS
+
+    @cached_property
+    def pods(self) -> Read:
+        """The pods that there are; of very many those that matter most."""
+        if not self.counts:
+            return []
+        return pods.every(self.stored) if self.reads_all else pods.most_important(self.stored, self.counts)
+
+    @cached_property
+    def every_pod(self) -> Read:
+        """All pods that there are, however many."""
+        return self.pods if self.reads_all else pods.every(self.stored)
+
+    @cached_property
+    def history(self) -> History:
+        """What is told of the job beyond its objects: of one that lives, of its runs if it has had several."""
+        return self.told if self.deleted else past.of_living(self.stored, self.job)
+
+    @cached_property
+    def chapters(self) -> list[Chapter]:
+        """The job's runs, the oldest first; there is one at least."""
+        needed = self.job.spec.min_available
+        if self.deleted:
+            found = chapters.of_deleted(self.history.runs, needed, self.deleted)
+            return [each.past for each in found]
+        ended = chapters.of_runs([run for run in self.history.runs if run.phase], needed)
+        if ended and self.job.phase in _BETWEEN and not self._has_group_beside(self.history):
+            return [*(each.past for each in ended[:-1]), ended[-1]]
+        return [*(each.past for each in ended), self._newest(ended)]
+
+    def _has_group_beside(self, history: History) -> bool:
+        """Whether there is a pod group, so a run, that nothing has ended: some of its pods may be restarted."""
+        ended = {run.group for run in history.runs if run.phase}
+        return self.group is not None and self.group.metadata.uid not in ended
+
+    def _newest(self, ended: list[Chapter]) -> Chapter:
+        created = self.stored.created
+        known = [pod for _, pod in self.pods] if self.reads_all else []
+        times = milestones.times(self.job, None if ended else created, created, self.group, known)
+        phase = self.job.phase if self.job.phase in progress.STOPPED else ""
+        opening = chapters.opening(ended[-1] if ended else None)
+        return Chapter(len(ended) + 1, times, opening, phase, self.job.status.state.message)
+
+    @property
+    def chapter(self) -> Chapter:
+        """The run that is shown."""
+        chosen = [each for each in self.chapters if each.number == self.run]
+        return chosen[0] if chosen else self.chapters[-1]
+
+    @property
+    def is_past(self) -> bool:
+        """Whether another run came after the one that is shown."""
+        return self.chapter is not self.chapters[-1]
+
+    @property
+    def phase(self) -> str:
+        """The phase of the job, or of the run that is shown once it is over."""
+        return self.chapter.over if self.is_past else progress.shown_phase(self.job, self.deleted)
+
+    @property
+    def gang(self) -> progress.Progress | None:
+        """How far the pods of the run that is shown have come; None where the reader may not see how far they had."""
+        if not self.is_past:
+            return progress.of_job(self.job, self.deleted, self.health)
+        return progress.of_past(self.tasks, self.job.spec.min_available) if self.sees.pods else None
+
+    @property
+    def ran(self) -> progress.Ran:
+        """How long the run that is shown has run."""
+        phases, times = self._phases, self.chapter.times
+        if not phases:
+            return progress.last_ran(progress.phases_of(self.job), self.deleted)
+        return progress.ran(phases, times.begun, times.ended)
+
+    @property
+    def _phases(self) -> list[tuple[str, int]]:
+        """What the job came to, and when (ms), where its status keeps the last of each alone."""
+        if self.deleted:
+            return [(each.phase, each.at) for each in self.told.phases]
+        if len(self.chapters) < 2 and not progress.came_back(self.job, self.stored.created):
+            return []
+        return past.phases([self.stored]).get(self.stored.uid, [])
+
+    @property
+    def times_evicted(self) -> int:
+        """How often pods were evicted from the run that is shown."""
+        here = self.chapters.index(self.chapter)
+        cycles = {each.at for each in self.evictions}
+        return sum(chapters.index_at(self.chapters, at) == here for at in cycles)
+
+    @property
+    def shows_living(self) -> bool:
+        """Whether the pods that are shown are those that there are."""
+        if self.is_past or not self.chapter.spans:
+            return not self.is_past
+        is_over = self.job.phase in progress.STOPPED
+        return bool(self.counts) and not (is_over and sum(self.counts.values()) < len(self.chapter.spans))
+
+    @cached_property
+    def told_bars(self) -> list[timeline.Bar]:
+        """All pods of a run that is over, as its record tells of them."""
+        return [timeline.bar_of_span(span) for span in self._spans]
+
+    @property
+    def _spans(self) -> Sequence[PodSpan]:
+        """What the record tells of the pods of the run that is shown."""
+        return self.chapter.spans if self.sees.pods else ()
+
+    @cached_property
+    def bars(self) -> Sequence[timeline.Bar]:
+        """The pods of the run that is shown; of very many those that matter most."""
+        if not self.shows_living:
+            return timeline.chosen(self.told_bars)
+        ran = past.stretches(self.stored.namespace, self.stored.uid, [pod for _, pod in self.pods])
+        return [timeline.bar_of(pod, stored.created, ran.get(stored.uid, ())) for stored, pod in self.pods]
+
+    @cached_property
+    def evictions(self) -> list[Eviction]:
+        """The newest evictions of the job's pods by our scheduler, in all of its runs."""
+        return evictions.of_job(self.stored) if self.has_decisions else []
+
+    @cached_property
+    def evicted_bars(self) -> list[timeline.Bar]:
+        """The pods that were evicted from a run that goes on, and are gone; of a job of very many none."""
+        begun = self.chapter.times.begun
+        if not self.shows_living or not self.reads_all or not self._has_evictions_after(begun):
+            return []
+        names = [f"{self.stored.name}-{task}-{n}" for task, each in self.tasks for n in range(each.total)]
+        living = {stored.uid for stored, _ in self.pods}
+        gone = past.replaced(self.stored, names[: timeline.MOST_BARS], living, begun)
+        return [timeline.bar_of_span(span) for span in gone if span.pod.evicted is not None]
+
+    def _has_evictions_after(self, begun: int) -> bool:
+        return self.sees.pods and any(each.at >= begun for each in self.evictions)
+
+    @cached_property
+    def drawn_bars(self) -> Sequence[timeline.Bar]:
+        """What the timeline draws: the pods of the run that is shown, before them those that were evicted from it."""
+        return timeline.chosen([*self.evicted_bars, *self.bars]) if self.evicted_bars else self.bars
+
+    @property
+    def notice(self) -> Notice | None:
+        """The last evictions, while they are why the job is as it is."""
+        if self.deleted or not self.evictions:
+            return None
+        here = self.chapters[-1].number
+        fired = [row for row in fired_policies.rows(self.all_marks, self.chapters) if row.run == here]
+        return evictions.notice(self.job, self.evictions, fired, misses=self._misses_evicted)
+
+    @property
+    def told_evictions(self) -> Summary | None:
+        """How often the job was evicted in all of its runs, and for whom; None where that was once, which the notice tells."""
+        if self.is_past:
+            return None
+        found = evictions.summary(self.evictions, self.left_alone_until)
+        return None if found is not None and found.times == 1 and self.notice else found
+
+    @cached_property
+    def left_alone_until(self) -> int | None:
+        """Until when reclaim leaves the job alone, as it was evicted before and has started again (ms); None where it does not."""
+        group = self.stored_group if self.evictions and not self.is_past else None
+        noted = {} if group is None else lenient.mapping(group.object, "metadata", "annotations")
+        first = intake_times.moment(str(noted.get(FIRST_EVICTED) or ""))
+        if first is None:
+            return None
+        holders = [pod for _, pod in self.pods if pod.evicted is None and pod.status.phase not in ENDED]
+        started = [pod.scheduled for pod in holders if pod.scheduled is not None]
+        needed = self.job.spec.min_available
+        until = evictions.left_alone_until(first, started, in_force.policy(), needed=needed)
+        return until if until is not None and until > clock.milliseconds() else None
+
+    @property
+    def _misses_evicted(self) -> bool:
+        """Whether pods of the job that were evicted still end, or wait for a node again."""
+        if any(pod.evicted is not None for _, pod in self.pods):
+            return True
+        if not self.waiting.pods or not self.reads_all:
+            return bool(self.waiting.pods)
+        gone = {bar.pod.metadata.name for bar in self.evicted_bars}
+        return any(not pod.spec.node_name and pod.metadata.name in gone for _, pod in self.pods)
+
+    @property
+    def total(self) -> int:
+        """How many pods the run that is shown has."""
+        return sum(self.counts.values()) if self.shows_living else len(self._spans)
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """How pods of the run that is shown failed."""
+        if not self.shows_living:
+            return [bar.pod.failure for bar in self.told_bars if bar.state == "failed"]
+        if self.reads_all:
+            found = self.pods
+        else:
+            found = pods.failed(self.stored) if PodPhase.FAILED in self.counts else []
+        bars = (timeline.bar_of(pod, stored.created) for stored, pod in found)
+        return [bar.pod.failure for bar in bars if bar.state == "failed"]
+
+    @property
+    def simulated(self) -> int:
+        """How many pods of the run run on a clock; of very many those that ask for it."""
+        if self.reads_all:
+            return sum(bar.pod.is_simulated for bar in self.bars)
+        return pods.asking_for_simulation(self.stored)
+
+    @cached_property
+    def stored_group(self) -> Stored | None:
+        if self.deleted or not self.sees.groups:
+            return None
+        found = store.find(POD_GROUPS, namespace=self.stored.namespace, owner=self.stored.uid, limit=1)
+        return found[0] if found else None
+
+    @cached_property
+    def group(self) -> PodGroup | None:
+        return self.stored_group.read(PodGroup) if self.stored_group else None
+
+    @property
+    def marks(self) -> list[timeline.Mark]:
+        """What policies and Commands did to the job during the run that is shown."""
+        here = self.chapters.index(self.chapter)
+        found = [mark for mark in self.all_marks if chapters.index_at(self.chapters, mark.at) == here]
+        return found[-timeline.MOST_MARKS :]
+
+    @cached_property
+    def all_marks(self) -> list[timeline.Mark]:
+        """What policies, Commands and evictions did to the job during all of its runs, the oldest first."""
+        told = happenings.of_job(self.stored, self.history) if self.sees.events else []
+        found = [*timeline.marks_of(told), *evictions.marks(self.evictions)]
+        return sorted(found, key=lambda mark: mark.at)
+
+    @cached_property
+    def delayed_actions(self) -> list[delayed.Delayed]:
+        """What policies will do when their delay is over."""
+        return [] if self.deleted else delayed.of_job(self.stored)
+
+    @cached_property
+    def waiting(self) -> Wait:
+        """Why the job, or some of it, waits."""
+        return why_waiting.of_job(self)
+
+    @property
+    def why(self) -> str:
+        """Why the job waits, in a sentence with numbers; empty when it does not wait."""
+        return self.waiting.why
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the job waits: the sentence for people, and if there is more what Volcano's scheduler would say."""
+        return _GANG_TEXT.split(self.why, maxsplit=1)
+
+    @property
+    def wish(self) -> str:
+        """What the pods would say to run on simulated nodes, if the taint of these is among the reasons."""
+        return simulation.WISH if f"{simulation.SIMULATED}=" in self.why else ""
+
+    @property
+    def watches(self) -> list[Watch]:
+        """The changes that make the head of the page stale."""
+        namespace, name, uid = self.stored.namespace, self.stored.name, self.stored.uid
+        return [
+            Watch(JOBS.id, namespace=namespace, name=name),
+            Watch(POD_GROUPS.id, namespace=namespace, owner=uid),
+            Watch(PODS.id, namespace=namespace, owner=uid),
+        ]
+
+    def topic(self, name: str) -> str:
+        """Return the canonical spelling of one of the page's topics; a deleted job does not change."""
+        return "" if self.deleted else address(name, self.place)
+
+    @property
+    def place(self) -> dict[str, str]:
+        """What names the job and the run that is shown."""
+        run = {"run": str(self.run)} if self.run else {}
+        return {"namespace": self.stored.namespace, "name": self.stored.name, **run}
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What of the page's address says which job of the name and which run is shown."""
+        of = {"of": self.stored.uid} if self.deleted else {}
+        return {**of, **({"run": str(self.run)} if self.run else {})}
+
+    def head_parts(self, *, is_seen: bool = False) -> dict[str, str]:
+        """Return the phase with its gang, why pods failed or wait and the steps, and the runs.
+
+        Somebody has seen the job alive, and is told that it is gone.
+        """
+        context = {
+            "gone": is_seen,
+            "namespace": self.stored.namespace,
+            "name": self.stored.name,
+            "job": self.job,
+            "stored": self.stored,
+            "deleted": self.deleted,
+            "kept": () if self.is_past else self.health.words,
+            "phase": self.phase,
+            "now": self.job.phase if self.is_past else "",
+            "progress": self.gang,
+            "base": urlencode(self.query),
+            "otherwise": sum(len(each.failures) for each in self._causes[causes.MOST_CAUSES :]),
+            "causes": [
+                (each, [(one, self.log_url(one.pod)) for one in each.named])
+                for each in self._causes[: causes.MOST_CAUSES]
+            ],
+            "message": self.message,
+            "why": self.reasons,
+            "waiting": self.waiting,
+            "images": (images := [] if self.deleted else image_trouble.of_pods(pod for _, pod in self.pods)),
+            "told_of_images": bool(images)
+            and self.waiting.reason == pod_health.Cause.IMAGE
+            and len(self.health.troubled) < 2,
+            "wish": self.wish,
+            "notice": self.notice,
+            "evictions": self.told_evictions,
+            "steps": milestones.steps(self.chapter),
+            "chapters": self.chapters,
+            "chapter": self.chapter,
+            "of": self.stored.uid if self.deleted else "",
+            "kept_days": settings.JOB_HISTORY_DAYS,
+            "ran": self.ran,
+            "restarts": chapters.restarts(
+                self.job.status.retry_count, self.job.spec.max_retry, self.chapters
+            ),
+            "evicted": self.times_evicted,
+            "simulated": self.simulated,
+            "pods": self.total,
+            "sweep": sweep_of(self.stored.object),
+        }
+        return _render(context, "head", "runs")
+
+    @property
+    def _causes(self) -> list[Cause]:
+        return causes.causes(self.failures)
+
+    @property
+    def message(self) -> str:
+        """What the controller says of a job that is over or about to be, without what stands beside it as causes."""
+        if self.is_past or self.job.phase in _UNDER_WAY:
+            return ""
+        more = max(self.counts.get(PodPhase.FAILED, 0) - len(self.failures), 0)
+        said = self.job.status.state.message
+        message = causes.without(
+            messages.past(said) if self.deleted else said, causes.sentence(self.failures, more)
+        )
+        return causes.without(message, self.job.status.kept_before) if self.failures else message
+
+    def log_url(self, pod: str, run: int = 0) -> str:
+        """Return the address of the log of a pod, of the run that is shown or of another."""
+        url = reverse("jobs:detail", args=[self.stored.namespace, self.stored.name])
+        other = {"run": str(run)} if run else {}
+        return f"{url}?{urlencode({'tab': 'logs', **self.query, **other, 'pod': pod})}"
+
+    def _logs(self, row: fired_policies.Row) -> list[tuple[str, str]]:
+        """Return the pods that a row names, each with the address of its log in the row's run."""
+        run = 0 if row.run == self.chapter.number else row.run
+        return [(pod, self.log_url(pod, run)) for pod in row.named]
+
+    def asked_part(self, now: int) -> tuple[str, int | None]:
+        """Return what became of the last action that was asked of the job, and when (epoch ms) that reads otherwise."""
+        item = outcomes.latest(self.stored.uid, now)
+        living = None if self.deleted else self.job
+        verdict = None if item is None else outcomes.verdict(item, living, now)
+        html = _render({"item": item, "verdict": verdict, "stored": self.stored}, "asked")["job-asked"]
+        return html, None if item is None else outcomes.again(item, verdict, now)
+
+    def timeline_parts(self) -> dict[str, str]:
+        """Return the tasks with their gangs, the timeline, and what policies and plugins do."""
+        bars, marks, chapter = self.drawn_bars, self.marks, self.chapter
+        total = self.total + len(self.evicted_bars)
+        waits = self._waits(bars) if len(bars) == total else chapters.waits(chapter.times)
+        fired = fired_policies.rows(self.all_marks, self.chapters)
+        room = timeline.room(bars, waits, self._planned)
+        context = {
+            "job": self.job,
+            "sees_pods": self.sees.pods,
+            "tasks": self.tasks if len(self.tasks) > 1 or not self.shows_living else [],
+            "summaries": timeline.summaries(bars),
+            "timeline": self._drawn(marks, waits, room),
+            "room": room,
+            "waits": waits,
+            "marks": [mark for mark in marks if not fired_policies.is_one(mark)],
+            "base": urlencode(self.query),
+            "shown": len(bars),
+            "pods": total,
+            "legend": timeline.legend(bars),
+            "fired": [(row, self._logs(row)) for row in fired if row.run == chapter.number],
+            "elsewhere": [(row, self._logs(row)) for row in fired if row.run != chapter.number],
+            "of": self.stored.uid if self.deleted else "",
+        }
+        context |= {
+            "delayed": self.delayed_actions,
+            "policies": policy_sentences.of_job(self.stored.object),
+            "restarts": policy_sentences.restarts(self.stored.object),
+            "plugins": plugin_sentences.of_job(self.stored.object),
+        }
+        return _render(context, "timeline", "tasks", "policies", "plugins")
+
+    def _waits(self, bars: Sequence[timeline.Bar]) -> list[Stretch]:
+        """Return what the run waited for, also between an eviction and the next start, given all of its pods."""
+        times, needed = self.chapter.times, self.job.spec.min_available
+        if needed < 1 or all(bar.state != "evicted" for bar in bars):
+            return chapters.waits(times)
+        placed = chapters.held(
+            [(bar.scheduled, bar.left) for bar in bars if bar.scheduled is not None], needed
+        )
+        ran = chapters.held([(bar.started, bar.left) for bar in bars if bar.started is not None], needed)
+        return chapters.waits_of_gang(times, placed, ran)
+
+    @property
+    def _planned(self) -> dict[str, int]:
+        """How many pods each task is to have, while the run that is shown goes on."""
+        goes_on = self.shows_living and self.sees.pods and self.chapter.times.ended is None
+        return {task.name: task.replicas for task in self.job.spec.tasks} if goes_on else {}
+
+    def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Stretch], room: int) -> str:
+        """Return what the browser draws; where not all pods have bars, the lanes say how many there are."""
+        times, bars = self.chapter.times, self.drawn_bars
+        causes = {
+            bar.pod.metadata.uid: evictions.cause_of(bar.pod, self.evictions)
+            for bar in bars
+            if bar.state == "evicted"
+        }
+        if len(bars) == self.total + len(self.evicted_bars):
+            met = timeline.gang_met(self.job, bars)
+            return timeline.data(self.job, bars, times.begun, marks, waits, met=met, causes=causes, room=room)
+        totals = {name: each.total - each.failed for name, each in self.tasks}
+        totals[PodPhase.FAILED.value] = sum(each.failed for _, each in self.tasks)
+        return timeline.data(
+            self.job,
+            bars,
+            times.begun,
+            marks,
+            waits,
+            met=times.running,
+            totals=totals,
+            causes=causes,
+            room=room,
+        )
+
+    @cached_property
+    def tasks(self) -> list[tuple[str, progress.Progress]]:
+        """Each task's name and progress in the run that is shown."""
+        if self.shows_living:
+            return progress.of_tasks(self.job, pods.idle(self.stored) if self.health.troubled else ())
+        # Of the pods that had one name in turn, the last says how far it came.
+        last = {bar.pod.metadata.name: bar for bar in sorted(self.told_bars, key=lambda bar: bar.created)}
+        phases: dict[str, list[str]] = {}
+        for bar in last.values():
+            phases.setdefault(bar.pod.task, []).append(bar.phase)
+        return progress.of_past_tasks(self.job, phases)
+
+    @property
+    def has_decisions(self) -> bool:
+        """Whether a scheduler of ours decides here."""
+        return backend.runs(registry.get("scheduler"))
+
+    def decisions(self) -> list[Kept]:
+        """Return what the scheduler decided about the job in all of its runs, newest first."""
+        group = f"{self.stored.name}-{self.stored.uid}"
+        about = decisions.Filters(namespaces=self.stored.namespace, name=group)
+        return decisions.find(about, limit=MOST_DECISIONS)
+
+    def events(self) -> list[Event]:
+        """Return the newest events of the job, its group and its pods, newest first."""
+        if not self.sees.events:
+            return []
+        tasks = [name for name, _ in progress.of_tasks(self.job)]
+        return happenings.everything(self.stored, self.history, tasks, is_deleted=bool(self.deleted))
+
+
+def _render(context: dict[str, Any], *parts: str) -> dict[str, str]:
+    return {f"job-{part}": render_to_string(f"jobs/_{part}.html", context) for part in parts}

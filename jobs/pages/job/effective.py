@@ -1,0 +1,148 @@
+"""What the system made of a job: what it added to what was written, and what a pod of each task gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cluster.store import store
+from jobs.controller import facts
+from jobs.controller.pods import Blueprint, claim_name
+from jobs.rules import additions, yaml_write
+from jobs.rules.written import written
+from kube import lenient
+from kube.priorities import PriorityClasses
+from kube.resources import CLAIMS, LIMIT_RANGES, PODS, PRIORITY_CLASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.store import Stored
+    from kube.meta import Object
+
+MOST_FIELDS = 100  # of one table
+MOST_TASKS = 20
+BY_CONTROLLER, BY_DEFAULT, BY_SCHEDULER = "the job controller", "a default", "the scheduler"
+
+
+class Addition(NamedTuple):
+    """A field in which the written and the stored differ, and who made it so."""
+
+    name: str
+    title: str
+    before: Any
+    after: Any
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Fields that somebody added; `more` is how many others there are."""
+
+    fields: Sequence[Addition]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """What was written of a job, as YAML, and what was added to it; `is_known` if it is not derived."""
+
+    text: str
+    is_known: bool
+    added: Added
+
+
+@dataclass(frozen=True, slots=True)
+class PodOf:
+    """What a pod of a task gets beside its template. `pod` is the one looked at; empty where none is there, so one was made up."""
+
+    task: str
+    pod: str
+    text: str
+    added: Added
+
+
+def author(job: Stored) -> Author:
+    """Return what was written of a stored job, and what was added."""
+    fact = facts.read_job(job.body)
+    count = len(lenient.sequence(job.object, "spec", "volumes"))
+    found = written(job.object, {claim_name(fact, index) for index in range(count)})
+    plain = yaml_write.copy_of(job.object, job.name)
+    differences = additions.of({"spec": found.spec}, {"spec": job.object.get("spec") or {}})
+    made = [
+        Addition(*each, BY_CONTROLLER if each.name.endswith("volumeClaimName") else BY_DEFAULT)
+        for each in differences
+    ]
+    return Author(yaml_write.dump({**plain, "spec": found.spec}), found.is_known, _bounded(made))
+
+
+def first_pods(job: Stored) -> list[str]:
+    """Return the names of the pods that are shown, one of each task."""
+    return [f"{job.name}-{task.name}-0" for task in facts.read_job(job.body).tasks[:MOST_TASKS]]
+
+
+def pods(job: Stored, *, is_there: bool = True) -> list[PodOf]:
+    """Return what a pod of each task gets, from the real pod where there is one."""
+    fact, whole = facts.read_job(job.body), job.object
+    world = priority_classes(), _claims(job.namespace), ranges(job.namespace)
+    tasks = lenient.sequence(whole, "spec", "tasks")
+    names = first_pods(job)
+    found = store.find(PODS, namespace=job.namespace, owner=job.uid, name=names) if is_there else ()
+    real = {stored.name: stored.object for stored in found}
+    return [
+        _pod(Blueprint(fact, whole, index, *world), tasks[index], real.get(name))
+        for index, name in enumerate(names)
+    ]
+
+
+def _pod(blueprint: Blueprint, task: Object, real: Object | None) -> PodOf:
+    drafts = [*blueprint.drafts(0)]
+    whose: dict[str, str] = {}
+    for (_, before), (name, after) in pairwise(drafts):
+        for each in additions.of(
+            _part(before.annotations, before.spec), _part(after.annotations, after.spec)
+        ):
+            whose[each.name] = f"the plugin {name}"
+    shown = real or blueprint.pod(0)
+    metadata = shown["metadata"]
+    template = lenient.mapping(task, "template")
+    labels = lenient.mapping(template, "metadata", "labels")
+    written_ = _part(
+        lenient.mapping(template, "metadata", "annotations"), lenient.mapping(template, "spec"), labels
+    )
+    made = _part(metadata.get("annotations") or {}, shown["spec"], metadata.get("labels") or {})
+    fields = [
+        Addition(*each, whose.get(each.name) or _maker(each.name)) for each in additions.of(written_, made)
+    ]
+    text = yaml_write.dump({"metadata": {"name": metadata["name"], **made["metadata"]}, "spec": made["spec"]})
+    return PodOf(blueprint.task, metadata["name"] if real else "", text, _bounded(fields))
+
+
+def _part(annotations: Any, spec: Any, labels: Any = None) -> dict[str, Any]:
+    return {"metadata": {"labels": dict(labels or {}), "annotations": dict(annotations)}, "spec": spec}
+
+
+def _maker(path: str) -> str:
+    return BY_SCHEDULER if path == "spec.nodeName" else BY_CONTROLLER
+
+
+def _bounded(fields: Sequence[Addition]) -> Added:
+    return Added(fields[:MOST_FIELDS], max(len(fields) - MOST_FIELDS, 0))
+
+
+def priority_classes() -> PriorityClasses:
+    """Return the priority classes that there are."""
+    found = PriorityClasses()
+    for stored in store.find(PRIORITY_CLASSES):
+        found.put(stored.name, stored.body)
+    return found
+
+
+def _claims(namespace: str) -> set[str]:
+    return {key.partition("/")[2] for key in store.names(CLAIMS, namespace=namespace).values()}
+
+
+def ranges(namespace: str) -> list[Object]:
+    """Return the limit ranges of a namespace."""
+    return [stored.object for stored in store.find(LIMIT_RANGES, namespace=namespace)]

@@ -1,0 +1,240 @@
+"""Evictions of a job's pods by the scheduler, as the job's page tells of them: how many, when, why and for whom.
+
+They are read from the decisions that were kept (`cluster.store.decisions`): an event or a condition of a pod is about one pod, goes
+with it or with the log, and does not name who got the room. Which pods it were, the pods' own last status says (`Pod.evicted`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.store import decisions
+from jobs.lifecycle.progress import ENDING, STOPPED
+from jobs.pages.job.timeline import Mark
+from kube.kinds.batch import JobEvent, JobPhase
+from kube.pod_groups import job_of
+from scheduler.cycle.min_runtime import stays_until, whole_until
+from scheduler.decided import ZONE_CLOSED, Kind
+from scheduler.policy.policy import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.store import Stored
+    from cluster.writes import Decision
+    from jobs.lifecycle.reading import Job, Pod
+    from jobs.pages.job.fired_policies import Row
+    from scheduler.policy.policy import Policy
+
+MOST_NAMED = 3
+MOST = 50  # of a job that are read, the newest
+SECOND_MS = 1000
+REASON = "Evict"
+_FOR_NOBODY = {
+    ZONE_CLOSED: ("the revocable zone of their nodes has closed", "as its zone closed"),
+    Action.SHUFFLE: (
+        "more of their nodes was asked for than the target, and others have room",
+        "to be moved",
+    ),
+}
+"""Why pods go although nobody gets the room, as a clause and as what follows the word "evicted"."""
+_ENDED_WELL = (JobPhase.COMPLETING, JobPhase.COMPLETED)
+_WHY = {
+    Action.PREEMPT: "has a higher priority and gets the room",
+    Action.RECLAIM: "gets the room back that its own queue deserves",
+}
+
+
+class Eviction(NamedTuple):
+    """Pods of a job that one cycle asked to end for one other group.
+
+    `at` is when, in ms; `other` is the pod group that gets the room, as namespace/name, "" where nobody does.
+    """
+
+    at: int
+    pods: int
+    reason: str
+    other: str
+    nodes: frozenset[str]
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of who gets the room."""
+        return self.other.partition("/")[0]
+
+    @property
+    def job(self) -> str:
+        """The name of the job that gets the room; "" of a pod group without one."""
+        return job_of(self.other.partition("/")[2])
+
+    @property
+    def whom(self) -> str:
+        """Who gets the room: `job default/urgent`."""
+        return f"job {self.namespace}/{self.job}" if self.job else f"pod group {self.other}"
+
+    @property
+    def then(self) -> str:
+        """What who gets the room has before the job, as the end of a sentence."""
+        return _WHY[Action(self.reason)] if self.reason in _WHY else "gets the room"
+
+    @property
+    def counted(self) -> str:
+        """`2 pods were evicted`."""
+        return f"{self.pods:,} pod{' was' if self.pods == 1 else 's were'} evicted"
+
+    @property
+    def said(self) -> str:
+        """What happened, in a sentence."""
+        return f"{self.counted}: {self.cause}."
+
+    @property
+    def cause(self) -> str:
+        """Why, as a clause."""
+        if self.reason in _FOR_NOBODY:
+            return _FOR_NOBODY[self.reason][0]
+        return f"{self.whom} {self.then}"
+
+    @property
+    def short(self) -> str:
+        """Why, as what follows the word "evicted" beside a bar."""
+        return _FOR_NOBODY[self.reason][1] if self.reason in _FOR_NOBODY else f"for {self.whom}"
+
+
+class Notice(NamedTuple):
+    """What stands near the top of the page: the evictions of the last cycle that evicted pods of the job."""
+
+    at: int
+    pods: int
+    evictions: Sequence[Eviction]
+
+
+class Share(NamedTuple):
+    """How often pods of a job were evicted for one other group, or for one reason for nobody; `eviction` is the last of these times.
+
+    queue is that of the group, "" where nothing tells of it any more.
+    """
+
+    times: int
+    eviction: Eviction
+    queue: str
+
+    @property
+    def often(self) -> str:
+        """`twice`."""
+        return often(self.times)
+
+
+class Summary(NamedTuple):
+    """How often pods of a job were evicted, for whom mostly, how often for others, and until when reclaim leaves it alone (ms)."""
+
+    times: int
+    shares: Sequence[Share]
+    others: int
+    until: int | None
+
+    @property
+    def often(self) -> str:
+        """`3 times`; of very many at least so many."""
+        return often(self.times)
+
+
+def often(times: int) -> str:
+    """Return `once`, `twice` or `3 times`."""
+    return {1: "once", 2: "twice"}.get(times, f"{times} times")
+
+
+def summary(found: Sequence[Eviction], until: int | None) -> Summary | None:
+    """Return how often pods of a job were evicted and for whom, those most often first; None where none was."""
+    if not found:
+        return None
+    by_other: dict[tuple[str, str], list[Eviction]] = defaultdict(list)
+    for each in found:
+        by_other[each.reason, each.other].append(each)
+    groups = sorted(by_other.values(), key=lambda some: (-_times(some), -some[-1].at))
+    shares = [Share(_times(some), some[-1], _queue_of(some[-1])) for some in groups[:MOST_NAMED]]
+    others = _times([each for some in groups[MOST_NAMED:] for each in some])
+    return Summary(_times(found), shares, others, until)
+
+
+def left_alone_until(first: int | None, started: Iterable[int], policy: Policy, *, needed: int) -> int | None:
+    """Return until when reclaim leaves pods alone that have nodes since `started`, in ms; None where it does not.
+
+    first is when the job's group was first evicted; needed are the pods that go together, if at all.
+    """
+    least = policy.min_runtime_ms if Action.RECLAIM in policy.actions else 0
+    if first is None or not least:
+        return None
+    every = [stays_until(each, first, least) for each in started]
+    stays = [each for each in every if each]
+    return (whole_until(stays) if len(every) <= needed else max(stays)) if stays else None
+
+
+def _times(found: Sequence[Eviction]) -> int:
+    """Return in how many cycles pods were evicted."""
+    return len({each.at for each in found})
+
+
+def _queue_of(eviction: Eviction) -> str:
+    """Return the queue of who got the room, as the last decision about it says."""
+    if not eviction.other:
+        return ""
+    namespace, _, name = eviction.other.partition("/")
+    kept = decisions.find(decisions.Filters(namespaces=namespace, name=name), limit=1)
+    return kept[0].decision.queue if kept else ""
+
+
+def of_job(job: Stored) -> list[Eviction]:
+    """Return the newest evictions of a job's pods, in all of its runs, the oldest first."""
+    group = f"{job.name}-{job.uid}"
+    about = decisions.Filters(namespaces=job.namespace, name=group, kind=Kind.EVICT)
+    return [_read(kept.decision) for kept in reversed(decisions.find(about, limit=MOST))]
+
+
+def _read(decision: Decision) -> Eviction:
+    nodes = frozenset(node for node, _ in decision.nodes)
+    return Eviction(decision.at, decision.pods, decision.reason, decision.other, nodes)
+
+
+def marks(found: Iterable[Eviction]) -> list[Mark]:
+    """Return evictions as things that were done to the job, for its timeline."""
+    return [Mark(each.at, REASON, each.said) for each in found]
+
+
+def cause_of(pod: Pod, found: Sequence[Eviction]) -> str:
+    """Return why a pod was evicted, in a few words; "" where none of these evictions tells of it.
+
+    A decision and the condition of its pods have one time, of which a cluster may keep whole seconds.
+    """
+    at = pod.evicted
+    if at is None:
+        return ""
+    told = (
+        each
+        for each in reversed(found)
+        if each.at // SECOND_MS == at // SECOND_MS and pod.spec.node_name in each.nodes
+    )
+    return next((each.short for each in told), "")
+
+
+def notice(job: Job, found: Sequence[Eviction], fired: Iterable[Row], *, misses: bool) -> Notice | None:
+    """Return the last evictions while they are why the job is as it is; None once it has its pods again.
+
+    fired is what policies did in its newest run, misses whether it runs without some of the pods that were evicted.
+    """
+    if not found or not _matters(job, found[-1].at, fired, misses=misses):
+        return None
+    at = found[-1].at
+    last = [each for each in found if each.at == at]
+    return Notice(at, sum(each.pods for each in last), last)
+
+
+def _matters(job: Job, at: int, fired: Iterable[Row], *, misses: bool) -> bool:
+    """Tell whether the job misses the pods that were evicted at a moment, or ended because of it."""
+    if job.phase in ENDING:
+        ended_by_it = any(row.event == JobEvent.POD_EVICTED for row in fired)
+        return ended_by_it and job.phase not in _ENDED_WELL
+    if job.phase == JobPhase.RUNNING:
+        return misses
+    since = job.since(JobPhase.RUNNING, *STOPPED)
+    return since is None or at >= since // SECOND_MS * SECOND_MS

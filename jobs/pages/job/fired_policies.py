@@ -1,0 +1,118 @@
+"""What a job's policies did, as rows: equal answers of a run are one row, with how often and to which pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.lifecycle import fired
+from jobs.pages.job import chapters
+from jobs.rules import words
+from kube.kinds.batch import Action, JobPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jobs.lifecycle.fired import Fired
+    from jobs.pages.job.chapters import Chapter
+    from jobs.pages.job.timeline import Mark
+
+MOST_PODS = 3  # that a row names
+_PARTS = {
+    Action.RESTART_POD: "the pod was restarted",
+    Action.RESTART_TASK: "the task's pods were restarted",
+    Action.RESTART_PARTITION: "the partition's pods were restarted",
+}
+# What the end of a run says of an action: another end is not what the action led to.
+_ENDS: dict[tuple[str, str], str] = {
+    (Action.ABORT_JOB, JobPhase.ABORTING): "the job was suspended",
+    (Action.ABORT_JOB, JobPhase.ABORTED): "the job was suspended",
+    (Action.COMPLETE_JOB, JobPhase.COMPLETING): "the job was completed",
+    (Action.COMPLETE_JOB, JobPhase.COMPLETED): "the job was completed",
+    (Action.TERMINATE_JOB, JobPhase.TERMINATING): "the job was terminated",
+    (Action.TERMINATE_JOB, JobPhase.TERMINATED): "the job was terminated",
+    (Action.RESTART_JOB, JobPhase.FAILED): "the job failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Answers of one run that are equal but for their pods. `at` is the last one's time in ms, `times` their number."""
+
+    run: int
+    at: int
+    times: int
+    event: str
+    exit_code: int | None
+    what: str
+    pods: tuple[str, ...]
+    action: str
+    after: str
+    led_to: str
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The pods that are named."""
+        return self.pods[:MOST_PODS]
+
+    @property
+    def more(self) -> int:
+        """How many other pods there are."""
+        return len(self.pods) - len(self.named)
+
+    @property
+    def said(self) -> str:
+        """What happened, as a clause."""
+        return words.event(self.event)
+
+    @property
+    def then(self) -> str:
+        """What the policy asks for, as an instruction."""
+        return words.action(self.action)
+
+
+def is_one(mark: Mark) -> bool:
+    """Tell whether a policy did it, and no Command."""
+    return fired.read(mark.message) is not None
+
+
+def rows(marks: Iterable[Mark], runs: Sequence[Chapter]) -> list[Row]:
+    """Return what policies did to a job by its marks, the oldest first."""
+    found: dict[tuple[object, ...], list[tuple[Mark, Fired]]] = {}
+    places: dict[tuple[object, ...], int] = {}
+    for mark in marks:
+        answer = fired.read(mark.message)
+        if answer is None:
+            continue
+        place = chapters.index_at(runs, mark.at)
+        what = "" if answer.pod else answer.what
+        key = (place, answer.event, answer.exit_code, what, answer.action, answer.after)
+        found.setdefault(key, []).append((mark, answer))
+        places[key] = place
+    return sorted((_row(places[key], own, runs) for key, own in found.items()), key=lambda row: row.at)
+
+
+def _row(place: int, own: list[tuple[Mark, Fired]], runs: Sequence[Chapter]) -> Row:
+    _, answer = own[-1]
+    return Row(
+        run=runs[place].number,
+        at=max(each.at for each, _ in own),
+        times=sum(each.times for each, _ in own),
+        event=answer.event,
+        exit_code=answer.exit_code,
+        what=answer.what,
+        pods=tuple(dict.fromkeys(each.pod for _, each in own if each.pod)),
+        action=answer.action,
+        after=answer.after,
+        led_to=_led_to(answer, place, runs),
+    )
+
+
+def _led_to(answer: Fired, place: int, runs: Sequence[Chapter]) -> str:
+    """Say what became of the job or a part of it; empty while that is not known."""
+    if answer.action in _PARTS:
+        return "" if answer.after else _PARTS[Action(answer.action)]
+    run = runs[place]
+    if answer.action == Action.RESTART_JOB and run.phase == JobPhase.RESTARTING and place + 1 < len(runs):
+        return f"run {runs[place + 1].number} began"
+    return _ENDS.get((answer.action, run.phase), "")

@@ -1,0 +1,115 @@
+"""The way of a run from its begin to its end, with the time of each step and the wait before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cluster.store import Change, store
+from jobs.lifecycle.progress import STOPPED
+from jobs.lifecycle.reading import Job, Pod, PodGroup
+from jobs.pages.job import chapters
+from jobs.pages.job.chapters import Times
+from kube.kinds.batch import JobPhase
+from kube.resources import POD_GROUPS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.pages.job.chapters import Chapter
+
+
+MOST_CHANGES = 500  # of a pod group that are looked at: the scheduler counts its pods into it each second
+LAST = 5  # the index of the step that ends a run
+# How a run ended by itself; whatever else ended it was asked for by a person or a policy, which is no failure.
+_ENDS: dict[str, str] = {JobPhase.COMPLETED: "done", JobPhase.FAILED: "failed"}
+_OPENINGS = {
+    chapters.CREATED: "The job was accepted.",
+    chapters.RESUMED: "The job was resumed after it had been suspended; it runs from the start.",
+    chapters.RESTARTED: "All pods of the run before were ended; the job runs from the start.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """One step: at is when it was reached, wait how long after the one before, both in ms."""
+
+    title: str
+    at: int | None
+    wait: int | None
+    state: str  # done, failed, stopped, current, todo
+    hint: str = ""
+
+
+def steps(chapter: Chapter) -> list[Milestone]:
+    """Return the steps of a run, in order; the first that is not reached is the current one."""
+    titles = [chapter.opening, "Group created", "In queue", "Gang placed", "Running", _end(chapter)]
+    hints = [
+        _OPENINGS[chapter.opening],
+        "Its pods were made one group, which starts together or not at all.",
+        "The scheduler let the group into its queue; its pods exist.",
+        "The last of the pods that are needed got its node.",
+        "As many pods as are needed run.",
+        chapter.message or "The run is over.",
+    ]
+    reached = max(index for index, at in enumerate(chapter.times) if at is not None)
+    found, before = [], chapter.times.begun
+    for index, (title, at, hint) in enumerate(zip(titles, chapter.times, hints, strict=True)):
+        wait = None if at is None or index == 0 else max(at - before, 0)
+        before = at if at is not None else before
+        found.append(Milestone(title, at, wait, _state(index, reached, chapter), hint))
+    return found
+
+
+def _state(index: int, reached: int, chapter: Chapter) -> str:
+    if index <= reached:
+        return _ENDS.get(chapter.phase, "stopped") if index == LAST else "done"
+    # Steps that were left out on the way to the end are not waited for.
+    return "current" if index == reached + 1 and not chapter.phase else "todo"
+
+
+def _end(chapter: Chapter) -> str:
+    return chapters.RESTARTED if chapter.phase == JobPhase.RESTARTING else chapter.phase or "Finished"
+
+
+def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> Times:
+    """Return when a job's newest run came to its steps; `begun` None is a run that began with its pod group.
+
+    `pods` are all that there are, or none where they are too many to look at: then the pod group tells. A job that waits for room
+    has no gang, also where it had one whose pods were evicted.
+    """
+    group_created, in_queue, placed = _group_times(group, job)
+    is_waiting = job.phase == JobPhase.PENDING
+    if pods:
+        placed = chapters.placed(pods, job.spec.min_available)
+    elif is_waiting and job.since(JobPhase.RUNNING) is not None:
+        placed = None
+    return Times(
+        begun if begun is not None else group_created or created,
+        group_created,
+        in_queue if in_queue is not None else chapters.placed(pods, 1),
+        placed,
+        None if is_waiting else job.since(JobPhase.RUNNING),
+        job.since(*STOPPED) if job.phase in STOPPED else None,
+    )
+
+
+def _group_times(group: PodGroup | None, job: Job) -> tuple[int | None, int | None, int | None]:
+    """Return when the pod group was made, let in, and had its nodes; the log knows, also after its deletion."""
+    name = f"{job.metadata.name}-{job.metadata.uid}" if group is None else group.metadata.name
+    history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=MOST_CHANGES)
+    if not history:
+        return None, None, None
+    created = next((change.at for change in history if change.verb == "ADDED"), None)
+    return created, _first_in(history, "Inqueue", "Running"), _first_in(history, "Running")
+
+
+def _first_in(history: Sequence[Change], *phases: str) -> int | None:
+    """Return when the group first was in one of the phases, by its changes from the newest to its creation."""
+    found = None
+    for change in history:
+        if change.read(PodGroup).status.phase in phases:
+            found = change.at
+        if change.verb == "ADDED":
+            break
+    return found

@@ -1,0 +1,230 @@
+"""The table of a job's pods: those that there are, page by page from the store, or those of a run that is over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from cluster import access
+from cluster.store import Stored, store
+from dashboard.live import Watch
+from dashboard.live.topics import address
+from dashboard.parts import paging
+from dashboard.parts.filters import Filter
+from dashboard.parts.phases import POD_PHASES
+from dashboard.parts.table import Column, Spec, Table, TableView
+from jobs.lifecycle import progress
+from jobs.lifecycle.reading import Pod
+from jobs.pages.job import timeline
+from kube.kinds.batch import JobPhase
+from kube.resources import JOBS, PODS
+
+if TYPE_CHECKING:
+    from jobs.pages.job.detail import Detail
+    from jobs.pages.job.timeline import Bar
+
+MOST_SORTED = 2000  # pods that are put in the order of their numbers; more come in the order of the database
+SPEC = Spec(
+    name="jobs:pods",
+    columns=(
+        Column("Pod", sort="name", kind="name"),
+        Column("Task"),
+        Column("Phase", sort="phase"),
+        Column("Node"),
+        Column("Exit code", kind="number"),
+        Column("Restarts", kind="number", priority="low"),
+        Column("Waited", kind="number", priority="low"),
+        Column("Ran", kind="number"),
+        Column("Created", sort="created", kind="time", priority="low"),
+        Column("", kind="actions"),
+    ),
+    filters=(
+        Filter("task", "Task"),
+        Filter("phase", "Phase", choices=(*POD_PHASES, timeline.EVICTED, timeline.STOPPED)),
+    ),
+    order="name",
+    search="Part of a pod's name",
+    noun="pod",
+    plural="pods",
+    of=("of", "run"),
+)
+
+
+_FAILED_FIRST = replace(SPEC, order="phase")  # as the alphabet has it
+
+
+def spec(detail: Detail) -> Spec:
+    """Return what the table of a job's pods offers: of a job that failed, the pods that did come first."""
+    return _FAILED_FIRST if detail.chapter.phase == JobPhase.FAILED else SPEC
+
+
+class PodTable(Table):
+    """The pods of one job; its topic names the job as well."""
+
+    detail: Detail
+
+    @property
+    def topic(self) -> str:
+        return address(self.view.spec.name, {**self.view.params(), **self.detail.place})
+
+    @property
+    def obeyed(self) -> str:
+        if self.view.values:
+            return super().obeyed
+        several = len(self.detail.chapters) > 1
+        return f"Counts cover all pods of {'the run' if several else 'the job'}"
+
+
+def table(detail: Detail, view: TableView) -> PodTable:
+    """Return a page of a job's pods."""
+    if not detail.sees.pods:
+        return _table(detail, view, {}, _page(view, {}), {})
+    return _of_living(detail, view) if detail.shows_living else _of_past(detail, view)
+
+
+def _of_living(detail: Detail, view: TableView) -> PodTable:
+    job = detail.stored
+    filters: dict[str, Any] = {"namespace": job.namespace, "owner": job.uid, "text": view.q or None}
+    if view.get("task"):
+        filters["name"] = _names(detail, view.get("task"))
+    counts = store.count(PODS, by="phase", **filters)
+    page = _page(view, counts)
+    found = _pods(view, page, {**filters, "phase": view.get("phase") or None})
+    made = _table(detail, view, {f"pod-{stored.uid}": row(stored) for stored in found}, page, counts)
+    made.watches = [
+        Watch(PODS.id, namespace=job.namespace, owner=job.uid),
+        Watch(JOBS.id, namespace=job.namespace, name=job.name),
+    ]
+    return made
+
+
+def _of_past(detail: Detail, view: TableView) -> PodTable:
+    """The pods of a run that is over: all are known, and none will change."""
+    bars = [bar for bar in detail.told_bars if _matches(bar, view)]
+    counts: dict[str, int] = {}
+    for bar in bars:
+        counts[bar.phase] = counts.get(bar.phase, 0) + 1
+    page = _page(view, counts)
+    phase = view.get("phase")
+    chosen = sorted((bar for bar in bars if phase in ("", bar.phase)), key=_ORDERS[_column(view)])
+    if view.sort.startswith("-"):
+        chosen.reverse()
+    rows = {
+        f"pod-{bar.pod.metadata.uid}": _past_row(detail, bar)
+        for bar in chosen[page.offset : page.offset + page.size]
+    }
+    made = _table(detail, view, rows, page, counts)
+    made.live = not detail.deleted
+    made.watches = [Watch(JOBS.id, namespace=detail.stored.namespace, name=detail.stored.name)]
+    return made
+
+
+_ORDERS = {
+    "name": lambda bar: _natural(bar.pod.metadata.name),
+    "phase": lambda bar: (bar.phase, _natural(bar.pod.metadata.name)),
+    "created": lambda bar: (bar.created, _natural(bar.pod.metadata.name)),
+}
+
+
+def _column(view: TableView) -> str:
+    return view.sort.removeprefix("-")
+
+
+def _matches(bar: Bar, view: TableView) -> bool:
+    is_task = view.get("task") in ("", bar.pod.task)
+    return is_task and view.q.lower() in bar.pod.metadata.name.lower()
+
+
+def _page(view: TableView, counts: dict[str, int]) -> paging.Page:
+    phase = view.get("phase")
+    return paging.Page(view.page, view.per, counts.get(phase, 0) if phase else sum(counts.values()))
+
+
+def _table(
+    detail: Detail, view: TableView, rows: dict[str, str], page: paging.Page, counts: dict[str, int]
+) -> PodTable:
+    made = PodTable(
+        view=view,
+        rows=rows,
+        page=page,
+        counts=counts,
+        phases=POD_PHASES,
+        choices={
+            "task": [name for name, _ in progress.of_tasks(detail.job)]
+            if detail.shows_living
+            else _tasks(detail)
+        },
+        empty=_empty(detail),
+    )
+    made.detail = detail
+    return made
+
+
+def _tasks(detail: Detail) -> list[str]:
+    """Return the tasks of the pods of a run that is over, which the job may have lost since."""
+    return list(dict.fromkeys(bar.pod.task for bar in sorted(detail.told_bars, key=_ORDERS["name"])))
+
+
+def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
+    """Return the pods of a page. In the order of names worker-2 comes before worker-10, unless there are very many."""
+    column = _column(view)
+    if column in ("name", "phase") and page.total <= MOST_SORTED:
+        found = store.find(PODS, **filters)
+        found.sort(key=lambda stored: _natural(stored.name), reverse=view.sort == "-name")
+        if column == "phase":
+            phases = store.phases(PODS, **filters)
+            found.sort(key=lambda stored: phases[stored.name], reverse=view.sort == "-phase")
+        return found[page.offset : page.offset + page.size]
+    return store.find(PODS, order=view.sort, **page.span, **filters)
+
+
+def _natural(name: str) -> tuple[str, int]:
+    stem, _, number = name.rpartition("-")
+    return (stem, int(number)) if number.isascii() and number.isdigit() else (name, -1)
+
+
+def row(stored: Stored) -> str:
+    """Return the row of a pod that there is; it depends on the pod alone."""
+    pod = stored.read(Pod)
+    return _row(timeline.bar_of(pod, stored.created), _job_of(stored), {"pod": stored.name})
+
+
+def _past_row(detail: Detail, bar: Bar) -> str:
+    metadata = bar.pod.metadata
+    asked = {**detail.query, "pod": metadata.name, "uid": metadata.uid}
+    return _row(bar, detail.stored.name, asked)
+
+
+def _row(bar: Bar, job: str, asked: dict[str, str]) -> str:
+    url = reverse("jobs:detail", args=[bar.pod.metadata.namespace, job])
+    context = {"pod": bar.pod, "bar": bar, "log_url": f"{url}?{urlencode({'tab': 'logs', **asked})}"}
+    return render_to_string("jobs/_pod_row.html", context)
+
+
+def _job_of(stored: Stored) -> str:
+    for owner in stored.object["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return str(owner.get("name", ""))
+    return ""
+
+
+def _names(detail: Detail, task: str) -> list[str]:
+    replicas = next((each.replicas for each in detail.job.spec.tasks if each.name == task), 0)
+    return [f"{detail.stored.name}-{task}-{index}" for index in range(replicas)]
+
+
+def _empty(detail: Detail) -> dict[str, str]:
+    if not detail.sees.pods:
+        where = detail.stored.namespace
+        text = access.remedy("list", PODS)
+        return {"symbol": "boxes", "title": f"You may not see the pods of {where}", "text": text}
+    text = (
+        detail.reasons[0]
+        or detail.job.status.state.message
+        or "The controller makes them once the scheduler lets the job in."
+    )
+    return {"symbol": "boxes", "title": "There are no pods", "text": text}

@@ -1,0 +1,83 @@
+"""Which pods of a living job its page reads: all of them, or of very many those that matter most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.rules import simulation
+from cluster.store import store
+from jobs.lifecycle.causes import MOST_FAILURES
+from jobs.lifecycle.reading import Pod
+from jobs.pages.job.timeline import IMPORTANCE, MOST_BARS
+from kube import lenient, pod_health
+from kube.kinds.core import PodPhase
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.store import Stored
+
+Read = list[tuple["Stored", Pod]]
+Kept = dict[tuple[str, str], int]  # by phase and cause, or another trouble
+CAUSES = tuple(pod_health.SAID)
+
+
+def counts(job: Stored) -> Kept:
+    """Return how many pods a job has in each phase and with each trouble, "" for none; one of which no node has told has the phase ""."""
+    found = store.tally(PODS, ("phase", "trouble"), namespace=job.namespace, owner=job.uid)
+    return {(phase, trouble): number for (phase, trouble), number in found.items()}
+
+
+def kept(jobs: Iterable[Stored]) -> dict[str, Kept]:
+    """Return how many pods of jobs do not run although they have their nodes, by the uid of the job."""
+    found: dict[str, Kept] = {}
+    owners = [job.uid for job in jobs]
+    tally = store.tally(PODS, ("owner", "phase", "trouble"), trouble=CAUSES, owner=owners) if owners else {}
+    for (owner, phase, cause), number in tally.items():
+        found.setdefault(owner, {})[phase, cause] = number
+    return found
+
+
+def idle(job: Stored) -> list[str]:
+    """Return the tasks of the pods that are in phase Running and do not run, each as often as it has some."""
+    found = store.names(PODS, namespace=job.namespace, owner=job.uid, phase=PodPhase.RUNNING, trouble=CAUSES)
+    prefix = f"{job.namespace}/{job.name}-"
+    return [key.removeprefix(prefix).rpartition("-")[0] for key in found.values()]
+
+
+def every(job: Stored) -> Read:
+    """Return all pods of a job, the oldest first."""
+    return _read(store.find(PODS, namespace=job.namespace, owner=job.uid, order="created"))
+
+
+def most_important(job: Stored, counted: dict[str, int]) -> Read:
+    """Return MOST_BARS pods of a job that has more: the first that failed, then of each phase the newest to change."""
+    found: list[Stored] = []
+    for phase in sorted(counted, key=lambda each: IMPORTANCE.get(each, 0)):
+        if room := MOST_BARS - len(found):
+            order = "revision" if phase == PodPhase.FAILED else "-revision"
+            found += _of_phase(job, phase, order, room)
+    return _read(found)
+
+
+def failed(job: Stored) -> Read:
+    """Return the pods of a job that failed, the first MOST_FAILURES of them."""
+    return _read(_of_phase(job, PodPhase.FAILED, "revision", MOST_FAILURES))
+
+
+def asking_for_simulation(job: Stored) -> int:
+    """Return how many pods of a job ask for simulated nodes."""
+    return sum(
+        lenient.whole(task, "replicas") or 0
+        for task in lenient.sequence(job.object, "spec", "tasks")
+        if simulation.asks(lenient.mapping(task, "template", "spec"))
+    )
+
+
+def _of_phase(job: Stored, phase: str, order: str, limit: int) -> list[Stored]:
+    return store.find(PODS, namespace=job.namespace, owner=job.uid, phase=phase, order=order, limit=limit)
+
+
+def _read(found: list[Stored]) -> Read:
+    return [(stored, stored.read(Pod)) for stored in found]

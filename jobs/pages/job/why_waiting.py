@@ -1,0 +1,128 @@
+"""Why a job waits, or some of its pods, as its page says it: the sentence, the reason out of the closed list, and what ends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cluster import clock
+from cluster.runtime import behind
+from dashboard.pages.overview import HOPELESS
+from jobs.lifecycle import phases
+from jobs.pages.job import happenings
+from jobs.pages.job import place as places
+from jobs.rules import remedies
+from kube import pod_health
+from kube.kinds.core import PodPhase
+
+if TYPE_CHECKING:
+    from cluster.runtime.behind import Unread
+    from jobs.lifecycle.reading import Pod
+    from jobs.pages.job.detail import Detail
+    from jobs.pages.job.place import Place
+
+WHOLE = ("Pending", "Restarting")
+"""Phases in which the whole job waits."""
+PARTLY = ("WaitingForTasks", "FailedCreate", "PluginBlocked", "NoReplicas")
+"""Reasons of a job that runs, and some of which waits."""
+PROGRAMS = {"jobs": "job controller", "scheduler": "scheduler"}
+LOOK_AGAIN_MS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a job waits: in a sentence, "" where nothing does; reason is out of `jobs.rules.remedies`.
+
+    pods are how many wait of a job that runs, 0 where all of it waits. unread is a change that the
+    controllers have not read yet, place is where it stands in its queue.
+    """
+
+    why: str = ""
+    reason: str = ""
+    pods: int = 0
+    unread: Unread | None = None
+    place: Place | None = None
+
+    @property
+    def known(self) -> remedies.Waiting | None:
+        """What the reason means, and what to do; None of one that another scheduler gives."""
+        return remedies.REASONS.get(self.foremost)
+
+    @property
+    def foremost(self) -> str:
+        """The reason to see to first: while a controller is behind, the other one may be old."""
+        return remedies.BEHIND if self.behind else self.reason
+
+    @property
+    def behind(self) -> str:
+        """Which controller is late, as people call it; "" when none is."""
+        return PROGRAMS[self.unread.consumer] if self.unread is not None and self.unread.is_late else ""
+
+    @property
+    def again(self) -> int | None:
+        """When to look again although nothing of the job changes, in epoch ms: its place changes with others."""
+        soon = clock.milliseconds() + LOOK_AGAIN_MS if self.place is not None or self.behind else None
+        late = self.unread.late_at if self.unread is not None and not self.behind else None
+        return min((due for due in (soon, late) if due is not None), default=None)
+
+
+def of_job(shown: Detail) -> Wait:
+    """Return why a job waits, or pods of one that runs; one that is over or deleted waits for nothing."""
+    if shown.deleted:
+        return Wait()
+    state = shown.job.status.state
+    kept = _of_kept(shown)
+    if shown.job.phase in WHOLE:
+        if state.reason == phases.TASK_DEADLOCK:  # the scheduler only counts the pods that are not there
+            return Wait(state.message, state.reason, unread=_unread(shown))
+        group = shown.group
+        said = kept.why or ("" if state.reason == pod_health.TOLD else state.message)
+        why = (group.why if group else "") or said or happenings.held_back(group)
+        reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
+        # Whoever cannot start before somebody changes something does not come to its turn by waiting.
+        place = None if reason in HOPELESS else places.of_group(shown.stored_group, shown.sees.jobs)
+        return Wait(why, reason, unread=_unread(shown), place=place)
+    if shown.job.phase == "Running":
+        return (
+            Wait(state.message, state.reason)
+            if state.reason in PARTLY
+            else (kept if kept.why else _of_pods(shown))
+        )
+    return Wait()
+
+
+def _of_kept(shown: Detail) -> Wait:
+    """Return what keeps pods from running that have their nodes."""
+    state, health = shown.job.status.state, shown.health
+    return Wait(pod_health.why(health, state.reason, state.message), next(iter(health.causes), ""))
+
+
+def _of_pods(shown: Detail) -> Wait:
+    """Return why pods beyond the minimum have no node; the first ones were told it for all."""
+    number = shown.counts.get(PodPhase.PENDING, 0)
+    if not number:
+        return Wait()
+    told = next((text for _, pod in shown.pods if (text := _told(pod))), "")
+    if shown.reads_all:  # some that are Pending have a node and start
+        number = sum(1 for _, pod in shown.pods if _is_without_node(pod))
+    return Wait(told, pods=number) if told else Wait()
+
+
+def _is_without_node(pod: Pod) -> bool:
+    return not pod.spec.node_name and pod.status.phase == PodPhase.PENDING
+
+
+def _told(pod: Pod) -> str:
+    """Return what the scheduler told a pod that has no node."""
+    if not _is_without_node(pod):
+        return ""
+    conditions = pod.status.conditions
+    return next((c.message for c in conditions if c.type == "PodScheduled" and c.status == "False"), "")
+
+
+def _unread(shown: Detail) -> Unread | None:
+    """Return the change of the job, or of its pod group, that its controller has not read."""
+    found = behind.unread("jobs", shown.stored.key, shown.stored.revision)
+    if found is None and shown.stored_group is not None:
+        found = behind.unread("scheduler", shown.stored_group.key, shown.stored_group.revision)
+    return found

@@ -1,0 +1,171 @@
+"""Downloading logs: one whole log as text, or those of many pods in one archive, written while it is sent."""
+
+from __future__ import annotations
+
+import time
+import zipfile
+from typing import TYPE_CHECKING
+
+from channels.db import database_sync_to_async
+from django.http import HttpResponse, StreamingHttpResponse
+
+from cluster import clock
+from cluster.api import backend
+from cluster.backend import NodeAway, NoLog
+from jobs.logs import text
+from jobs.pages.logs import pods
+from kube.errors import NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+    from cluster.access import Actor
+    from cluster.backend import LogExtent, Nodes
+    from jobs.logs.window import Mark
+    from jobs.pages.logs.pods import Absent, Asked, LogPod
+
+PIECE = 256 * 1024  # of an archive is sent at once
+STATES_BYTES = 1024 * 1024  # of a line are read for its states
+MISSING = "missing.txt"
+
+
+def respond(actor: Actor, asked: Asked, *, times: bool) -> StreamingHttpResponse:
+    """Return logs as a file, with the time before each line when `times`; NotFound says why there are none.
+
+    A single log is a text. Several are an archive, with a file for each attempt of each container.
+    """
+    if not asked.pod:
+        raise NotFound("The address names no pod: choose one on the page of the job's logs.")
+    found = pods.chosen(actor, asked)
+    nodes = backend.nodes_for(actor)
+    extents = [each for each in nodes.log_extents({pod.uid: pod.node for pod in found}) if asked.wants(each)]
+    if not asked.is_together and not extents:
+        raise NotFound(found[0].why_absent())
+    if not asked.is_together and len(extents) == 1:
+        (extent,) = extents
+        name = f"{found[0].name}-{extent.container}-{extent.attempt}.log"
+        return _file(_text(nodes, extent, times=times), "text/plain; charset=utf-8", name)
+    whose = (
+        [asked.job, *asked.pod.removeprefix(pods.TASK).split(pods.EVERY)]
+        if asked.is_together
+        else [asked.pod]
+    )
+    missing = pods.absent(actor, asked, found, {each.uid for each in extents})
+    body = _archive(nodes, {pod.uid: pod for pod in found}, extents, missing, times=times)
+    return _file(body, "application/zip", f"{'-'.join(filter(None, whose))}-logs.zip")
+
+
+def states(actor: Actor, asked: Asked, mark: Mark) -> HttpResponse:
+    """Return what one line has said before it was overwritten, each state on a line of its own; NotFound without such a line."""
+    found = pods.chosen(actor, asked)
+    try:
+        if mark.log.uid not in {pod.uid for pod in found}:
+            raise NotFound("The line of the link is of another pod.")
+        lines = (
+            backend.nodes_for(actor).read_log(*mark.log, since_offset=mark.offset, most=STATES_BYTES).lines
+        )
+    except NoLog:
+        lines = ()
+    if not lines or lines[0].offset != mark.offset:
+        raise NotFound("The line of the link is not kept any more.")
+    own = [line for line in lines if line.stream == lines[0].stream]
+    last = next((at for at, line in enumerate(own) if line.whole), len(own))
+    said = text.states(b"".join(line.data for line in own[: last + 1]))
+    response = HttpResponse("".join(f"{each}\n" for each in said), content_type="text/plain; charset=utf-8")
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _file(body: Iterator[bytes], content_type: str, name: str) -> StreamingHttpResponse:
+    response = StreamingHttpResponse(_in_threads(body), content_type=content_type)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+async def _in_threads(body: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield what is read from files without holding up the event loop, a piece at a time."""
+    read = database_sync_to_async(next, thread_sensitive=False)
+    while (piece := await read(body, None)) is not None:
+        yield piece
+
+
+def _text(nodes: Nodes, extent: LogExtent, *, times: bool) -> Iterator[bytes]:
+    """Yield a log up to where it ends now, so that one that goes on does not make the file endless."""
+    fresh, at = True, 0
+    while at < extent.end:
+        try:
+            chunk = nodes.read_log(extent.uid, extent.container, extent.attempt, since_offset=at)
+        except NodeAway as error:  # the file must not look whole
+            yield f"[{error}]\n".encode()
+            return
+        except NoLog:  # removed while it is read
+            return
+        if not chunk.lines:
+            return
+        out = [f"[{chunk.skipped} bytes were dropped by rotation]\n".encode()] if chunk.skipped else []
+        for line in chunk.lines:
+            if times and fresh:
+                out.append(line.time.encode() + b" ")
+            out.append(line.data + b"\n" * line.whole)
+            fresh = line.whole
+        yield b"".join(out)
+        at = chunk.next
+
+
+class _Sink:
+    """Where an archive is written: what came since the last look is taken away, so nothing is kept."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: bytes) -> int:
+        self._parts.append(bytes(data))
+        self._size += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def take(self, least: int = 1) -> list[bytes]:
+        """Return what was written, as one piece, if it is so much."""
+        if self._size < least:
+            return []
+        taken = b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        return [taken]
+
+
+def _archive(
+    nodes: Nodes,
+    found: Mapping[str, LogPod],
+    extents: Sequence[LogExtent],
+    missing: Sequence[Absent],
+    *,
+    times: bool,
+) -> Iterator[bytes]:
+    """Yield a zip with a file for each log, and one that says which pods have none."""
+    sink = _Sink()
+    moment = time.gmtime(clock.milliseconds() // 1000)[:6]
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
+        for extent in extents:
+            info = zipfile.ZipInfo(_path(found[extent.uid], extent), moment)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(info, "w", force_zip64=True) as file:
+                for part in _text(nodes, extent, times=times):
+                    file.write(part)
+                    yield from sink.take(PIECE)
+        if missing:
+            archive.writestr(zipfile.ZipInfo(MISSING, moment), _missing(missing))
+    yield from sink.take()
+
+
+def _path(pod: LogPod, extent: LogExtent) -> str:
+    """Return the name of a log's file; pods of one name are told apart by their uids."""
+    return f"{pod.name}/{extent.uid[:8]}-{extent.container}-{extent.attempt}.log"
+
+
+def _missing(missing: Sequence[Absent]) -> str:
+    return "".join(f"{name}: {why}\n" for why, names in missing for name in names)

@@ -1,0 +1,350 @@
+"""Following the logs of one pod or of many together over the page's socket."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from channels.db import database_sync_to_async
+
+from cluster import clock
+from cluster.api import backend
+from cluster.backend import NoLog
+from cluster.store import store
+from dashboard import live
+from jobs.lifecycle.reading import Pod
+from jobs.logs import merge, window
+from jobs.logs.merge import Entry, Log
+from jobs.logs.text import Run, ShownLine, written
+from jobs.logs.window import Limits, Mark, Window, log_of
+from jobs.pages.logs import pods
+from jobs.pages.logs.pods import Absent, Asked, LogPod
+from kube.meta import now_text, parse_time
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+    from cluster.access import Actor
+    from cluster.backend import Line, LogExtent
+    from dashboard.live import StreamRequest
+
+MOST_PODS = 200  # followed together
+START = "start"  # stands for the first line that is kept
+TAIL = Limits(10_000, 4 * 1024 * 1024)
+AROUND = Limits(2_000, 2 * 1024 * 1024)
+LOOK_AGAIN_S = 0.25
+WAIT_AGAIN_S = 1.0  # while there is no log
+AT_REST_S = 3.0  # when all pods have ended, and another may be made
+PODS_AGAIN_S = 1.0  # how often the pods themselves are looked up
+LOOK_BYTES = 2 * 1024 * 1024  # of all logs, at a look
+LEAST_BYTES = 32 * 1024  # of one log
+MOST_UNDER_WAY = 2 * MOST_PODS  # lines that a reader who comes back may name
+LATE_MS = 5000  # what is printed reaches the disk within that time
+
+
+class Followed:
+    """The pods that one reader follows; those of a living run are looked up again while he reads."""
+
+    def __init__(self, actor: Actor, asked: Asked) -> None:
+        self._actor = actor
+        self._asked = asked
+        shown = pods.of_job(actor, asked) if asked.is_together else None
+        found = pods.chosen(actor, asked, shown)
+        self.total = len(found)
+        self.by_uid = {pod.uid: pod for pod in found[:MOST_PODS]}
+        self._others = {pod.uid for pod in found[MOST_PODS:]}  # known, and not followed
+        # The same in every window, so that who sends a link sees the same colours as who opens it.
+        self.ranks = {pod.uid: rank for rank, pod in enumerate(sorted(self.by_uid.values(), key=_order))}
+        self.may_grow = (
+            shown is not None and shown.shows_living
+        )  # whether another pod may come that belongs to these
+        self._owner = shown.stored.uid if shown is not None else ""
+        self._looked = clock.monotonic()
+        self._revision = store.revision()
+
+    @property
+    def are_over(self) -> bool:
+        """Whether none of the pods that there are will write any more."""
+        return all(pod.is_over for pod in self.by_uid.values())
+
+    def look(self) -> None:
+        """See which pods have come, ended and gone, if it is time to look and something was written."""
+        now = clock.monotonic()
+        if now - self._looked < PODS_AGAIN_S or (self.are_over and not self.may_grow):
+            return
+        self._looked = now
+        pods.require(self._actor, self._asked.namespace, self._asked.pod)
+        revision = store.revision()
+        if revision != self._revision:
+            self._revision = revision
+            self._look()
+
+    def _look(self) -> None:
+        where: dict[str, Any] = {"owner": self._owner} if self.may_grow else {"uid": list(self.by_uid)}
+        found = store.names(PODS, namespace=self._asked.namespace, **where)
+        phases = store.phases(PODS, namespace=self._asked.namespace, **where)
+        stale = [
+            key for uid, key in found.items() if self._is_stale(uid, phases.get(key.partition("/")[2], ""))
+        ]
+        for stored in store.by_keys(PODS, stale).values():
+            self._take(stored.uid, stored.read(Pod))
+        for uid, pod in self.by_uid.items():
+            if uid not in found and not pod.is_gone:
+                self.by_uid[uid] = LogPod(pod.pod, is_gone=True)
+
+    def _is_stale(self, uid: str, phase: str) -> bool:
+        known = self.by_uid.get(uid)
+        if known is None:
+            return uid not in self._others
+        return known.pod.status.phase != phase or not known.pod.spec.node_name
+
+    def _take(self, uid: str, pod: Pod) -> None:
+        if uid not in self.by_uid:
+            is_ours = self._asked.includes(pod)
+            self.total += is_ours
+            if not is_ours or len(self.by_uid) >= MOST_PODS:
+                self._others.add(uid)
+                return
+        self.by_uid[uid] = LogPod(pod, is_gone=False)
+        self.ranks.setdefault(uid, len(self.ranks))
+
+
+def _order(pod: LogPod) -> tuple[str, int, str]:
+    return pod.pod.task, pod.pod.index, pod.name
+
+
+class UnderWay:
+    """A line that is printed: what is shown of it, and what of that was sent."""
+
+    def __init__(self, number: int, first: Line) -> None:
+        self._line = ShownLine()
+        self._head = number, first.time, first.stream
+        self._sent: list[Run] = []
+        self._offset = self._last = first.offset
+        self._is_whole = False
+
+    def feed(self, piece: Line) -> None:
+        """Take what has come of the line."""
+        self._line.feed(piece.data, whole=piece.whole)
+        self._last, self._is_whole = piece.offset, piece.whole
+
+    def news(self) -> list[Any]:
+        """Return the line for a message: the runs that are new, behind those that stay of what was sent."""
+        runs = self._line.runs()
+        pairs = enumerate(zip(runs, self._sent, strict=False))
+        keep = next((at for at, (one, other) in pairs if one != other), min(len(runs), len(self._sent)))
+        self._sent = runs
+        shown = runs[keep:] if keep else written(runs)
+        return [*self._head, shown, self._is_whole, self._offset, self._last, keep, self._line.states]
+
+
+class Reader:
+    """Where one reader is in the logs that he follows."""
+
+    def __init__(self, actor: Actor, params: Mapping[str, str]) -> None:
+        self.actor = actor
+        self._nodes = backend.nodes_for(actor)
+        self.asked = Asked.read(params.get("namespace", ""), params.get("job", ""), params)
+        self.line = params.get("line") or ""
+        self.mark = Mark.read("" if self.line == START else self.line)
+        self.since = _moment(params.get("since") or "")
+        open_ = (params.get("open") or "").split(",")[:MOST_UNDER_WAY] if self.since else []
+        self.open = [mark for text in open_ if (mark := Mark.read(text))]
+        self.followed = Followed(actor, self.asked)
+        self.places: dict[Log, int] = {}
+        self.has_begun = False
+        self.is_done = False
+        self.is_behind = False  # whether a look left something for the next
+        self._numbers: dict[Log, int] = {}
+        self._under_way: dict[tuple[Log, str], UnderWay] = {}
+        self._state: object = None  # what `absent` was made of
+        self._absent: list[Absent] = []
+        self._total = -1
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing more will come of the pods that there are."""
+        return self.followed.are_over
+
+    def look(self) -> dict[str, Any] | None:
+        """Return what is new, None when nothing is."""
+        self.followed.look()
+        self._nodes = backend.nodes_for(self.actor)
+        kept = self._nodes.log_extents({uid: pod.node for uid, pod in self.followed.by_uid.items()})
+        extents = [one for one in kept if self.asked.wants(one)]
+        message = self._more(extents) if self.has_begun else self._first(extents)
+        message |= self._about(extents)
+        if self.rests and not self.followed.may_grow and not message.get("lines"):
+            self.is_done = not self._waits_for_nodes(extents)
+        return message or None
+
+    def _waits_for_nodes(self, extents: list[LogExtent]) -> bool:
+        """Whether there is more to read once a node that is away is back."""
+        known = {each.uid for each in extents}
+        lacking = {pod.node for uid, pod in self.followed.by_uid.items() if uid not in known}
+        return any(self._nodes.away(node) for node in lacking)
+
+    def _first(self, extents: list[LogExtent]) -> dict[str, Any]:
+        found, note = self._begin(extents)
+        self.has_begun, self.places = True, found.places
+        again = self._again(extents)
+        self.is_done = found.has_more
+        return {
+            "first": True,
+            "before": found.before,
+            "lost": found.lost,
+            "cut": found.is_cut,
+            "more": found.has_more,
+            "note": note,
+            **self._lines([*again, *_without(found.entries, again)]),
+        }
+
+    def _begin(self, extents: list[LogExtent]) -> tuple[Window, str]:
+        if self.line == START:
+            return window.head(self._nodes, extents, AROUND), ""
+        if self.mark is None:
+            return window.tail(self._nodes, extents, TAIL, self.since), ""
+        found = window.around(self._nodes, extents, self.mark, AROUND)
+        if found is not None:
+            return found, ""
+        return window.tail(
+            self._nodes, extents, TAIL
+        ), "The line of the link is not kept any more. These are the last lines."
+
+    def _again(self, extents: Sequence[LogExtent]) -> list[Entry[Line]]:
+        """Return the lines that were under way when a reader lost his connection, from where they began."""
+        theirs = {log_of(each) for each in extents}
+        return [entry for mark in self.open if mark.log in theirs for entry in self._pieces(mark)]
+
+    def _pieces(self, mark: Mark) -> Iterator[Entry[Line]]:
+        try:
+            chunk = self._nodes.read_log(*mark.log, since_offset=mark.offset, most=LOOK_BYTES)
+        except NoLog:  # removed meanwhile
+            return
+        if not chunk.lines or chunk.lines[0].offset != mark.offset:
+            return
+        for piece in chunk.lines:
+            if piece.stream == chunk.lines[0].stream and piece.offset < self.places.get(mark.log, 0):
+                yield Entry(mark.log, piece)
+                if piece.whole:
+                    return
+
+    def _more(self, extents: list[LogExtent]) -> dict[str, Any]:
+        grown = [each for each in extents if each.end > self.places.get(log_of(each), 0)]
+        share = max(LEAST_BYTES, LOOK_BYTES // max(1, len(grown)))
+        lost, sequences = 0, []
+        self.is_behind = False
+        for extent in grown:
+            entries, skipped = self._read(extent, share)
+            sequences.append(entries)
+            lost += skipped
+        if not any(sequences) and not lost:
+            return {}
+        return {"lost": lost, **self._lines(list(merge.oldest_first(sequences)))}
+
+    def _read(self, extent: LogExtent, most: int) -> tuple[list[Entry[Line]], int]:
+        """Return what came to one log, and how many bytes of it were dropped before they were read."""
+        log = log_of(extent)
+        try:
+            chunk = self._nodes.read_log(*log, since_offset=self.places.get(log, 0), most=most)
+        except NoLog:  # removed meanwhile
+            return [], 0
+        # What an ended attempt leaves behind its last whole entry is never completed.
+        self.places[log] = chunk.next if chunk.lines or not extent.ended else extent.end
+        self.is_behind |= bool(chunk.lines) and chunk.next < extent.end
+        return [Entry(log, line) for line in chunk.lines], chunk.skipped
+
+    def _lines(self, entries: list[Entry[Line]]) -> dict[str, Any]:
+        logs: dict[int, list[Any]] = {}
+        lines: list[UnderWay] = []
+        told: set[tuple[Log, str]] = set()
+        for log, line in entries:
+            number = self._numbers.get(log)
+            if number is None:
+                number = self._numbers[log] = len(self._numbers)
+                pod = self.followed.by_uid[log.uid]
+                logs[number] = [pod.name, *log, len(pod.containers) == 1, self.followed.ranks[log.uid]]
+            key = log, line.stream
+            if key not in self._under_way:
+                self._under_way[key] = UnderWay(number, line)
+            if key not in told:  # pieces of a line that come together are told once
+                told.add(key)
+                lines.append(self._under_way[key])
+            self._under_way[key].feed(line)
+            if line.whole:
+                told.discard(key)
+                del self._under_way[key]
+        until = {"until": max(entry.line.time for entry in entries)} if entries else {}
+        return {"lines": [each.news() for each in lines], **until, **({"logs": logs} if logs else {})}
+
+    def _about(self, extents: list[LogExtent]) -> dict[str, Any]:
+        """Return how many pods there are and which have no log, where that is news."""
+        news: dict[str, Any] = {}
+        followed = self.followed
+        state = {each.uid for each in extents}, [*followed.by_uid.values()]
+        if state != self._state:
+            self._state = state
+            absent = pods.absent(self.actor, self.asked, state[1], state[0])
+            if absent != self._absent:
+                news["absent"] = self._absent = absent
+        if followed.total != self._total:
+            self._total = followed.total
+            news["pods"] = [len(followed.by_uid), followed.total]
+        return news
+
+
+def _without(entries: Sequence[Entry[Line]], others: Sequence[Entry[Line]]) -> list[Entry[Line]]:
+    known = {(log, line.offset) for log, line in others}
+    return [entry for entry in entries if (entry.log, entry.line.offset) not in known]
+
+
+def _moment(text: str) -> str:
+    """Return the time from which on a reader who comes back asks again for lines, as logs write it."""
+    try:
+        return now_text(parse_time(text) - LATE_MS) if text else ""
+    except ValueError:
+        return ""
+
+
+def may(request: StreamRequest) -> None:
+    """Let a reader follow logs only where he may see them."""
+    asked = Asked.read(request.params.get("namespace", ""), request.params.get("job", ""), request.params)
+    pods.require(request.actor, asked.namespace, asked.pod)
+
+
+@live.stream("logs", may=may)
+async def logs(request: StreamRequest) -> AsyncIterator[Mapping[str, Any]]:
+    """Follow logs: their lines in the order of time as they come, or why there are none.
+
+    Parameters: namespace, job, of (the job's uid), run, pod (a name, `task/NAME` for all pods of a task, `*` for all),
+    uid (of a single pod), container (none: all), attempt (none: all that are kept), line (`UID.CONTAINER.ATTEMPT.OFFSET`:
+    begin around it, or `start`) and since (the time of the last line that a reader has who comes back; he gets some lines twice)
+    with open (the lines that had not ended then, as `line` names them, with commas between; they are sent from their beginning).
+
+    Each message: lines [[log, time, stream, shown, whole, offset, last, keep, states]], until (their last time), logs {log: [pod, uid, container,
+    attempt, whether it is the only container, rank of the pod among them]} that are new.
+    Of a line, shown is its text, or a list of runs [text, classes, link] of which the last may be left out; one that goes on is sent
+    again under the same log and stream, with what stands behind the first `keep` of its runs. offset is where the line begins, last where
+    its last piece does, states how often it was overwritten.
+    The first one also: before (bytes that are not shown, null for some that nobody has counted), lost (bytes that were
+    dropped by rotation), cut (not all since `since` is sent), more (later lines are not sent). Where it changes: pods
+    [followed, all], absent [[reason, [pod]]].
+    """
+    reader = await database_sync_to_async(Reader)(request.actor, request.params)
+    # Files answer at once. Another cluster may not, and nobody else shall wait in the one thread meanwhile.
+    look = database_sync_to_async(reader.look, thread_sensitive=backend.nodes.answer_at_once)
+    while not reader.is_done:
+        message = await look()
+        if message:
+            yield message
+        if not reader.is_done and not reader.is_behind:
+            await asyncio.sleep(_pause(reader, message or {}))
+
+
+def _pause(reader: Reader, message: Mapping[str, Any]) -> float:
+    if message.get("lines"):
+        return LOOK_AGAIN_S
+    if reader.rests:
+        return AT_REST_S
+    return LOOK_AGAIN_S if reader.places else WAIT_AGAIN_S

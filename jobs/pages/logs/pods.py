@@ -1,0 +1,235 @@
+"""The pods whose logs are read: one pod, all of a task, or all of a run of a job, living or gone.
+
+A log is found by the pod's uid. The uid comes from the browser, so it counts only where the store, the
+change log or the record of a job knows a pod with that uid and name in a namespace whose logs the reader may see.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from cluster import access
+from cluster.api import backend
+from cluster.store import store
+from jobs.lifecycle.reading import Pod
+from jobs.pages.job import past
+from jobs.pages.job.detail import Detail
+from kube.errors import ApiError, NotFound
+from kube.resources import JOBS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from cluster.access import Actor
+    from cluster.backend import LogExtent
+
+EVERY = "*"  # stands for all pods of the run
+TASK = "task/"  # begins the choice of all pods of a task
+_TURN = {"Failed": 0, "Running": 1}  # whose logs help most come first
+
+
+class Absent(NamedTuple):
+    """Why there is no log, as a sentence, and the names of the pods of which that holds."""
+
+    why: str
+    names: list[str]
+
+
+class Asked(NamedTuple):
+    """Whose logs a reader asks for, in the words of the address; empty is what was not said.
+
+    `pod` is a pod's name, `task/NAME` for all pods of a task or `*` for all of the run. `of` is the job's uid.
+    """
+
+    namespace: str
+    job: str
+    of: str
+    run: str
+    pod: str
+    uid: str
+    container: str
+    attempt: int | None
+
+    @classmethod
+    def read(cls, namespace: str, job: str, params: Mapping[str, str]) -> Asked:
+        """Read what an address or a subscription asks for."""
+        words = {name: params.get(name) or "" for name in ("of", "run", "pod", "uid", "container")}
+        return cls(namespace=namespace, job=job, attempt=number(params.get("attempt") or ""), **words)
+
+    @property
+    def is_together(self) -> bool:
+        """Whether the logs of several pods are asked for."""
+        return self.pod == EVERY or self.pod.startswith(TASK)
+
+    def includes(self, pod: Pod) -> bool:
+        """Whether a pod of the run is one of those that are asked for."""
+        return self.pod in (EVERY, f"{TASK}{pod.task}") if self.is_together else self.pod == pod.metadata.name
+
+    def wants(self, extent: LogExtent) -> bool:
+        """Whether a log of such a pod is one of those that are asked for."""
+        return self.container in ("", extent.container) and self.attempt in (None, extent.attempt)
+
+
+@dataclass(frozen=True)
+class LogPod:
+    """A pod whose logs are read, living or gone."""
+
+    pod: Pod
+    is_gone: bool
+
+    @property
+    def name(self) -> str:
+        return self.pod.metadata.name
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def node(self) -> str:
+        """The name of its node, "" where it has none."""
+        return self.pod.spec.node_name
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will be written any more."""
+        return self.is_gone or self.pod.is_ended
+
+    @cached_property
+    def containers(self) -> list[str]:
+        """The names of its containers, those that run at the start first."""
+        starting = [each.name for each in self.pod.status.init_container_statuses]
+        return [*starting, *(each.name for each in self.pod.spec.containers)]
+
+    def why_absent(self) -> str:
+        """Say why there is no log."""
+        if away := backend.nodes.away(self.node):
+            return away
+        if self.is_gone and not self.pod.is_simulated:  # that one never had any
+            return "The pod is gone, and its log has been removed."
+        return backend.nodes.why_no_log(msgspec.to_builtins(self.pod))
+
+
+def require(actor: Actor, namespace: str, name: str) -> None:
+    """Raise Forbidden unless the actor may read the log of a pod."""
+    access.require(actor, "get", f"{PODS.id}/log", namespace, name)
+
+
+def of_job(actor: Actor, asked: Asked) -> Detail:
+    """Return the job or the deleted one whose logs are asked for, at the run that is asked for."""
+    run = number(asked.run) or 0
+    if asked.of:
+        living = store.find(JOBS, namespace=asked.namespace, name=asked.job, uid=asked.of, limit=1)
+        if not living:
+            return Detail.of_deleted(actor, asked.namespace, asked.job, asked.of, run)
+    return Detail.of(actor, asked.namespace, asked.job, run)
+
+
+def chosen(actor: Actor, asked: Asked, shown: Detail | None = None) -> list[LogPod]:
+    """Return the pods that are asked for, those whose logs help most first; Forbidden or NotFound says why there are none.
+
+    shown is the job's page, where it has been read already.
+    """
+    require(actor, asked.namespace, asked.pod)
+    found = _together(actor, asked, shown) if asked.is_together else [_single(asked)]
+    known = list(dict.fromkeys(name for pod in found for name in pod.containers))
+    if asked.container and asked.container not in known:
+        whose = "None of the pods has a" if asked.is_together else f"The pod {asked.pod} has no"
+        raise NotFound(f"{whose} container of that name; there is {', '.join(known)}.")
+    return found
+
+
+def _together(actor: Actor, asked: Asked, shown: Detail | None) -> list[LogPod]:
+    shown = shown or of_job(actor, asked)
+    found = [pod for pod in [*of_run(shown), *_replaced(shown)] if asked.includes(pod.pod)]
+    if not found:
+        whose = f"The task {asked.pod.removeprefix(TASK)}" if asked.pod != EVERY else f"The job {asked.job}"
+        raise NotFound(f"{whose} has no pods, so there is no output.")
+    return found
+
+
+def _single(asked: Asked) -> LogPod:
+    return find(asked.namespace, asked.pod, asked.uid, asked.of)
+
+
+def of_run(shown: Detail) -> list[LogPod]:
+    """Return all pods of the run that is shown: the failed ones first, then those that run."""
+    if not shown.shows_living:
+        found = [LogPod(bar.pod, is_gone=True) for bar in shown.told_bars]
+    else:
+        found = [LogPod(pod, is_gone=False) for _, pod in shown.every_pod]
+    return sorted(found, key=lambda each: _turn(each.pod))
+
+
+def _turn(pod: Pod) -> int:
+    return _TURN.get(pod.status.phase, 2)
+
+
+def _replaced(shown: Detail) -> list[LogPod]:
+    """Return the pods of a living run that are gone, because others of their names were made in their places.
+
+    They are looked for by the names of those that there are, so not of a run of very many.
+    """
+    if not shown.shows_living or not shown.reads_all:
+        return []
+    living = {stored.uid: stored.name for stored, _ in shown.pods}
+    found = past.replaced(shown.stored, list(living.values()), living, shown.chapter.times.begun)
+    return [LogPod(span.pod, is_gone=True) for span in found]
+
+
+def find(namespace: str, name: str, uid: str, job_uid: str) -> LogPod:
+    """Return a pod, living or gone, by its name and, where it is given, its uid; NotFound when nothing knows it."""
+    found = store.find(PODS, namespace=namespace, name=name, limit=1)
+    if found and uid in ("", found[0].uid):
+        return LogPod(found[0].read(Pod), is_gone=False)
+    if uid:
+        for change in store.history(PODS, namespace, name, limit=500):
+            if change.uid == uid:
+                return LogPod(change.read(Pod), is_gone=True)
+        if (told := past.pod(namespace, name, uid, job_uid)) is not None:
+            return LogPod(told, is_gone=True)
+    raise NotFound(f"There is no pod {name} in the namespace {namespace}, and no record of one.")
+
+
+def absent(actor: Actor, asked: Asked, found: Iterable[LogPod], present: Collection[str]) -> list[Absent]:
+    """Return the pods that have no log by the reason why, given the uids of those that have one."""
+    lacking = [pod for pod in found if pod.uid not in present]
+    waiting = [pod for pod in lacking if not pod.is_gone and not pod.pod.spec.node_name]
+    why = _why_job_waits(actor, asked) if waiting else ""
+    names: dict[str, list[str]] = {}
+    for pod in lacking:
+        waits = why and not pod.is_gone and not pod.pod.spec.node_name
+        said = f"This pod waits for a node, so there is no output yet. {why}" if waits else pod.why_absent()
+        names.setdefault(said, []).append(pod.name)
+    return [Absent(*each) for each in names.items()]
+
+
+def _why_job_waits(actor: Actor, asked: Asked) -> str:
+    try:
+        return of_job(actor, asked).reasons[0]
+    except ApiError:  # deleted meanwhile, or not his to see
+        return ""
+
+
+def interesting(shown: Detail) -> str:
+    """Return whose logs to begin with: the pod that failed, all of a task where several did, else all of the task of one that runs.
+
+    Of a task of one pod that is the pod.
+    """
+    pods = sorted((bar.pod for bar in shown.bars), key=_turn)
+    if not pods:
+        return ""
+    failed = [pod for pod in pods if pod.status.phase == "Failed"]
+    tasks = Counter(pod.task for pod in failed or pods)
+    task = tasks.most_common(1)[0][0] if failed else pods[0].task
+    return f"{TASK}{task}" if task and tasks[task] > 1 else pods[0].metadata.name
+
+
+def number(text: str) -> int | None:
+    """Read a number of an address; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

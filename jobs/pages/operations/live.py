@@ -1,0 +1,40 @@
+"""What a bulk operation shows live, and what tables of jobs offer to do with many of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.urls import reverse
+
+from dashboard import live
+from dashboard.parts import bulk
+from dashboard.parts.bulk import Bulk, Choice
+from jobs.pages.operations import listing
+from jobs.pages.operations.listing import Shown
+from jobs.rules import allowed_actions
+from kube.errors import NotFound
+from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from dashboard.live import Parts, TopicRequest
+
+
+MOST_DIGITS = 18
+
+
+@live.topic(listing.SPEC.name)
+def operation(request: TopicRequest) -> Parts:
+    """How far a bulk operation is, and the results of its jobs."""
+    number = request.params.get("number", "")
+    if not number.isascii() or not number.isdigit() or len(number) > MOST_DIGITS:
+        raise NotFound(f"There is no bulk operation {number[:40]}.")
+    return Shown.of(request.actor, int(number)).table(listing.SPEC.read(request.params)).parts()
+
+
+@bulk.source(JOBS.id)
+def offer(actor: Actor) -> Bulk | None:
+    """Return the actions that the actor may do with many jobs."""
+    choices = [Choice(action.name, action.label) for action in allowed_actions.in_bulk(actor)]
+    address = reverse("jobs:operations")
+    return Bulk(address, choices, address) if choices else None

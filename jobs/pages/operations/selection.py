@@ -1,0 +1,59 @@
+"""Which jobs a bulk operation is about: the ticked ones, or all that match the filters of a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster import access, clock
+from cluster.store import store
+from jobs.operations.drafts import Selection
+from jobs.pages.job_list import listing
+from kube.errors import BadRequest
+from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from django.http import QueryDict
+
+    from cluster.access import Actor
+    from dashboard.parts.table import TableView
+
+MOST = 50_000  # jobs of one operation: its items are stored before it is confirmed
+TICKED, ALL = "ticked", "all"
+
+
+def read(actor: Actor, form: QueryDict) -> Selection:
+    """Return the jobs that a form speaks of, as far as the actor may list them; BadRequest says why there are none."""
+    selection = _matching(actor, form) if form.get("which") == ALL else _ticked(actor, form)
+    if len(selection.jobs) > MOST:
+        raise BadRequest(
+            f"{len(selection.jobs):,} jobs match; one operation takes {MOST:,} at most. Narrow the filters."
+        )
+    return selection
+
+
+def _ticked(actor: Actor, form: QueryDict) -> Selection:
+    uids = form.getlist("uid")
+    if not uids:
+        raise BadRequest("No job is ticked. Tick some in the list, or choose all that match.")
+    found = _found(actor, listing.SPEC.read({}), uid=uids)
+    if not found:
+        raise BadRequest("The jobs that were ticked are gone. Nothing was done.")
+    return Selection(found, "ticked in the list")
+
+
+def _matching(actor: Actor, form: QueryDict) -> Selection:
+    view = listing.SPEC.read(form)
+    if view.notes:
+        # A filter that is left out would make it more jobs than were meant.
+        raise BadRequest(f"The filters could not be read, so nothing was chosen. {' '.join(view.notes)}")
+    found = _found(actor, view)
+    if not found:
+        raise BadRequest("No job matches these filters any more. Nothing was done.")
+    said = view.said()
+    return Selection(found, f"all that match {said}" if said else "all jobs in sight")
+
+
+def _found(actor: Actor, view: TableView, **more: list[str]) -> dict[str, str]:
+    chosen = listing.filters(view, access.namespaces(actor, JOBS), clock.milliseconds())
+    found = store.names(JOBS, **chosen, **more)
+    return dict(sorted(found.items(), key=lambda pair: pair[1]))

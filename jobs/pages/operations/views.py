@@ -1,0 +1,107 @@
+"""The pages of bulk operations: preparing, confirming, watching and stopping them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from cluster import access
+from cluster.store import store
+from dashboard.pages.errors import explained
+from dashboard.parts import responses
+from jobs import tasks
+from jobs.operations import drafts, single
+from jobs.pages.operations import listing, selection
+from jobs.pages.operations.listing import Shown
+from jobs.rules import actions, allowed_actions
+from kube.errors import ApiError, BadRequest, Forbidden
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@explained
+def operations(request: HttpRequest) -> HttpResponse:
+    """List bulk operations; a POST prepares one, which is shown before anything is done."""
+    if request.method == "POST":
+        return _prepare(request)
+    table = listing.table(access.of(request), listing.ALL_SPEC.read(request.GET))
+    return responses.listing(request, "jobs/operations/list.html", table)
+
+
+def _prepare(request: HttpRequest) -> HttpResponse:
+    actor = access.of(request)
+    try:
+        action = actions.BY_NAME.get(request.POST.get("action", ""))
+        if action is None or not action.is_bulk:
+            names = ", ".join(each.name for each in actions.BULK)
+            raise BadRequest(f"Say what to do with the jobs: {names}.")
+        if action not in allowed_actions.in_bulk(actor):
+            raise allowed_actions.nothing(action)
+        operation = drafts.draft(actor, action, selection.read(actor, request.POST))
+    except ApiError as error:
+        responses.refuse(request, error)
+        return responses.back(request, "jobs:list")
+    return redirect("jobs:operation", operation.pk)
+
+
+@require_GET
+@login_required
+@explained
+def operation(request: HttpRequest, number: int) -> HttpResponse:
+    """Show what an operation would do, or how far it is."""
+    actor = access.of(request)
+    with store.reading():
+        shown = Shown.of(actor, number)
+        context = {"operation": shown.operation, "action": shown.action}
+        if shown.operation.is_draft:
+            forecast = shown.forecast(actor)
+            context |= {
+                "forecast": forecast,
+                "effect": actions.effect(shown.action, forecast.extent, single.kept()),
+            }
+            return render(request, "jobs/operations/confirm.html", context)
+        # Results are not in the log: no revision says how far a page is, so its socket brings it up to date whole.
+        table = shown.table(listing.SPEC.read(request.GET))
+    context["may_stop"] = _may_stop(request, shown)
+    return responses.listing(request, "jobs/operations/detail.html", table, **context)
+
+
+@require_POST
+@login_required
+@explained
+def confirm(request: HttpRequest, number: int) -> HttpResponse:
+    """Let an operation begin; doing it twice is doing it once."""
+    shown = Shown.of(access.of(request), number)
+    if shown.operation.actor != request.user.get_username():
+        raise Forbidden(f"Only {shown.operation.actor}, who prepared this operation, can confirm it.")
+    if drafts.confirm(shown.operation):
+        tasks.hurry()
+    return redirect("jobs:operation", number)
+
+
+@require_POST
+@login_required
+@explained
+def stop(request: HttpRequest, number: int) -> HttpResponse:
+    """Ask no further jobs of an operation."""
+    shown = Shown.of(access.of(request), number)
+    if not _may_stop(request, shown):
+        raise Forbidden(
+            f"Only {shown.operation.actor}, who began it, or an operator can stop this operation."
+        )
+    left = drafts.stop(shown.operation, access.of(request))
+    many = f"{left:,} {'job was' if left == 1 else 'jobs were'}"
+    said = f"Stopped: {many} not asked. What was asked before goes on."
+    responses.say(request, said if left else "All jobs had been asked before.")
+    return redirect("jobs:operation", number)
+
+
+def _may_stop(request: HttpRequest, shown: Shown) -> bool:
+    actor = access.of(request)
+    return shown.operation.actor == actor.name or access.allowed(actor, "list", "audit", access.EVERYWHERE)

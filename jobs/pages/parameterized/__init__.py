@@ -1,0 +1,1 @@
+"""The pages of job templates with parameters."""

@@ -1,0 +1,142 @@
+"""The form of a template's parameters, the job that comes of it in the editor, and templates that people keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from cluster import access, api
+from cluster.store import store
+from dashboard.pages.errors import explained, logged_out
+from dashboard.parts import responses
+from jobs.pages.editor.forms import JobForm
+from jobs.pages.editor.views import editor_page
+from jobs.parameterized import declaration
+from jobs.parameterized.builtin import BUILTINS
+from jobs.parameterized.declaration import DeclarationError
+from jobs.parameterized.keeping import Kept
+from jobs.parameterized.parameters import KINDS, fill
+from jobs.rules import allowed_actions, yaml_write
+from jobs.sweeps.values import ValuesError
+from kube.errors import ApiError
+from kube.resources import JOB_TEMPLATES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.http import HttpRequest, HttpResponse
+
+    from jobs.parameterized.parameters import Parameter
+    from jobs.sweeps.placeholders import Template
+
+PREFIX = "value-"  # of the form's fields, so that a parameter may have any name
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A template whose values are asked for; namespace is that of its jobs, sweep the page that makes many of them."""
+
+    title: str
+    text: str
+    template: Template
+    parameters: Sequence[Parameter]
+    namespace: str
+    sweep: str
+
+
+@require_GET
+@login_required
+@explained
+def template_form(request: HttpRequest, slug: str) -> HttpResponse:
+    """Ask for the values of a built-in template; with them, open the editor with the job."""
+    found = BUILTINS.get(slug)
+    if found is None:
+        raise Http404(f"There is no template {slug}.")
+    text = f"{found.text} Needs on the machine that runs it: {found.needs}"
+    sweep = f"{reverse('sweeps:new')}?template={slug}"
+    return _ask(request, Asked(found.title, text, found.template, found.parameters, _home(request), sweep))
+
+
+@require_GET
+@login_required
+@explained
+def stored_form(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    """Ask for the values of a template that somebody keeps; with them, open the editor with the job."""
+    _home(request)
+    access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
+    declared = declaration.of_stored(store.get(JOB_TEMPLATES, namespace, name).object)
+    text = f"A template with parameters that is kept in {namespace}."
+    sweep = f"{reverse('sweeps:new')}?kept={namespace}/{name}"
+    return _ask(request, Asked(name, text, declared.template, declared.parameters, namespace, sweep))
+
+
+def _home(request: HttpRequest) -> str:
+    """Return the namespace that the reader's new jobs begin in; Forbidden where there is none."""
+    home = allowed_actions.home(access.of(request))
+    if home is None:
+        raise allowed_actions.nowhere("To submit jobs")
+    return home
+
+
+def _ask(request: HttpRequest, asked: Asked) -> HttpResponse:
+    """Show the form with the defaults, with what is wrong, or the editor with the job that comes of it."""
+    if not any(key.startswith(PREFIX) for key in request.GET):
+        return _form(request, asked, {each.name: each.default for each in asked.parameters}, {})
+    given = {each.name: request.GET.get(f"{PREFIX}{each.name}", "") for each in asked.parameters}
+    try:
+        job = fill(asked.template, asked.parameters, given)
+    except ValuesError as error:
+        wrong = {problem.column: problem.message for problem in error.problems}
+        return _form(request, asked, given, wrong, status=422)
+    if isinstance(job.get("metadata"), dict):
+        job["metadata"] = job["metadata"] | {"namespace": asked.namespace}
+    form = JobForm(initial={"text": yaml_write.dump(job)})
+    return editor_page(request, form, source=f"From the template {asked.title}.")
+
+
+def _form(
+    request: HttpRequest,
+    asked: Asked,
+    values: Mapping[str, str],
+    problems: Mapping[str, str],
+    status: int = 200,
+) -> HttpResponse:
+    fields = [
+        (each, f"{PREFIX}{each.name}", values.get(each.name, ""), problems.get(each.name, ""))
+        for each in asked.parameters
+    ]
+    return render(request, "jobs/template_form.html", {"asked": asked, "fields": fields}, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@explained
+def template_new(request: HttpRequest) -> HttpResponse:
+    """Keep a YAML with placeholders as a JobTemplate; POST looks at it again or keeps it, as its field `do` says."""
+    if not request.user.is_authenticated:
+        return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
+    home = allowed_actions.home(access.of(request), JOB_TEMPLATES)
+    if home is None:
+        raise allowed_actions.nowhere("To keep templates", JOB_TEMPLATES)
+    kept = Kept.read(request.POST.dict()) if request.method == "POST" else Kept.begin(home)
+    problems: tuple[str, ...] = ()
+    status = 200
+    try:
+        declared = declaration.declare(kept.text, kept.parameters)
+        if request.POST.get("do") == "save":
+            template = declaration.write(declared, kept.namespace, kept.name)
+            made = api.create(access.of(request), JOB_TEMPLATES, template)
+            responses.say(request, f"Template {made.name} is kept.")
+            return redirect("flows:template", made.namespace, made.name)
+    except DeclarationError as error:
+        problems, status = error.problems, 422 if request.POST.get("do") == "save" else 200
+    except ApiError as error:
+        problems, status = tuple(map(str, error.causes)) or (error.message,), error.code
+    context = {"kept": kept, "kinds": KINDS, "problems": problems}
+    return render(request, "jobs/template_new.html", context, status=status)

@@ -1,0 +1,225 @@
+"""The list of sweeps, and the outcomes of one: a grid where two values differ, and rows otherwise."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from cluster import access
+from cluster.store import store
+from cluster.store.types import decode
+from dashboard.live import Watch
+from dashboard.pages import events
+from dashboard.parts import paging, phases
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
+from jobs.lifecycle.reading import Metadata
+from jobs.pages.sweeps import grid_html
+from jobs.rules import allowed_actions
+from jobs.sweeps import outcomes, record
+from jobs.sweeps.outcomes import Outcomes
+from kube.errors import NotFound
+from kube.indexes import HOLDS_SWEEP
+from kube.kinds.fields import View
+from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from dashboard.parts.table import TableView
+    from jobs.sweeps.outcomes import Grid
+    from jobs.sweeps.record import Record
+
+SPEC = Spec(
+    name="sweeps:list",
+    columns=(
+        Column("Sweep", sort="name", kind="name"),
+        Column("Namespace"),
+        Column("Jobs", kind="number"),
+        Column("Outcomes"),
+        Column("Owner", sort="creator", priority="low"),
+        Column("Age", sort="created", kind="time"),
+    ),
+    filters=(Filter("namespace", "Namespace"),),
+    order="-created",
+    search="Part of a sweep's name",
+    noun="sweep",
+    plural="sweeps",
+)
+DETAIL = "sweeps:detail"  # the topic of one sweep's outcomes
+VALUE = "value-"  # how the filter by a placeholder's value begins
+MOST_CHOICES = 100  # values that a filter offers
+
+
+class _Holder(View):
+    """As much of a sweep's ConfigMap as its row shows: its data may be large."""
+
+    metadata: Metadata = Metadata()
+
+
+def table(actor: Actor, view: TableView) -> Table:
+    """Return a page of the sweeps that the actor may see."""
+    visible = access.namespaces(actor, CONFIGMAPS)
+    filters: dict[str, Any] = {
+        "namespace": events.namespaces_of(view.get("namespace"), visible),
+        "text": view.q or None,
+        "phase": HOLDS_SWEEP,
+    }
+    with store.reading() as head:
+        total = sum(store.count(CONFIGMAPS, **filters).values())
+        page = paging.Page(view.page, view.per, total)
+        found = store.find(CONFIGMAPS, order=view.sort, **page.span, **filters)
+        shown = _whose_jobs_show(actor, found)
+        counted = store.count_owned(JOBS, shown) if shown else {}
+        everywhere = {**filters, "namespace": events.namespaces_of("", visible)}
+        choices = sorted(store.count(CONFIGMAPS, by="namespace", **everywhere))
+    return Table(
+        view=view,
+        rows={f"sweep-{stored.uid}": _row(stored, counted.get(stored.uid, {})) for stored in found},
+        page=page,
+        watches=[
+            *events.watches(CONFIGMAPS.id, view.get("namespace"), visible),
+            *(Watch(JOBS.id, stored.namespace, owner=stored.uid) for stored in found),
+        ],
+        choices={"namespace": choices},
+        revision=head,
+        empty=_empty(actor),
+    )
+
+
+def _empty(actor: Actor) -> dict[str, str]:
+    empty = {
+        "symbol": "layers",
+        "title": "There are no sweeps yet",
+        "text": "A sweep is one job's YAML with placeholders, and a table of values that makes many jobs of it.",
+    }
+    may_submit = allowed_actions.home(actor) is not None
+    return {**empty, "url": reverse("sweeps:new"), "label": "New sweep"} if may_submit else empty
+
+
+def _whose_jobs_show(actor: Actor, found: Iterable[Stored]) -> list[str]:
+    """Return the uids of those sweeps whose jobs the actor may see as well."""
+    visible = access.namespaces(actor, JOBS)
+    return [each.uid for each in found if isinstance(visible, access.Everywhere) or each.namespace in visible]
+
+
+def _row(stored: Stored, counted: Mapping[str, int]) -> str:
+    holder = stored.read(_Holder)
+    return render_to_string(
+        "sweeps/_row.html",
+        {
+            "stored": stored,
+            "name": record.name_of(stored.name),
+            "owner": holder.metadata.annotations.get(CREATOR_ANNOTATION, ""),
+            "jobs": sum(counted.values()),
+            "counts": _in_order(counted),
+        },
+    )
+
+
+def _in_order(counted: Mapping[str, int]) -> list[tuple[str, int]]:
+    named = {phase or outcomes.PENDING: 0 for phase in counted}
+    for phase, number in counted.items():
+        named[phase or outcomes.PENDING] += number
+    return [(phase, named[phase]) for phase in phases.JOB_OUTCOMES if named.get(phase)]
+
+
+def read(actor: Actor, namespace: str, name: str) -> tuple[Stored, Record]:
+    """Return a sweep's ConfigMap and what it records; Forbidden or NotFound says why there is nothing to show."""
+    for resource in (CONFIGMAPS, JOBS):
+        access.require(actor, "get", resource, namespace, name)
+    stored = store.get(CONFIGMAPS, namespace, record.holder_of(name))
+    found = _recorded(stored.body)
+    if found is None:
+        raise NotFound.of(CONFIGMAPS.id, stored.name)
+    return stored, found
+
+
+@lru_cache(maxsize=8)
+def _recorded(body: bytes) -> Record | None:
+    """Read a record once for the many times that its page is rendered: its data never changes."""
+    return record.read(decode(body))
+
+
+def head(actor: Actor, stored: Stored, found: Record) -> dict[str, str]:
+    """Return what stands above the outcomes, by the ids of its parts: what may be done with the sweep, and its facts."""
+    holder = stored.read(_Holder)
+    owner = holder.metadata.annotations.get(CREATOR_ANNOTATION, "")
+    context = {
+        "stored": stored,
+        "sweep": found,
+        "owner": owner,
+        "may_delete": access.allowed(actor, "delete", CONFIGMAPS, stored.namespace, owner=owner or None),
+        "may_copy": access.allowed(actor, "create", JOBS, stored.namespace),
+    }
+    return {
+        f"sweep-{piece}": render_to_string(f"sweeps/_{piece}.html", context) for piece in ("actions", "head")
+    }
+
+
+def outcomes_of(stored: Stored, found: Record, params: Mapping[str, str]) -> tuple[Table, Grid | None]:
+    """Return the jobs of a sweep that a query asks for as a table and, where two of their values differ, as a grid."""
+    view = _spec(found).read(params)
+    shown = Outcomes.of(found, store.phases(JOBS, namespace=stored.namespace, owner=stored.uid))
+    wanted = {name: value for name in found.values.names if (value := view.get(f"{VALUE}{name}"))}
+    matching = shown.chosen(wanted, view.q)
+    phase = view.get("phase")
+    rows = [row for row in matching if phase in ("", shown.phases[row])]
+    # The grid keeps its form whichever phase is asked for.
+    laid_out = outcomes.grid(found, matching)
+    page = paging.Page(view.page, view.per, len(rows))
+    if laid_out is not None:
+        html = grid_html.rows(laid_out, shown, stored.namespace, phase)
+    else:
+        html = {
+            f"outcome-{row}": _outcome(shown, row, stored.namespace)
+            for row in rows[page.offset : page.offset + page.size]
+        }
+    return (
+        Table(
+            view=view,
+            rows=html,
+            page=page,
+            watches=[
+                Watch(JOBS.id, stored.namespace, owner=stored.uid),
+                Watch(CONFIGMAPS.id, stored.namespace, stored.name),
+            ],
+            counts=shown.counts(matching),
+            phases=phases.JOB_OUTCOMES,
+            fixed={"namespace": stored.namespace, "name": found.name},
+            empty={"symbol": "layers", "title": "This sweep has no jobs", "text": ""},
+        ),
+        laid_out,
+    )
+
+
+def _spec(found: Record) -> Spec:
+    choices = outcomes.distinct(found, range(len(found.jobs)))
+    offered = [name for name in found.values.names if 1 < len(choices[name]) <= MOST_CHOICES]
+    return Spec(
+        name=DETAIL,
+        columns=(Column("Job", kind="name"), *(Column(name) for name in found.values.names), Column("Phase")),
+        filters=(
+            *(Filter(f"{VALUE}{name}", name, choices=choices[name]) for name in offered),
+            Filter("phase", "Phase", choices=phases.JOB_OUTCOMES, hidden=True),
+        ),
+        search="Part of a job's name",
+        noun="job",
+        plural="jobs",
+    )
+
+
+def _outcome(shown: Outcomes, row: int, namespace: str) -> str:
+    context = {
+        "id": f"outcome-{row}",
+        "namespace": namespace,
+        "job": shown.record.jobs[row],
+        "values": zip(shown.record.values.names, shown.record.values.rows[row], strict=True),
+        "phase": shown.phases[row],
+    }
+    return render_to_string("sweeps/_outcome_row.html", context)

@@ -1,0 +1,220 @@
+"""Looking at a sweep before it is made, and making it once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cluster import api
+from cluster.backend import OwnedRefused
+from cluster.store import Stored, store
+from jobs.pages.editor import editor, foreseen
+from jobs.pages.editor.editor import SUBMISSION, Finding
+from jobs.rules import yaml_write
+from jobs.sweeps import placeholders, record
+from jobs.sweeps.plan import Plan, plan
+from jobs.sweeps.values import ValuesError
+from kube import lenient
+from kube.errors import AlreadyExists, Invalid
+from kube.resources import CONFIGMAPS, JOBS
+from kube.yaml.problem import YamlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cluster.access import Actor
+    from jobs.sweeps.draft import Draft
+    from kube.errors import ApiError
+
+MOST_REVIEWED = 20  # jobs that are judged while somebody types; submitting judges all
+SHOWN = 3  # jobs whose YAML is shown
+MOST_REFUSALS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One job of a sweep as it would be made."""
+
+    name: str
+    values: Mapping[str, str]
+    yaml: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would become of a draft: the verdict in words, what is wrong, what is to know, and its first jobs.
+
+    names are the placeholders, as far as the YAML could be read. causes are of
+    the YAML, at its lines; problems of the values, each naming its row.
+    """
+
+    verdict: str
+    accepted: bool = False
+    names: tuple[str, ...] = ()
+    causes: tuple[Finding, ...] = ()
+    problems: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    number: int = 0
+
+
+def preview(actor: Actor, draft: Draft) -> Preview:
+    """Say what submitting a draft would do, without doing it."""
+    try:
+        template = placeholders.read(draft.text)
+    except YamlError as error:
+        causes = tuple(Finding(each.message, each.line, each.column, each.field) for each in error.problems)
+        return Preview("The YAML cannot be read yet.", causes=causes)
+    try:
+        made = plan(template, draft.values(template.names))
+    except ValuesError as error:
+        problems = tuple(problem.message for problem in error.problems)
+        return Preview("The values make no sweep yet.", names=template.names, problems=problems)
+    return _reviewed(actor, made, draft.text)
+
+
+def submit(actor: Actor, draft: Draft) -> Stored:
+    """Make the sweep of a draft and return the ConfigMap that records it; the same token twice makes one.
+
+    YamlError, ValuesError and ApiError (OwnedRefused for its jobs) say why there is none.
+    """
+    template = placeholders.read(draft.text)
+    made = plan(template, draft.values(template.names))
+    first = made.job(0)
+    if unknown := editor.misspelled(first):
+        raise Invalid.of(JOBS.group_kind, made.jobs[0], unknown)
+    holder = record.write(made, draft.text)
+    if draft.token:
+        holder["metadata"]["annotations"] = {SUBMISSION: draft.token}
+    try:
+        return api.create_with_owned(actor, CONFIGMAPS, holder, JOBS, list(made.objects()))
+    except AlreadyExists:
+        existing = _existing(made)
+        if existing is None or not draft.token or _token_of(existing) != draft.token:
+            raise
+        return existing
+
+
+def refused(found: Preview, error: ApiError) -> Preview:
+    """Return the preview of a draft that was refused when it was submitted."""
+    return Preview(
+        "The sweep was not made, and none of its jobs; what you wrote is still here.",
+        names=found.names,
+        causes=found.causes,
+        problems=tuple(_refusals(error)) if not found.causes and not found.problems else found.problems,
+        number=found.number,
+    )
+
+
+def _refusals(error: ApiError) -> Iterator[str]:
+    if not isinstance(error, OwnedRefused):
+        yield error.message
+        return
+    for index, each in list(error.refusals.items())[:MOST_REFUSALS]:
+        said = "; ".join(map(str, each.causes)) or each.message
+        yield f"Row {index + 1}: {said}"
+    if (more := len(error.refusals) - MOST_REFUSALS) > 0:
+        yield f"And {more:,} rows more."
+
+
+def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
+    """Judge the first jobs of a sweep as if they were submitted, and rehearse of these as many as have few pods together."""
+    causes, notes, hopeless = _Judged(made), _Judged(made), _Judged(made)
+    pods = 0
+    for index in range(min(len(made.jobs), MOST_REVIEWED)):
+        found = api.review(actor, JOBS, made.job(index))
+        wrong = [*found.causes, *editor.misspelled(made.job(index))]
+        causes.add(index, editor.findings(wrong, made.template.document))
+        notes.add(index, editor.noted(found.warnings, made.template.document))
+        if not wrong and pods < foreseen.MOST_PODS:
+            hopeless.add(index, editor.noted(foreseen.warnings(found.object), made.template.document))
+            pods += sum(task["replicas"] for task in found.object["spec"]["tasks"])
+    common, by_row = causes.told()
+    problems = [*_holder_problems(actor, made, text), *by_row]
+    known, some = notes.told()
+    unused = (f"The YAML has no placeholder {{{{{name}}}}} for the column {name}." for name in made.unused)
+    number = len(made.jobs)
+    accepted = not common and not problems
+    never, some_never = hopeless.told() if accepted else ([], [])
+    return Preview(
+        _verdict(number, hopeless.rows, accepted=accepted),
+        accepted,
+        made.template.names,
+        tuple(common),
+        tuple(problems),
+        (*never, *_understood(made), *known, *(Finding(each) for each in (*some_never, *some, *unused))),
+        tuple(_shown(made, index) for index in range(min(number, SHOWN))) if accepted else (),
+        number,
+    )
+
+
+def _verdict(number: int, hopeless: int, *, accepted: bool) -> str:
+    """Say what would become of the jobs, of which these at least could not start."""
+    if not accepted:
+        return "Some of these jobs would be refused, so none would be made."
+    said = f"{number:,} {'job' if number == 1 else 'jobs'} would be made"
+    if hopeless:
+        those = "" if hopeless == number else f" at least {hopeless} of them"
+        said = f"{said}, and{those} could not start on the cluster as it is"
+    return f"{said}."
+
+
+def _holder_problems(actor: Actor, made: Plan, text: str) -> Iterator[str]:
+    """Yield what is wrong with the record of a sweep: its name is taken, or its values are too much for one object."""
+    if _existing(made) is not None:
+        yield f"There is a sweep {made.name} in {made.namespace} already; change metadata.name, or delete the other."
+        return
+    for cause in api.review(actor, CONFIGMAPS, record.write(made, text)).causes:
+        if cause.reason == "RequestEntityTooLarge":
+            yield "The values are too long to be kept in one object of 1 MiB; make several sweeps, or shorter values."
+        elif cause.field != "metadata.namespace":  # which is told of the jobs
+            yield f"The record of the sweep: {cause}"
+
+
+def _understood(made: Plan) -> Iterator[Finding]:
+    """Yield what was understood of the YAML although it was not written as it should be."""
+    return (Finding(note.message, note.line) for note in made.template.document.notes)
+
+
+class _Judged:
+    """What was found of several jobs: what goes for all of them is told once, the rest by row."""
+
+    def __init__(self, made: Plan) -> None:
+        self._made = made
+        self._found: dict[Finding, list[int]] = {}
+        self._judged = 0
+
+    def add(self, index: int, found: Sequence[Finding]) -> None:
+        self._judged += 1
+        for each in dict.fromkeys(found):
+            self._found.setdefault(each, []).append(index)
+
+    @property
+    def rows(self) -> int:
+        """How many jobs anything was found of."""
+        return len({row for rows in self._found.values() for row in rows})
+
+    def told(self) -> tuple[list[Finding], list[str]]:
+        """Return what goes for every job, and what is told with its row."""
+        common = [found for found, rows in self._found.items() if len(rows) == self._judged]
+        by_row = [
+            f"Row {row + 1}: {found.field}{': ' if found.field else ''}{found.message}"
+            for found, rows in self._found.items()
+            if len(rows) < self._judged
+            for row in rows
+        ]
+        return common, by_row[:MOST_REFUSALS]
+
+
+def _shown(made: Plan, index: int) -> Shown:
+    return Shown(made.jobs[index], made.values.row(index), yaml_write.dump(made.job(index)))
+
+
+def _existing(made: Plan) -> Stored | None:
+    name = record.holder_of(made.name)
+    found = store.find(CONFIGMAPS, namespace=made.namespace, name=name, limit=1)
+    return found[0] if found else None
+
+
+def _token_of(stored: Stored) -> str:
+    return lenient.text(stored.object, "metadata", "annotations", SUBMISSION)

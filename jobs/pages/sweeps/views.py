@@ -1,0 +1,167 @@
+"""The pages of sweeps: the list, a new one, the outcomes of one."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
+from django.shortcuts import redirect, render
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from cluster import access
+from cluster.store import store
+from dashboard.live.topics import address
+from dashboard.pages.errors import explained, logged_out
+from dashboard.parts import responses
+from jobs.pages.sweeps import listing, samples, submission
+from jobs.parameterized import declaration
+from jobs.parameterized.builtin import BUILTINS
+from jobs.rules import allowed_actions
+from jobs.sweeps import record, values
+from jobs.sweeps.draft import MORE_ROWS, Draft
+from jobs.sweeps.values import ValuesError
+from kube.errors import ApiError
+from kube.resources import CONFIGMAPS, JOB_TEMPLATES
+from kube.yaml.problem import YamlError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.http import HttpRequest, HttpResponse
+
+    from jobs.pages.sweeps.submission import Preview
+
+
+@require_GET
+@login_required
+@explained
+def sweep_list(request: HttpRequest) -> HttpResponse:
+    actor = access.of(request)
+    table = listing.table(actor, listing.SPEC.read(request.GET))
+    may_submit = allowed_actions.home(actor) is not None
+    return responses.listing(request, "sweeps/list.html", table, may_submit=may_submit)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@explained
+def sweep_new(request: HttpRequest) -> HttpResponse:
+    """Write a sweep; POST looks at it again, offers more rows of values or makes it, as its field `do` says."""
+    if not request.user.is_authenticated:
+        # The way over the login page would lose what was written.
+        return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
+    home = allowed_actions.home(access.of(request))
+    if home is None:
+        raise allowed_actions.nowhere("To make a sweep")
+    if request.method != "POST":
+        return _form(request, _start(request, home))
+    draft = Draft.read(request.POST.dict())
+    if request.POST.get("do") == "submit":
+        return _submit(request, draft)
+    return _form(request, draft, more=MORE_ROWS if request.POST.get("do") == "rows" else 0)
+
+
+def _start(request: HttpRequest, home: str) -> Draft:
+    """Return the draft that the page begins with: a template, another sweep's, or the sample, in the namespace home."""
+    if template := BUILTINS.get(request.GET.get("template", "")):
+        return samples.at(home, Draft(text=template.yaml, grid=_choices(template.defaults)))
+    if kept := request.GET.get("kept", ""):
+        return _of_template(request, *kept.partition("/")[::2])
+    namespace, _, name = request.GET.get("from", "").partition("/")
+    if not name:
+        return samples.at(home, samples.DESCENT)
+    _, found = listing.read(access.of(request), namespace, name)
+    return Draft(text=found.text, source="csv", csv=found.values.csv())
+
+
+def _of_template(request: HttpRequest, namespace: str, name: str) -> Draft:
+    """Return the draft of a template that somebody keeps, with its defaults; NotFound when it is there no more."""
+    access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
+    declared = declaration.of_stored(store.get(JOB_TEMPLATES, namespace, name).object)
+    return Draft(text=declared.yaml, grid=_choices(declared.defaults))
+
+
+def _choices(defaults: Mapping[str, str]) -> dict[str, str]:
+    return {name: values.choice(value) for name, value in defaults.items()}
+
+
+def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
+    actor = access.of(request)
+    try:
+        made = submission.submit(actor, draft)
+    except (YamlError, ValuesError) as error:
+        return _form(request, draft, found=submission.preview(actor, draft), status=_code(error))
+    except ApiError as error:
+        found = submission.refused(submission.preview(actor, draft), error)
+        return _form(request, draft, found=found, status=error.code)
+    name = record.name_of(made.name)
+    responses.say(request, f"Sweep {name} was submitted.")
+    return redirect("sweeps:detail", made.namespace, name)
+
+
+def _code(error: YamlError | ValuesError) -> int:
+    return 400 if isinstance(error, YamlError) else 422
+
+
+def _form(
+    request: HttpRequest, draft: Draft, *, found: Preview | None = None, more: int = 0, status: int = 200
+) -> HttpResponse:
+    draft = draft if draft.token else replace(draft, token=secrets.token_hex(8))
+    found = submission.preview(access.of(request), draft) if found is None else found
+    # While the YAML cannot be read, the fields stay; what a placeholder had that is gone for now is kept unseen.
+    names = found.names or tuple(dict.fromkeys(name for name, _, _ in draft.fields()))
+    context = {
+        "draft": draft,
+        "preview": found,
+        "may_keep": allowed_actions.home(access.of(request), JOB_TEMPLATES) is not None,
+        "grid": [(name, draft.grid.get(name, "")) for name in names],
+        "rows": [[(name, row.get(name, "")) for name in names] for row in draft.rows(more)],
+        "unseen": [(key, value) for name, key, value in draft.fields() if name not in names and value],
+    }
+    template = "sweeps/_rest.html" if request.headers.get("HX-Request") else "sweeps/new.html"
+    response = render(request, template, context, status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
+
+
+@require_GET
+@login_required
+@explained
+def sweep_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    actor = access.of(request)
+    with store.reading() as revision:
+        stored, found = listing.read(actor, namespace, name)
+        table, grid = listing.outcomes_of(stored, found, request.GET)
+        table.revision = revision
+        context = {
+            "stored": stored,
+            "sweep": found,
+            "grid": grid,
+            "parts": listing.head(actor, stored, found),
+            "head_topic": address("sweeps:head", {"namespace": namespace, "name": name}),
+        }
+    template = "sweeps/_outcomes.html" if request.headers.get("HX-Request") else "sweeps/detail.html"
+    response = render(request, template, {"table": table, "revision": revision, **context})
+    if request.headers.get("HX-Request"):
+        response["HX-Push-Url"] = (request.path + table.view.url()).removesuffix("?")
+    patch_vary_headers(response, ["HX-Request"])
+    return response
+
+
+@require_POST
+@login_required
+@explained
+def sweep_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    said = f"Sweep {name} is deleted, and its jobs with it."
+    return responses.delete(
+        request,
+        CONFIGMAPS,
+        (namespace, record.holder_of(name)),
+        said,
+        page="sweeps:detail",
+        listing="sweeps:list",
+        page_key=(namespace, name),
+    )
