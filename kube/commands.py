@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kube import resources
 from kube.kinds.fields import View
-from kube.meta import controller_reference
+from kube.owners import controller_reference
 from kube.resources import COMMANDS, CREATOR_ANNOTATION
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What all objects share: metadata, owner references, conditions and the texts of times.
+"""What all objects share: what the server alone writes of their metadata, their keys and versions, and the texts of times.
 
 Objects travel as plain JSON (`Object`), so that fields nobody here knows are
 never lost. A clock is always whole milliseconds since the epoch, named `now`.
@@ -9,12 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-from kube.kinds.fields import AnyObject, View
-
-if TYPE_CHECKING:
-    from kube.resource import Resource
+from typing import Any
 
 Object = dict[str, Any]
 
@@ -35,17 +30,6 @@ _UNITS = {
 _PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})(ns|us|µs|μs|ms|h|m|s)", re.ASCII)
 
 
-class OwnerReference(View):
-    """Says which object an object belongs to."""
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-    block_owner_deletion: bool | None = None
-
-
 # Only the server writes these; what a client sends in them counts for nothing.
 SERVER_METADATA = (
     "uid",
@@ -56,41 +40,6 @@ SERVER_METADATA = (
     "deletionGracePeriodSeconds",
     "selfLink",
 )
-
-
-class ObjectMeta(View):
-    """An object's `metadata` (reference: kubernetes-api §4.5)."""
-
-    name: str = ""
-    generate_name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: str = ""
-    deletion_timestamp: str = ""
-    deletion_grace_period_seconds: int | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    owner_references: list[OwnerReference] = []
-    finalizers: list[str] = []
-    managed_fields: list[AnyObject] = []
-    self_link: str = ""
-
-
-class Condition(View):
-    """One entry of a `status.conditions` list, of whichever kind."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
-    last_update_time: str = ""
-    last_probe_time: str = ""
-    last_heartbeat_time: str = ""
-    transition_id: str = ""
-    observed_generation: int = 0
 
 
 @lru_cache(maxsize=1024)  # a plan writes one moment into thousands of objects
@@ -167,33 +116,6 @@ def short_duration_words(duration_ms: float) -> str:
     if duration_ms < 1000:
         return f"{duration_ms:.0f} ms"
     return f"{duration_ms / 1000:.1f} s" if duration_ms < 9_950 else duration_words(duration_ms)
-
-
-def controller_of(obj: Object) -> OwnerReference | None:
-    """Return the owner reference of the object's controller, if it has one."""
-    for reference in (obj.get("metadata") or {}).get("ownerReferences") or ():
-        if reference.get("controller"):
-            return OwnerReference(
-                api_version=reference.get("apiVersion") or "",
-                kind=reference.get("kind") or "",
-                name=reference.get("name") or "",
-                uid=reference.get("uid") or "",
-                controller=True,
-                block_owner_deletion=reference.get("blockOwnerDeletion"),
-            )
-    return None
-
-
-def controller_reference(resource: Resource, name: str, uid: str) -> dict[str, Any]:
-    """Return the owner reference by which an object names what controls it."""
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": name,
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def key_of(obj: Object) -> str:

@@ -11,7 +11,8 @@ from cluster.store import Create, Group, Patch
 from cluster.writes import Minimum
 from kube import events, scheduler_configuration
 from kube.kinds.core import EventType
-from kube.meta import controller_reference, now_text
+from kube.meta import now_text
+from kube.owners import controller_reference
 from kube.resources import CONFIGMAPS, EVENTS, POD_GROUPS, PODS
 from kube.topology import ALLOCATED
 from kube.usage import value_of

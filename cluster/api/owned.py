@@ -14,7 +14,7 @@ from cluster.api.cluster_view import ClusterView
 from cluster.backend import OwnedRefused
 from cluster.store import Stored, store
 from kube.errors import ApiError
-from kube.meta import controller_reference
+from kube.owners import controller_reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

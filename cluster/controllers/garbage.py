@@ -23,7 +23,7 @@ from cluster.store import Create, Delete, Group, Patch, sql, store
 from cluster.writes import Timer
 from kube import events, resources
 from kube.kinds.fields import View
-from kube.meta import OwnerReference
+from kube.kinds.meta import OwnerReference
 from kube.resources import EVENTS, PODS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from cluster.backend import OwnedRefused
 from cluster.remote import calls, kinds, recorder, server
 from cluster.store import store
 from kube.errors import AlreadyExists, ApiError
-from kube.meta import controller_reference
+from kube.owners import controller_reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

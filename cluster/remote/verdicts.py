@@ -12,7 +12,7 @@ from cluster.writes import Create, Delete, Patch, Update
 from kube import errors, patch
 from kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, TooManyRequests, Unauthorized
 from kube.kinds.pod import OUT_OF_SYNC
-from kube.meta import controller_of
+from kube.owners import controller_of
 from kube.resources import COMMANDS, EVENTS
 
 if TYPE_CHECKING:

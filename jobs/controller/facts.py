@@ -24,6 +24,7 @@ from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import Action, JobEvent, JobPhase, LifecyclePolicy
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
+from kube.kinds.meta import Condition
 from kube.kinds.pod import ENDED, OUT_OF_SYNC
 from kube.resources import JOBS
 from kube.usage import queue_named
@@ -431,7 +432,7 @@ class _Pod(View):
 
 class _GroupStatus(View):
     phase: str = ""
-    conditions: list[meta.Condition] = []
+    conditions: list[Condition] = []
 
 
 class _Group(View):
@@ -478,7 +479,7 @@ def _moment(text: str) -> int:
     return meta.parse_time(text) if text else 0
 
 
-def _holding(conditions: list[meta.Condition]) -> meta.Condition | None:
+def _holding(conditions: list[Condition]) -> Condition | None:
     """Return the newest true condition, which says why the group is not placed; None where that one says Scheduled.
 
     That room is kept for the group is told in words by another one.

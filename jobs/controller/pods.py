@@ -15,7 +15,7 @@ from jobs.controller import facts
 from jobs.plugins import table
 from jobs.plugins.contract import Draft, Place
 from kube.kinds.core import PodPhase
-from kube.meta import controller_reference
+from kube.owners import controller_reference
 from kube.resources import CREATOR_ANNOTATION, JOBS
 
 if TYPE_CHECKING:

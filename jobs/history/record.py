@@ -8,7 +8,7 @@ from jobs.lifecycle.reading import Pod
 from kube import meta
 from kube.kinds.core import Event, ObjectReference
 from kube.kinds.fields import View
-from kube.meta import ObjectMeta
+from kube.kinds.meta import ObjectMeta
 
 
 class Phase(View):

@@ -15,7 +15,8 @@ from jobs.rules import admission
 from kube import lenient, meta, names
 from kube.kinds.batch import JobPhase, JobStatus
 from kube.kinds.fields import View
-from kube.meta import ObjectMeta, controller_reference
+from kube.kinds.meta import ObjectMeta
+from kube.owners import controller_reference
 from kube.resources import CREATOR_ANNOTATION, JOBS
 
 if TYPE_CHECKING:

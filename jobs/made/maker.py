@@ -28,7 +28,7 @@ from cluster.writes import Timer
 from jobs.made.jobs import COMPONENT, MadeJob
 from kube.errors import ApiError
 from kube.kinds.fields import View
-from kube.meta import OwnerReference
+from kube.kinds.meta import OwnerReference
 from kube.resources import JOBS
 
 if TYPE_CHECKING:

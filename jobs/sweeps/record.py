@@ -14,7 +14,7 @@ from jobs.sweeps import values
 from jobs.sweeps.plan import SWEEP_LABEL
 from kube import lenient
 from kube.indexes import HOLDS_LABEL, HOLDS_SWEEP
-from kube.meta import controller_of
+from kube.owners import controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

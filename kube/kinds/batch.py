@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from kube.kinds.core import PodTemplateSpec
 from kube.kinds.fields import AnyObject, View
-from kube.meta import ObjectMeta
+from kube.kinds.meta import ObjectMeta
 
 
 class JobPhase(StrEnum):

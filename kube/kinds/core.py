@@ -12,6 +12,7 @@ from kube.kinds.fields import (
     Quantities,
     View,
 )
+from kube.kinds.meta import Condition, ObjectMeta
 from kube.kinds.pod import (
     Container,
     ContainerPort,
@@ -41,7 +42,6 @@ from kube.kinds.pod import (
     Volume,
     VolumeMount,
 )
-from kube.meta import Condition, ObjectMeta
 
 __all__ = [
     "ConfigMap",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from kube.kinds.fields import View
-from kube.meta import ObjectMeta
+from kube.kinds.meta import ObjectMeta
 
 
 class FlowPhase(StrEnum):

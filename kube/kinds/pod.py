@@ -14,7 +14,7 @@ from kube.kinds.fields import (
     Quantity,
     View,
 )
-from kube.meta import Condition, ObjectMeta
+from kube.kinds.meta import Condition, ObjectMeta
 
 
 class PodPhase(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kube.kinds.fields import View
-from kube.meta import ObjectMeta
+from kube.kinds.meta import ObjectMeta
 
 
 class ResourceAttributes(View):

@@ -9,7 +9,7 @@ from kube.kinds.fields import (
     Quantities,
     View,
 )
-from kube.meta import Condition, ObjectMeta
+from kube.kinds.meta import Condition, ObjectMeta
 
 
 class QueueState(StrEnum):

@@ -18,8 +18,8 @@ from cluster.runtime.outage import Outage
 from cluster.store import Change, Create, Delete, Group, Patch, Stored
 from kube.errors import ApiError
 from kube.kinds.core import Pod
+from kube.kinds.meta import ObjectMeta
 from kube.kinds.pod import ENDED
-from kube.meta import ObjectMeta
 from kube.resources import EVENTS, PODS
 from node.agent import claims, events, hosts, prepare
 from node.agent.cluster import AWAY, Dismissed

@@ -11,7 +11,7 @@ from proof.invariants.views import ENDED, JOBS, PODS, QUOTAS, RANGES, Group, Job
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kube.meta import OwnerReference
+    from kube.kinds.meta import OwnerReference
     from proof.invariants.picture import Picture, Step
 
 # Reference: volcano-job §2.7, with the first sync of a new job.

@@ -11,7 +11,7 @@ from proof.invariants.views import COMMANDS, ENDED, GROUPS, JOBS, PODS, Command,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kube.meta import OwnerReference
+    from kube.kinds.meta import OwnerReference
     from proof.invariants.picture import Picture, Step
     from proof.invariants.views import Policy
 

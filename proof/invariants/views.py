@@ -14,7 +14,7 @@ from msgspec import Raw, Struct, field
 from kube import amounts
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
-from kube.meta import OwnerReference
+from kube.kinds.meta import OwnerReference
 from kube.quantity import QuantityError
 from proof.invariants.asks import Ask, ask_of
 from scheduler.idle import facts

@@ -13,8 +13,8 @@ import msgspec
 from kube import selector
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
+from kube.kinds.meta import Condition
 from kube.kinds.pod import Toleration
-from kube.meta import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,9 +14,9 @@ from msgspec import field
 from kube import amounts, usage
 from kube.kinds.core import Node
 from kube.kinds.fields import View
+from kube.kinds.meta import ObjectMeta
 from kube.kinds.pod import ENDED
 from kube.kinds.scheduling import PodGroupStatus, Queue, QueueState
-from kube.meta import ObjectMeta
 from kube.quantity import QuantityError
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, RESOURCE_QUOTAS
 from kube.usage import AskingSpec, Usage, group_use, namespace_queue, pod_use, queue_named

@@ -14,7 +14,7 @@ from msgspec import Raw, field
 from kube import evictions, intake_times, kept_room, usage
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
-from kube.meta import OwnerReference
+from kube.kinds.meta import OwnerReference
 from kube.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
 from kube.topology import ALLOCATED
 from kube.usage import NOTHING, AskingSpec, QueueAnnotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from kube.kept_room import Reservation
-    from kube.meta import OwnerReference
+    from kube.kinds.meta import OwnerReference
     from kube.task_topology import TaskTopology
     from scheduler.snapshot.demands import Demands
     from scheduler.snapshot.nodes import PodShape

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from kube import definitions, lists, resources, schema
 from kube.kinds import accounts, batch, core, flow, reviews, scheduling
+from kube.kinds.meta import ObjectMeta, OwnerReference
 from kube.lists import ListRule
-from kube.meta import ObjectMeta, OwnerReference, key_of
+from kube.meta import key_of
 from tests.kube.samples import SCALARS, json_values
 from tests.tables import cases, parts
 

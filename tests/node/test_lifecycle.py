@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from cluster.store import Create, store
 from kube.kinds.core import Container, Pod
+from kube.kinds.meta import ObjectMeta
 from kube.kinds.pod import ContainerState, ContainerStateWaiting, ContainerStatus, PodStatus
-from kube.meta import ObjectMeta
 from kube.resources import EVENTS, NAMESPACES
 from node.agent import events
 from node.agent.lifecycle import Refusal, back_off, decide, start_of

@@ -17,7 +17,7 @@ import pytest
 from cluster.runtime import nudge
 from cluster.store import Create, Delete, store
 from kube.kinds.core import Pod
-from kube.meta import ObjectMeta
+from kube.kinds.meta import ObjectMeta
 from kube.resources import CLAIMS, NAMESPACES
 from node import storage
 from node.agent import claims, memory_volumes, published_files, retention

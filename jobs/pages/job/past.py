@@ -10,7 +10,7 @@ from jobs.history.gather import Ref
 from jobs.history.record import History, PodSpan
 from jobs.lifecycle.progress import STOPPED
 from jobs.lifecycle.reading import Pod, moment
-from kube import meta
+from kube import owners
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS, PODS
 
@@ -134,7 +134,7 @@ def _gone(change: Change, first: int) -> PodSpan:
 
 
 def _is_of(job: Stored, change: Change) -> bool:
-    owner = meta.controller_of(change.object)
+    owner = owners.controller_of(change.object)
     return owner is not None and owner.uid == job.uid
 
 

@@ -11,7 +11,7 @@ from cluster.runtime.retries import Retries
 from cluster.store import Create, Group, store
 from dashboard.live import TopicRequest, topics
 from kube.errors import Forbidden, NotFound
-from kube.meta import controller_reference
+from kube.owners import controller_reference
 from kube.resources import CRON_JOBS, EVENTS, JOB_FLOWS, JOBS, POD_GROUPS, QUEUES
 from tests.dashboard.pages.conftest import Page, page, put
 from tests.tables import cases
