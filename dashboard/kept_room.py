@@ -8,8 +8,9 @@ from cluster import access
 from cluster.api import backend
 from cluster.runtime import registry
 from dashboard.parts import usage_bar
-from kube import amounts, kept_room
+from kube import amounts
 from kube.resources import POD_GROUPS
+from kube.volcano import kept_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from cluster.access import Actor
     from cluster.store import Stored
     from kube.amounts import Amounts
-    from kube.kept_room import KeptRoom
+    from kube.volcano.kept_room import KeptRoom
 
 MOST_NODES = 4  # named; of the others their number
 

@@ -22,13 +22,14 @@ from cluster.runtime import retries
 from cluster.runtime.consumer import RETRY, Consumer, Plan
 from cluster.store import Change, Create, Group, Patch, Update, Write, store
 from cluster.writes import Timer
-from kube import amounts, commands, events, usage
-from kube.intake_times import SHUT_SINCE
+from kube import amounts, events, usage
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.meta import now_text
 from kube.resources import COMMANDS, EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES
 from kube.usage import ROOT_QUEUE, Usage
+from kube.volcano import commands
+from kube.volcano.intake_times import SHUT_SINCE
 from queues import hierarchy, state_commands, states
 from queues.state_commands import QueueFact
 from queues.states import CLOSED_BY_PARENT, CLOSED_BY_PARENT_ANNOTATION
@@ -36,8 +37,8 @@ from queues.states import CLOSED_BY_PARENT, CLOSED_BY_PARENT_ANNOTATION
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kube.commands import CommandFact
     from kube.meta import Object
+    from kube.volcano.commands import CommandFact
 
 NAME = "queues"
 PAUSE_MS = 250  # between two writes of one queue's counters

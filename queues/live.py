@@ -9,7 +9,7 @@ from dashboard import cluster_usage, live
 from dashboard.live import Parts
 from dashboard.pages import events
 from kube.resources import CONFIGMAPS, JOBS, PRIORITY_CLASSES
-from kube.scheduler_configuration import NAME, NAMESPACE
+from kube.volcano.scheduler_configuration import NAME, NAMESPACE
 from queues import listing
 from queues.scheduler import decisions
 from queues.scheduler import parts as scheduler

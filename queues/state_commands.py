@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.store import Create, Delete, Patch, Write
 from kube import events
-from kube.commands import NAMESPACE_OF_QUEUES, REASON, order
-from kube.intake_times import SHUT_SINCE
 from kube.kinds.batch import Action
 from kube.kinds.fields import View
 from kube.kinds.scheduling import QueueState
 from kube.resources import COMMANDS, EVENTS, QUEUES
+from kube.volcano.commands import NAMESPACE_OF_QUEUES, REASON, order
+from kube.volcano.intake_times import SHUT_SINCE
 from queues import states
 from queues.states import CLOSED_BY_PARENT_ANNOTATION, closing_problem
 
 if TYPE_CHECKING:
-    from kube.commands import CommandFact
     from kube.meta import Object
+    from kube.volcano.commands import CommandFact
 
 COMPONENT = "queue-controller"
 WISHES: dict[str, QueueState] = {

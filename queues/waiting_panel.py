@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster import access
 from kube import amounts
-from kube.pod_groups import job_of
+from kube.volcano.pod_groups import job_of
 from scheduler import waiting_lines
 
 if TYPE_CHECKING:

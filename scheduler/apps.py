@@ -13,7 +13,8 @@ class SchedulerConfig(AppConfig):
         from cluster.api import admission as chain
         from cluster.runtime import registry
         from cluster.store.types import Single
-        from kube import resources, scheduler_configuration
+        from kube import resources
+        from kube.volcano import scheduler_configuration
         from scheduler import metrics
         from scheduler.policy import admission
 

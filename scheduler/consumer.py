@@ -20,7 +20,6 @@ from cluster.runtime import retries
 from cluster.runtime.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.store import Change, store
 from cluster.writes import Group, Timer
-from kube import scheduler_configuration
 from kube.errors import ApiError
 from kube.resources import (
     CLAIMS,
@@ -35,6 +34,7 @@ from kube.resources import (
     QUEUES,
     RESOURCE_QUOTAS,
 )
+from kube.volcano import scheduler_configuration
 from scheduler.cycle.cycle import schedule
 from scheduler.evicting import COMPONENT
 from scheduler.snapshot.snapshot import Snapshot

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from cluster.writes import Decision
-from kube.pod_groups import job_of
+from kube.volcano.pod_groups import job_of
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Evictions as writes: what is said on a pod that has to go, and its deletion (reference/volcano-scheduler §1.9).
 
-Of a group that is evicted for others for the first time it is noted when that was (`kube.evictions`).
+Of a group that is evicted for others for the first time it is noted when that was (`kube.volcano.evictions`).
 
 The controller of its job sees that somebody else deleted it: it is evicted, and the job's policies for that hold.
 """
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from cluster.store import Create, Delete, Patch
 from kube import events
-from kube.evictions import FIRST_EVICTED
 from kube.kinds.core import EventType
 from kube.meta import now_text
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
+from kube.volcano.evictions import FIRST_EVICTED
 from scheduler.cycle.decisions import MOVED
 from scheduler.policy.policy import Action
 

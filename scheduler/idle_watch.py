@@ -19,11 +19,11 @@ from cluster.runtime.idle_room import EVERY_MS, Check, Wait
 from cluster.runtime.picture import Kept
 from cluster.store import sql, store
 from cluster.store.types import Single
-from kube import scheduler_configuration
 from kube.errors import Expired
 from kube.kinds.pod import UNENDED
 from kube.meta import parse_time
 from kube.resources import CONFIGMAPS, POD_GROUPS, PODS
+from kube.volcano import scheduler_configuration
 from scheduler.idle import judge
 from scheduler.idle.reader import KINDS, WAITING, Reader
 from scheduler.policy.kept import Configuration

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.store import store
-from kube import scheduler_configuration
 from kube.resources import CONFIGMAPS
+from kube.volcano import scheduler_configuration
 from scheduler.policy.kept import reading_of
 from scheduler.policy.policy import DEFAULT
 

@@ -15,7 +15,6 @@ from cluster.api import backend
 from cluster.runtime.picture import Kept
 from cluster.store import store
 from cluster.store.types import Single
-from kube import scheduler_configuration
 from kube.resources import (
     CONFIGMAPS,
     HYPER_NODES,
@@ -26,6 +25,7 @@ from kube.resources import (
     PRIORITY_CLASSES,
     QUEUES,
 )
+from kube.volcano import scheduler_configuration
 from scheduler.cycle.cycle import schedule
 from scheduler.engine.cause import Reason
 from scheduler.snapshot.snapshot import Snapshot

@@ -14,13 +14,14 @@ import msgspec
 from cluster.runtime.picture import Kept
 from cluster.store import store
 from cluster.store.types import Single
-from kube import amounts, scheduler_configuration
+from kube import amounts
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import parse_time
 from kube.priorities import PriorityClasses
 from kube.quantity import QuantityError
 from kube.resources import CONFIGMAPS, POD_GROUPS, PRIORITY_CLASSES
 from kube.usage import queue_named
+from kube.volcano import scheduler_configuration
 from scheduler.cycle.nominations import is_nominated
 from scheduler.cycle.order import in_line
 from scheduler.policy.kept import Configuration

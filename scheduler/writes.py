@@ -9,13 +9,14 @@ import msgspec
 from cluster.remote import gangs
 from cluster.store import Create, Group, Patch
 from cluster.writes import Minimum
-from kube import events, scheduler_configuration
+from kube import events
 from kube.kinds.core import EventType
 from kube.meta import now_text
 from kube.owners import controller_reference
 from kube.resources import CONFIGMAPS, EVENTS, POD_GROUPS, PODS
-from kube.topology import ALLOCATED
 from kube.usage import value_of
+from kube.volcano import scheduler_configuration
+from kube.volcano.topology import ALLOCATED
 from scheduler import decided, evicting
 from scheduler.cycle.decisions import ROOM
 from scheduler.evicting import COMPONENT

@@ -17,9 +17,10 @@ from cluster.access import nodes
 from cluster.access.roles import CLUSTER, EVERYWHERE, LETTER, METRICS, NAMESPACE, NAMESPACED, SOMEBODY, needed
 from cluster.api import rights
 from cluster.api.cluster_view import ClusterView
-from kube import resources, scheduler_configuration
+from kube import resources
 from kube.errors import Forbidden
 from kube.kinds.reviews import NonResourceRule, ResourceRule, RulesReviewStatus
+from kube.volcano import scheduler_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,8 +31,9 @@ from cluster.access import hostpaths, makers, nodes, system_priorities
 from cluster.access.ownership import creator_of, line, referred
 from cluster.api import metadata, walls
 from cluster.rules import node_walls
-from kube import lenient, resources, scheduler_configuration
+from kube import lenient, resources
 from kube.errors import Forbidden, Invalid, NotFound, forbidden
+from kube.volcano import scheduler_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

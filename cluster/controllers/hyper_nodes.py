@@ -12,9 +12,10 @@ import msgspec
 
 from cluster.runtime.consumer import Consumer, Plan
 from cluster.store import Group, Update, store
-from kube import lenient, meta, topology
+from kube import lenient, meta
 from kube.kinds.fields import View
 from kube.resources import HYPER_NODES, NODES
+from kube.volcano import topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from cluster.store import Change
     from cluster.writes import Timer
     from kube.meta import Object
-    from kube.topology import Domain, HyperNode
+    from kube.volcano.topology import Domain, HyperNode
 
 CONDITION = "Ready"
 TOLD = 3  # problems of one HyperNode that are told

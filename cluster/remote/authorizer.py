@@ -20,9 +20,9 @@ from cluster.remote.reviews import Unanswered
 from cluster.remote.viewer import Asking, Viewer
 from cluster.store import store
 from kube import resources
-from kube.commands import NAMESPACE_OF_QUEUES
 from kube.errors import ServiceUnavailable
 from kube.resources import COMMANDS, NAMESPACES
+from kube.volcano.commands import NAMESPACE_OF_QUEUES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from cluster.rules.checks import check_selector
 from kube import lenient
 from kube.errors import Cause, forbidden, invalid
-from kube.kept_room import RELEASED
 from kube.meta import parse_time
+from kube.volcano.kept_room import RELEASED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules.checks import check_selector
-from kube import lenient, topology
-from kube.custom import patterns
+from kube import lenient, patterns
 from kube.errors import Cause, invalid, required
+from kube.volcano import topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,9 @@ from dashboard.live import Parts, Watch
 from dashboard.pages.nodes import UP
 from dashboard.parts import paging, usage_bar
 from dashboard.parts.table import Column, Spec, Table
-from kube import amounts, topology
+from kube import amounts
 from kube.resources import HYPER_NODES, NODES, PODS
+from kube.volcano import topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from dashboard.live import TopicRequest
     from dashboard.parts.table import TableView
     from kube.amounts import Amounts
-    from kube.topology import Domain
+    from kube.volcano.topology import Domain
 
 SPEC = Spec(
     name="dashboard:hypernodes",

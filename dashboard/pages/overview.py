@@ -16,12 +16,13 @@ from dashboard.live import Parts
 from dashboard.pages import events, offers
 from dashboard.pages import nodes as nodes_page
 from dashboard.parts import not_run, phases, sight, svg, usage_bar
-from kube import pod_groups, pod_health
+from kube import pod_health
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
 from kube.kinds.scheduling import PodGroupStatus
 from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
 from kube.usage import queue_named
+from kube.volcano import pod_groups
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -11,11 +11,11 @@ from cluster import access, api, clock
 from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
-from kube import kept_room
 from kube.errors import ApiError, Conflict
 from kube.meta import now_text
-from kube.pod_groups import job_of
 from kube.resources import POD_GROUPS
+from kube.volcano import kept_room
+from kube.volcano.pod_groups import job_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.template.loader import render_to_string
 
-from kube.pod_groups import job_of
+from kube.volcano.pod_groups import job_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

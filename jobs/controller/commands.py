@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from jobs.controller.requests import Request
 from jobs.lifecycle.phases import STEPS, TARGETED, action_of
-from kube.commands import order
 from kube.kinds.batch import Action, JobPhase
 from kube.resources import JOBS
+from kube.volcano.commands import order
 
 if TYPE_CHECKING:
     from jobs.controller.facts import JobFact
-    from kube.commands import CommandFact
     from kube.meta import Object
+    from kube.volcano.commands import CommandFact
 
 _ALWAYS = frozenset({Action.SYNC_JOB, Action.ENQUEUE_JOB})
 

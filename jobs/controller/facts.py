@@ -19,8 +19,7 @@ from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.lifecycle.situation import Task
 from jobs.plugins.table import PLUGINS
-from kube import kept_room, meta
-from kube.evictions import FIRST_EVICTED
+from kube import meta
 from kube.kinds.batch import Action, JobEvent, JobPhase, LifecyclePolicy
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
@@ -28,6 +27,8 @@ from kube.kinds.meta import Condition
 from kube.kinds.pod import ENDED, OUT_OF_SYNC
 from kube.resources import JOBS
 from kube.usage import queue_named
+from kube.volcano import kept_room
+from kube.volcano.evictions import FIRST_EVICTED
 from scheduler.engine.message import people
 
 if TYPE_CHECKING:
@@ -209,7 +210,9 @@ class GroupFact(Struct, frozen=True, kw_only=True):
     deleting: bool
     waiting: str
     waiting_reason: str
-    first_evicted: str  # when pods of it were first evicted for others, as it is written (`kube.evictions`)
+    first_evicted: (
+        str  # when pods of it were first evicted for others, as it is written (`kube.volcano.evictions`)
+    )
     spec: dict[str, Any]
 
     @property

@@ -30,7 +30,7 @@ from jobs.controller.expectations import Sent
 from jobs.controller.plan import Known, World
 from jobs.controller.state import JobEntry, JobsState, readable
 from jobs.lifecycle.phases import FINISHED, phase_of
-from kube import commands, meta
+from kube import meta
 from kube.errors import ApiError
 from kube.kinds.batch import JobEvent, JobPhase
 from kube.kinds.pod import UNENDED
@@ -44,6 +44,7 @@ from kube.resources import (
     PRIORITY_CLASSES,
     RESOURCE_QUOTAS,
 )
+from kube.volcano import commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

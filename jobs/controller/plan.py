@@ -28,10 +28,10 @@ from jobs.lifecycle.phases import Decision, Procedure, Step
 from jobs.lifecycle.situation import Situation
 from jobs.plugins.table import PLUGINS
 from kube import events, pod_health
-from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import OUT_OF_SYNC
 from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
+from kube.volcano.evictions import FIRST_EVICTED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

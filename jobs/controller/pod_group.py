@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.controller.pods import owner_of, priority_class
 from kube import amounts
-from kube.intake_times import JOB_MADE
-from kube.kept_room import RELEASED
 from kube.usage import ESTIMATE_ANNOTATION
+from kube.volcano.intake_times import JOB_MADE
+from kube.volcano.kept_room import RELEASED
 
 if TYPE_CHECKING:
     from jobs.controller.facts import JobFact

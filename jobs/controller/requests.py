@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from jobs.lifecycle.asking import ON_REQUEST
 from jobs.lifecycle.phases import TARGETED
-from kube.commands import REASON, CommandFact
 from kube.kinds.batch import Action
+from kube.volcano.commands import REASON, CommandFact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

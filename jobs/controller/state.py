@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from jobs.controller.crowd import Unsaid
     from jobs.controller.expectations import Sent
     from jobs.controller.facts import JobFact
-    from kube.commands import CommandFact
     from kube.kinds.batch import JobEvent
     from kube.meta import Object
+    from kube.volcano.commands import CommandFact
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from jobs.lifecycle import causes
 from jobs.logs.text import of_lines
-from kube import kept_room, meta, pod_health
+from kube import meta, pod_health
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 from kube.usage import queue_named
+from kube.volcano import kept_room
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

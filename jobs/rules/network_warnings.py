@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kube import lenient, topology
+from kube import lenient
 from kube.resources import HYPER_NODES
+from kube.volcano import topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kube.meta import Object
     from kube.resource import Resource
-    from kube.topology import HyperNode
+    from kube.volcano.topology import HyperNode
 
 
 WHOLE = 1

@@ -1,4 +1,4 @@
-"""Tasks that a job's annotations want on one node, or not, and of which that cannot be (`kube.task_topology`).
+"""Tasks that a job's annotations want on one node, or not, and of which that cannot be (`kube.volcano.task_topology`).
 
 Where the scheduler's plugin task-topology is listed, what is named here counts for nothing; the rest of the annotations holds.
 """
@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kube import lenient, task_topology
-from kube.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
+from kube import lenient
+from kube.volcano import task_topology
+from kube.volcano.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kube.meta import Object
-    from kube.task_topology import Pair
+    from kube.volcano.task_topology import Pair
 
 
 def of_job(job: Object) -> Iterator[str]:

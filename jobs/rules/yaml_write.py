@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from kube.evictions import FIRST_EVICTED
 from kube.meta import SERVER_METADATA
+from kube.volcano.evictions import FIRST_EVICTED
 from kube.yaml import scalar
 
 _SYSTEM_METADATA = (*SERVER_METADATA, "ownerReferences", "finalizers", "managedFields")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kube import errors
-from kube.custom import formats, patterns
+from kube import errors, patterns
+from kube.custom import formats
 from kube.errors import MOST_CAUSES, Cause
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kube.custom import checking, extensions, patterns, shaping
+from kube import patterns
+from kube.custom import checking, extensions, shaping
 from kube.custom.nodes import META_FIELDS, compiled
 from kube.errors import MOST_CAUSES, Cause, forbidden, invalid, not_supported, required, too_many, wrong_type
 from kube.lenient import mapping, sequence, text

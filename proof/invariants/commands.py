@@ -42,7 +42,7 @@ REASON = "CommandIssued"
 
 
 class CarriedOut(Invariant):
-    """Source: reference volcano-job §2.6 and §6.3, volcano-queue-podgroup-cli §2.2; docs of kube/commands.py.
+    """Source: reference volcano-job §2.6 and §6.3, volcano-queue-podgroup-cli §2.2; docs of kube/volcano/commands.py.
 
     A controller deletes a Command in the transaction that carries it out: what
     it does has the same time in the log. Not judged where somebody else may

@@ -397,7 +397,7 @@ def counted_twice(put: Put) -> None:
 
 @plant("a Command is carried out on whatever job has the name now")
 def any_uid(put: Put) -> None:
-    from kube.commands import CommandFact
+    from kube.volcano.commands import CommandFact
 
     put(CommandFact, "is_for", lambda self, uid: True)
 

@@ -11,7 +11,7 @@ from cluster.api import backend, rights
 from cluster.runtime import registry
 from kube.errors import NotFound
 from kube.resources import CONFIGMAPS, POD_GROUPS
-from kube.scheduler_configuration import NAME, NAMESPACE
+from kube.volcano.scheduler_configuration import NAME, NAMESPACE
 from queues.scheduler import versions, words
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from cluster.models import AuditEntry
 from cluster.store import store
 from kube import lenient
 from kube.resources import CONFIGMAPS
-from kube.scheduler_configuration import NAME, NAMESPACE
+from kube.volcano.scheduler_configuration import NAME, NAMESPACE
 from scheduler.policy.kept import Configuration, text_of
 
 if TYPE_CHECKING:

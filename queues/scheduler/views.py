@@ -18,7 +18,7 @@ from dashboard.parts import responses
 from dashboard.parts.forms import Form
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.resources import CONFIGMAPS, NAMESPACES
-from kube.scheduler_configuration import KEY, NAME, NAMESPACE
+from kube.volcano.scheduler_configuration import KEY, NAME, NAMESPACE
 from queues.scheduler import decisions, parts, versions, words
 from scheduler.policy import configuration
 

@@ -35,7 +35,7 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   single pods are too large enters, since only its pods show that.
 * A queue that does not exist, is Closed, or has queues below it lets nobody
   in. A Closing queue goes on with what is in it: it lets in whoever was made before it was shut, and of a job's
-  group the job counts, which gets another one when it begins again (`kube.intake_times`).
+  group the job counts, which gets another one when it begins again (`kube.volcano.intake_times`).
 * Whoever would be placed on what is left in the end is let in all the same (`scheduler.cycle.idle_room`).
 * Where the policy does not name the action, all others enter at once.
 """
@@ -47,9 +47,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kube.intake_times import is_new
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
+from kube.volcano.intake_times import is_new
 from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
 from scheduler.cycle.queue_accounts import giving_queues, queue_cause
 from scheduler.cycle.quotas import QuotaRoom

@@ -9,7 +9,7 @@ what others leave there is not given out again, and its queue is charged with it
 * with the action backfill, groups that will have ended when it is expected to start, by their own estimate, and groups that it may
   preempt then (`scheduler.cycle.backfill`).
 
-The group may start anywhere as soon as it fits. Who may change it may give its room back (`kube.kept_room.RELEASED`); then it waits as
+The group may start anywhere as soon as it fits. Who may change it may give its room back (`kube.volcano.kept_room.RELEASED`); then it waits as
 long again before it gets any. There is one reservation a queue, as its order says who comes next there, and
 there are MOST altogether. So what stays idle although somebody wants it is less than the minima of so many groups. Where what runs
 does not end, a reservation is given back after a while (HOLDS) for as long, so that others start, and then made again for twice as long:
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kube.kept_room import Reservation
+from kube.volcano.kept_room import Reservation
 from scheduler.cycle import fruitless, precedence, reserved
 from scheduler.cycle.departures import Departures, held_on
 from scheduler.cycle.enqueue import is_outside
@@ -38,7 +38,7 @@ from scheduler.engine.soonest import soonest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from kube.kept_room import Places
+    from kube.volcano.kept_room import Places
     from scheduler.cycle.gang_layout import Layout
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster, Vector

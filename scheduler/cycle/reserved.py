@@ -1,4 +1,4 @@
-"""A reservation as it stands in the status of its pod group (`kube.kept_room`), made, read and ended by the scheduler.
+"""A reservation as it stands in the status of its pod group (`kube.volcano.kept_room`), made, read and ended by the scheduler.
 
 One that did not start in time says in the same place after how long its room was given back.
 """
@@ -9,15 +9,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from kube import kept_room
 from kube.meta import duration_text, now_text, parse_duration, parse_time
+from kube.volcano import kept_room
 from scheduler.policy.arguments import LONGEST_MS
 from scheduler.snapshot.reading import GroupCondition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kube.kept_room import Reservation
+    from kube.volcano.kept_room import Reservation
 
 TYPE = kept_room.CONDITION
 KEPT = "RoomKept"

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable
 
-    from kube.kept_room import Reservation
+    from kube.volcano.kept_room import Reservation
     from scheduler.cycle.decisions import Adoption, Decisions
     from scheduler.engine.cause import Cause
     from scheduler.snapshot.records import Group, Pod

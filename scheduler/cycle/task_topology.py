@@ -20,7 +20,7 @@ from scheduler.engine.kin import Following, Kin
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from kube.task_topology import TaskTopology
+    from kube.volcano.task_topology import TaskTopology
     from scheduler.engine.cluster import Vector
     from scheduler.engine.relations import Mark
     from scheduler.snapshot.nodes import PodShape

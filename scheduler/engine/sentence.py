@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kube.amounts import show
 from kube.meta import moment_of
-from kube.pod_groups import job_of
 from kube.usage import ROOT_QUEUE
+from kube.volcano.pod_groups import job_of
 from scheduler.engine import arrangement_words
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
 

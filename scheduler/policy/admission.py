@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kube import lenient
 from kube.errors import Cause
 from kube.resources import CONFIGMAPS
-from kube.scheduler_configuration import is_kept_in
+from kube.volcano.scheduler_configuration import is_kept_in
 from scheduler.policy.kept import FIELD, reading_of, text_of
 
 if TYPE_CHECKING:

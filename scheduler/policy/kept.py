@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from kube import lenient
-from kube.scheduler_configuration import KEY, NAME
+from kube.volcano.scheduler_configuration import KEY, NAME
 from scheduler.policy import policy
 from scheduler.policy.configuration import Reading, read
 from scheduler.policy.findings import Finding, Severity, nearest

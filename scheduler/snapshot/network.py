@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kube import topology
+from kube.volcano import topology
 from scheduler.engine.hyper_nodes import HyperNodes, Named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kube.topology import HyperNode
+    from kube.volcano.topology import HyperNode
 
 
 def hyper_nodes_of(written: Mapping[str, HyperNode], nodes: Mapping[str, Mapping[str, str]]) -> HyperNodes:

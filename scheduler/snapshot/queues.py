@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kube import intake_times
 from kube.kinds.scheduling import DequeueStrategy
+from kube.volcano import intake_times
 from scheduler.snapshot.nodes import readable
 from scheduler.snapshot.reading import NodeGroupsView
 from scheduler.snapshot.records import GroupAffinity, Queue

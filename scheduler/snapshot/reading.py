@@ -11,13 +11,14 @@ from typing import Any
 
 from msgspec import Raw, field
 
-from kube import evictions, intake_times, kept_room, usage
+from kube import usage
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.kinds.meta import OwnerReference
-from kube.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
-from kube.topology import ALLOCATED
 from kube.usage import NOTHING, AskingSpec, QueueAnnotations
+from kube.volcano import evictions, intake_times, kept_room
+from kube.volcano.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
+from kube.volcano.topology import ALLOCATED
 
 
 class PodAnnotations(QueueAnnotations):

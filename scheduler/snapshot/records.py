@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from typing import TYPE_CHECKING
 
-from kube import intake_times, kept_room, task_topology
 from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import queue_named
+from kube.volcano import intake_times, kept_room, task_topology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import msgspec
 
     from kube.amounts import Amounts
-    from kube.kept_room import Reservation
     from kube.kinds.meta import OwnerReference
-    from kube.task_topology import TaskTopology
+    from kube.volcano.kept_room import Reservation
+    from kube.volcano.task_topology import TaskTopology
     from scheduler.snapshot.demands import Demands
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.reading import (

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from kube import resources, scheduler_configuration, topology, usage
+from kube import resources, usage
 from kube.priorities import PriorityClasses
+from kube.volcano import scheduler_configuration, topology
 from scheduler.cycle import nominations, reserved
 from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
@@ -37,8 +38,8 @@ from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskSta
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from kube.kept_room import Reservation
-    from kube.topology import HyperNode
+    from kube.volcano.kept_room import Reservation
+    from kube.volcano.topology import HyperNode
     from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.fruitless import Fruitless
     from scheduler.cycle.gang_layout import Layout

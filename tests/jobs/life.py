@@ -9,10 +9,10 @@ from cluster.store import Create, Delete, Patch, decisions, records, store
 from cluster.writes import Decision
 from jobs.history import record
 from kube.events import event
-from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import Action
 from kube.meta import now_text
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
+from kube.volcano.evictions import FIRST_EVICTED
 from tests.builders import config_map
 from tests.jobs import control
 from tests.jobs.control import resize, task

@@ -13,8 +13,8 @@ from django.core.management import call_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube import definitions
-from kube.custom import definition, kinds, manifests, naming, nodes, patterns, schemas, structural
+from kube import definitions, patterns
+from kube.custom import definition, kinds, manifests, naming, nodes, schemas, structural
 from kube.custom.structural import Structural
 from kube.errors import MOST_CAUSES, Invalid, required
 from kube.patch import merge

@@ -9,11 +9,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import definitions, indexes, kept_room, resources, schema, topology
-from kube.kept_room import KeptRoom, Reservation
+from kube import definitions, indexes, resources, schema
 from kube.meta import now_text
-from kube.pod_groups import job_of
 from kube.resources import HYPER_NODES
+from kube.volcano import kept_room, topology
+from kube.volcano.kept_room import KeptRoom, Reservation
+from kube.volcano.pod_groups import job_of
 from tests.builders import of
 from tests.tables import cases, parts
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
-from kube.intake_times import SHUT_SINCE
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
+from kube.volcano.intake_times import SHUT_SINCE
 from proof.modes.mode import Runner
 from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer

@@ -43,10 +43,10 @@ from typing import Any
 import yaml
 
 from kube import resources
-from kube.evictions import FIRST_EVICTED
-from kube.intake_times import JOB_MADE, SHUT_SINCE
 from kube.meta import timestamp
 from kube.usage import ESTIMATE_ANNOTATION
+from kube.volcano.evictions import FIRST_EVICTED
+from kube.volcano.intake_times import JOB_MADE, SHUT_SINCE
 
 START = 1_767_225_600_000  # 2026-01-01T00:00:00Z, when most objects are made: nobody has waited long
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from cluster.rules import disruption
 from kube.errors import ApiError
-from kube.evictions import FIRST_EVICTED
 from kube.meta import now_text
 from kube.resources import DISRUPTION_BUDGETS, HYPER_NODES, POD_GROUPS, PODS
+from kube.volcano.evictions import FIRST_EVICTED
 from tests.campaign import examples
 
 from .world import START, World, group, node, pod, priority_class, queue, situation

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kube.kept_room import Reservation
 from kube.meta import timestamp
 from kube.resources import POD_GROUPS
+from kube.volcano.kept_room import Reservation
 from scheduler.cycle import reserved
 from scheduler.policy.arguments import LONGEST_MS
 from tests.tables import cases

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kube import task_topology
+from kube.volcano import task_topology
 from scheduler.cycle.cycle import schedule
 from tests.tables import cases
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from cluster.store import Delete, strategy
 from kube import resources, usage
-from kube.kept_room import CONDITION as KEPT
-from kube.kept_room import RELEASED
 from kube.meta import now_text
-from kube.topology import ALLOCATED
+from kube.volcano.kept_room import CONDITION as KEPT
+from kube.volcano.kept_room import RELEASED
+from kube.volcano.topology import ALLOCATED
 from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
 from scheduler.engine.message import people

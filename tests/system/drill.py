@@ -17,7 +17,7 @@ import yaml
 from cluster.remote import paths
 from jobs.rules.remedies import REASONS
 from kube.resources import CONFIGMAPS, DISRUPTION_BUDGETS, JOBS, NAMESPACES, NODES, PODS
-from kube.scheduler_configuration import KEY, NAME, NAMESPACE
+from kube.volcano.scheduler_configuration import KEY, NAME, NAMESPACE
 from proof.harness.waiting import HANG_S, until
 from proof.systems.work import job, task
 from tests.builders import config_map, of

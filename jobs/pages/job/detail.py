@@ -44,13 +44,14 @@ from jobs.pages.job import (
 from jobs.pages.job.chapters import Chapter
 from jobs.pages.job.visible import Sees
 from jobs.sweeps.record import sweep_of
-from kube import intake_times, lenient, pod_health
+from kube import lenient, pod_health
 from kube.errors import NotFound
-from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
 from kube.kinds.pod import ENDED
 from kube.resources import JOBS, POD_GROUPS, PODS
+from kube.volcano import intake_times
+from kube.volcano.evictions import FIRST_EVICTED
 from scheduler import in_force
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from cluster.store import decisions
 from jobs.lifecycle.progress import ENDING, STOPPED
 from jobs.pages.job.timeline import Mark
 from kube.kinds.batch import JobEvent, JobPhase
-from kube.pod_groups import job_of
+from kube.volcano.pod_groups import job_of
 from scheduler.cycle.min_runtime import stays_until, whole_until
 from scheduler.decided import ZONE_CLOSED, Kind
 from scheduler.policy.policy import Action

@@ -8,7 +8,7 @@ from cluster import access
 from cluster.api import backend
 from cluster.runtime import registry
 from cluster.store import store
-from kube.pod_groups import job_of
+from kube.volcano.pod_groups import job_of
 from scheduler import waiting_lines
 
 if TYPE_CHECKING:

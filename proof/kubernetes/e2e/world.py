@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.remote.webhooks import hooks
-from kube import scheduler_configuration
+from kube.volcano import scheduler_configuration
 from proof.harness.ports import free_port
 from proof.harness.waiting import until
 from proof.kubernetes import world

@@ -10,10 +10,10 @@ from cluster.models import AuditEntry
 from cluster.remote.backend import Remote
 from cluster.remote.in_place import InPlace
 from cluster.store import Patch, store
-from kube import kept_room
-from kube.kept_room import Reservation
 from kube.meta import moment_of, now_text, parse_time
 from kube.resources import JOBS, POD_GROUPS
+from kube.volcano import kept_room
+from kube.volcano.kept_room import Reservation
 from tests.builders import job, owner, pod_group
 from tests.dashboard.pages.conftest import page, put, reader
 from tests.tables import cases

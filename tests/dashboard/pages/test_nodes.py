@@ -15,7 +15,7 @@ from cluster.rules.node_devices import NodeDevice
 from dashboard.pages import nodes
 from dashboard.pages.hyper_nodes import tree
 from kube.resources import HYPER_NODES
-from kube.topology import Domain
+from kube.volcano.topology import Domain
 from tests.dashboard.pages.conftest import node, page, pod, put
 
 

@@ -22,11 +22,11 @@ from msgspec import field
 
 from kube import amounts
 from kube.indexes import CREATOR_ANNOTATION
-from kube.intake_times import moment
 from kube.kinds.fields import View
 from kube.meta import duration_text, now_text, parse_duration, parse_time
-from kube.pod_groups import job_of
 from kube.usage import queue_named
+from kube.volcano.intake_times import moment
+from kube.volcano.pod_groups import job_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

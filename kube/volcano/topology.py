@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from kube import lenient, selector
-from kube.custom import patterns
+from kube import lenient, patterns, selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
