@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Vector
+    from scheduler.engine.arrays import Vector
     from scheduler.snapshot.records import Queue
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from scheduler.cycle.protection import Protection
     from scheduler.cycle.reservations import Reservations, Standing
-    from scheduler.engine.accounts import Amount
+    from scheduler.engine.arrays import Amount
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.snapshot.records import Group

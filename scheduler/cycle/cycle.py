@@ -29,7 +29,7 @@ from scheduler.cycle.status import NOTED_PODS, Outcome, Writer, is_told_of_missi
 from scheduler.cycle.waits import deadline, made_until
 from scheduler.cycle.weights import packed_columns, weights_of
 from scheduler.engine.cause import Cause, Reason
-from scheduler.engine.cluster import Cluster, PodClass
+from scheduler.engine.cluster import Cluster
 from scheduler.engine.explain import Names, explain, explain_rest, fits_on_empty_nodes
 from scheduler.engine.explain_arranged import explain_arranged, explain_arranged_rest
 from scheduler.engine.gang import Bin, GangStep
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from scheduler.cycle.gang_layout import Layout, PodSet
     from scheduler.cycle.task_topology import Kinship
     from scheduler.engine.gang import Attempt, Gang
+    from scheduler.engine.pod_class import PodClass
     from scheduler.engine.relations import Mark
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot

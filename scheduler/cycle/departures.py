@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Vector
+    from scheduler.engine.arrays import Vector
     from scheduler.engine.gang import Attempt
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot

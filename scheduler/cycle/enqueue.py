@@ -54,8 +54,8 @@ from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
 from scheduler.cycle.queue_accounts import giving_queues, queue_cause
 from scheduler.cycle.quotas import QuotaRoom
 from scheduler.cycle.waits import deadline
+from scheduler.engine.arrays import UNLIMITED
 from scheduler.engine.cause import Cause, Reason
-from scheduler.engine.cluster import UNLIMITED
 from scheduler.engine.gang import Gang
 from scheduler.engine.turns import Turns
 from scheduler.policy.policy import Action
@@ -68,7 +68,8 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
     from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.engine.arrays import Vector
+    from scheduler.engine.cluster import Cluster
     from scheduler.policy.policy import Policy
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group

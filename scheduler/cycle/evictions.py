@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from scheduler.cycle.protection import Protected
     from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.engine.arrays import Vector
+    from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.gone import Yields
     from scheduler.engine.overlap import Holders

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kube.amounts import Amounts
-    from scheduler.engine.accounts import Account, Amount
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.arrays import Amount
 
 Minimum = tuple[tuple[str, int], ...]
 

@@ -13,9 +13,8 @@ import numpy as np
 from scheduler.cycle.weights import packed_columns
 
 if TYPE_CHECKING:
-    from scheduler.engine.cluster import Verdicts
+    from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.engine.hyper_nodes import Tier
-    from scheduler.engine.scoring import Scores
     from scheduler.policy.policy import Packing
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot

@@ -19,9 +19,10 @@ from scheduler.cycle.enqueue import KEPT_OUT, rest_of
 from scheduler.cycle.quotas import QuotaRoom
 from scheduler.cycle.waits import made_until
 from scheduler.engine.accounts import copied
-from scheduler.engine.cluster import Cluster, PodClass
+from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer
+from scheduler.engine.pod_class import PodClass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,8 +16,7 @@ from scheduler.engine.cause import Exclusion, ExclusionKind
 from scheduler.shares.tree import QueueTree
 
 if TYPE_CHECKING:
-    from scheduler.engine.cluster import Verdicts
-    from scheduler.engine.scoring import Scores
+    from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.policy.policy import NodeGrouping
     from scheduler.snapshot.records import Group, GroupAffinity
     from scheduler.snapshot.snapshot import Snapshot

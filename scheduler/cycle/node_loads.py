@@ -9,8 +9,7 @@ import numpy as np
 from scheduler.engine.cause import Exclusion, ExclusionKind
 
 if TYPE_CHECKING:
-    from scheduler.engine.cluster import Verdicts
-    from scheduler.engine.scoring import Scores
+    from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.policy.policy import Usage
     from scheduler.snapshot.load import Load
     from scheduler.snapshot.records import Group

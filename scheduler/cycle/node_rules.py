@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from scheduler.cycle.gang_layout import PodSet
     from scheduler.cycle.protection import Protection
     from scheduler.cycle.task_topology import Kinship
-    from scheduler.engine.cluster import PodClass, Verdicts
-    from scheduler.engine.scoring import Scores
+    from scheduler.engine.arrays import Scores, Verdicts
+    from scheduler.engine.pod_class import PodClass
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kube.usage import ROOT_QUEUE
+from scheduler.engine.arrays import times, together
 from scheduler.engine.cause import Cause, Reason
-from scheduler.engine.cluster import times, together
 from scheduler.shares.deserved import open_accounts
 from scheduler.shares.tree import QueueTree
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Matrix, Vector
+    from scheduler.engine.arrays import Matrix, Vector
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from scheduler.cycle.protection import Protection
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.engine.arrays import Vector
+    from scheduler.engine.cluster import Cluster
     from scheduler.engine.relations import NodeSet
     from scheduler.policy.rescheduling import Levels, Rescheduling
     from scheduler.snapshot.records import Group, Pod

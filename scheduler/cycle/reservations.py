@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from kube.volcano.kept_room import Places
     from scheduler.cycle.gang_layout import Layout
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.engine.arrays import Vector
+    from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Gang
     from scheduler.engine.overlap import Holders
     from scheduler.snapshot.records import Group

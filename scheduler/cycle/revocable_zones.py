@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scheduler.cycle.protection import Protection
-    from scheduler.engine.cluster import Verdicts
-    from scheduler.engine.scoring import Scores
+    from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.policy.zones import Zones
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kube.volcano.task_topology import TaskTopology
-    from scheduler.engine.cluster import Vector
+    from scheduler.engine.arrays import Vector
     from scheduler.engine.relations import Mark
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Pod

@@ -15,13 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduler.engine.cluster import UNLIMITED
+from scheduler.engine.arrays import UNLIMITED, Amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    Amount = tuple[int, int]
-    """A column, and how much of it."""
 
 
 class Account:

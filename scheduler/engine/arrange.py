@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.engine.cluster import MOST_ASKED
+from scheduler.engine.arrays import MOST_ASKED
 from scheduler.engine.gang import Attempt
 
 if TYPE_CHECKING:
@@ -30,51 +30,51 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from scheduler.engine.cluster import Vector
+    from scheduler.engine.arrays import Vector
+    from scheduler.engine.filler import Filler
     from scheduler.engine.gang import Gang, Part
     from scheduler.engine.hyper_nodes import HyperNodes, Tier, Topology
-    from scheduler.engine.place import Placer
     from scheduler.engine.relations import NodeSet
 
     Need = tuple[int, Sequence[int]]
     """So many pods of these bins."""
 
 
-def place_minimum(placer: Placer, gang: Gang) -> Attempt:
+def place_minimum(filler: Filler, gang: Gang) -> Attempt:
     """Place what must start together; if it is short, nothing is placed."""
     first = Attempt(gang)
     if not gang.steps and not gang.part_steps:
         return _begin(first, None)
     first.short = (0, 0)
-    if not _is_admitted(placer, gang):
+    if not _is_admitted(filler, gang):
         return first
     needs = [(step.need, step.bins) for step in gang.steps]
-    for root in places(placer, first, gang.topology, needs):
-        attempt = placer.start_anywhere(gang, partial(fill, placer, root=root))
+    for root in places(filler, first, gang.topology, needs):
+        attempt = filler.start_anywhere(gang, partial(fill, filler, root=root))
         if attempt.short is None:
             return attempt
     return first
 
 
-def fill(placer: Placer, gang: Gang, avoided: NodeSet | None, *, root: NodeSet | None) -> Attempt:
+def fill(filler: Filler, gang: Gang, avoided: NodeSet | None, *, root: NodeSet | None) -> Attempt:
     """Place as much of a minimum as fits among some nodes, None for all."""
     attempt = _begin(Attempt(gang, avoided), root)
-    again = placer.cluster.has_rules(gang)
+    again = filler.cluster.has_rules(gang)
     while True:
         before, attempt.short, attempt.few = attempt.placed(), None, None
-        _start_parts(placer, attempt, root)
+        _start_parts(filler, attempt, root)
         for number, step in enumerate(gang.steps):
             missing = step.need - sum(attempt.taken[some] for some in step.bins)
             for some in step.bins:
                 if missing > 0:
-                    missing -= _bring(placer, attempt, some, missing, root, step.bins)
+                    missing -= _bring(filler, attempt, some, missing, root, step.bins)
             if missing > 0:
                 attempt.short = attempt.short or (number, step.bins[0])
         if attempt.short is None or not again or attempt.placed() == before:
             return attempt
 
 
-def place_more(placer: Placer, attempt: Attempt, bin_number: int, due: int) -> list[tuple[int, int]]:
+def place_more(filler: Filler, attempt: Attempt, bin_number: int, due: int) -> list[tuple[int, int]]:
     """Place up to so many pods of a bin beyond the minimum, or the part that they belong to; return (bin, pods)."""
     gang = attempt.gang
     number = gang.bins[bin_number].part
@@ -83,12 +83,12 @@ def place_more(placer: Placer, attempt: Attempt, bin_number: int, due: int) -> l
     need = gang.parts[number].need if number is not None and starts else 1
     before = [attempt.taken[some] for some in bins]
     if number is not None and starts:
-        roots = places(placer, attempt, gang.topology, [(need, bins)])
-        if not any(_start(placer, attempt, number, root) for root in roots):
+        roots = places(filler, attempt, gang.topology, [(need, bins)])
+        if not any(_start(filler, attempt, number, root) for root in roots):
             attempt.full.update(bins)
     elif _fill_up(
-        lambda: places(placer, attempt, gang.topology, [(need, bins)]),
-        lambda root, wanted: _join(placer, attempt, bin_number, wanted, root),
+        lambda: places(filler, attempt, gang.topology, [(need, bins)]),
+        lambda root, wanted: _join(filler, attempt, bin_number, wanted, root),
         due,
     ):
         attempt.full.add(bin_number)
@@ -97,7 +97,7 @@ def place_more(placer: Placer, attempt: Attempt, bin_number: int, due: int) -> l
 
 
 def places(
-    placer: Placer,
+    filler: Filler,
     attempt: Attempt,
     topology: Topology | None,
     needs: Sequence[Need],
@@ -108,14 +108,14 @@ def places(
 
     needs are what has to find room there.
     """
-    hyper_nodes = placer.cluster.hyper_nodes
+    hyper_nodes = filler.cluster.hyper_nodes
     if topology is None or hyper_nodes is None:
         yield root
         return
     bins = range(len(attempt.gang.bins)) if part is None else part.bins
     standing = np.concatenate([hyper_nodes.standing(topology), _nodes_of(attempt, bins)])
     for tier in hyper_nodes.up_to(topology):
-        for domain in _in_order(placer, attempt, hyper_nodes, tier, standing, needs, bins, root):
+        for domain in _in_order(filler, attempt, hyper_nodes, tier, standing, needs, bins, root):
             mask = hyper_nodes.mask(domain)
             yield mask if root is None else mask & root
     if not hyper_nodes.binds(topology):
@@ -123,7 +123,7 @@ def places(
 
 
 def rooms(
-    placer: Placer, attempt: Attempt, tier: Tier, needs: Sequence[Need], root: NodeSet | None
+    filler: Filler, attempt: Attempt, tier: Tier, needs: Sequence[Need], root: NodeSet | None
 ) -> Vector:
     """Return for each domain of a tier how many pods of all needs would fit at most, each class by itself."""
     gang = attempt.gang
@@ -131,7 +131,7 @@ def rooms(
     for need, bins in needs:
         fit = np.zeros(len(tier.starts), dtype=np.int64)
         for some in bins:
-            room = placer.rooms(gang.bins[some].pod_class)
+            room = filler.rooms(gang.bins[some].pod_class)
             left = gang.bins[some].count - attempt.taken[some]
             fit += np.minimum(tier.sums(room if root is None else np.where(root, room, 0)), left)
         found += np.minimum(fit, need)
@@ -156,66 +156,66 @@ def _keep_to(attempt: Attempt, bins: Iterable[int], nodes: NodeSet | None) -> No
             attempt.allowed[some] = nodes
 
 
-def _is_admitted(placer: Placer, gang: Gang) -> bool:
+def _is_admitted(filler: Filler, gang: Gang) -> bool:
     """Whether the queue has room for each step; no HyperNode has, where it has not."""
     account = gang.account
     if account is None:
         return True
     return all(
-        sum(account.allowed(placer.asked(gang, some), gang.bins[some].count) for some in step.bins)
+        sum(account.allowed(filler.asked(gang, some), gang.bins[some].count) for some in step.bins)
         >= step.need
         for step in gang.steps
     )
 
 
-def _start_parts(placer: Placer, attempt: Attempt, root: NodeSet | None) -> None:
+def _start_parts(filler: Filler, attempt: Attempt, root: NodeSet | None) -> None:
     """Start as many parts as must, as far as they fit."""
     gang = attempt.gang
     for number, step in enumerate(gang.part_steps):
         have = sum(some in attempt.started for some in step.parts)
         for some in step.parts:
             if have < step.need and some not in attempt.started:
-                have += _start(placer, attempt, some, root)
+                have += _start(filler, attempt, some, root)
         if have < step.need:
             attempt.few = attempt.few or (number, have)
             attempt.short = attempt.short or (0, gang.parts[step.parts[0]].bins[0] if step.parts else 0)
 
 
 def _bring(
-    placer: Placer, attempt: Attempt, bin_number: int, wanted: int, root: NodeSet | None, bins: Sequence[int]
+    filler: Filler, attempt: Attempt, bin_number: int, wanted: int, root: NodeSet | None, bins: Sequence[int]
 ) -> int:
     """Place pods of a bin, with the part that they belong to if that does not run; return how many of `bins` were placed."""
     before = sum(attempt.taken[some] for some in bins)
     number = attempt.gang.bins[bin_number].part
-    if number is None or number in attempt.started or _start(placer, attempt, number, root):
+    if number is None or number in attempt.started or _start(filler, attempt, number, root):
         more = wanted - (sum(attempt.taken[some] for some in bins) - before)
         if more > 0:
-            _join(placer, attempt, bin_number, more, root)
+            _join(filler, attempt, bin_number, more, root)
     return sum(attempt.taken[some] for some in bins) - before
 
 
-def _start(placer: Placer, attempt: Attempt, number: int, root: NodeSet | None) -> bool:
+def _start(filler: Filler, attempt: Attempt, number: int, root: NodeSet | None) -> bool:
     """Place what a part needs to start, or nothing of it."""
     part, gang = attempt.gang.parts[number], attempt.gang
     if sum(gang.bins[some].count - attempt.taken[some] for some in part.bins) < part.need:
         return False
     before = {some: len(attempt.runs[some]) for some in part.bins}
     start = attempt.start
-    for nodes in places(placer, attempt, part.topology, [(part.need, part.bins)], root, part):
+    for nodes in places(filler, attempt, part.topology, [(part.need, part.bins)], root, part):
         _keep_to(attempt, part.bins, nodes)
         missing = part.need
         for some in part.bins:
-            missing -= placer.take(attempt, some, missing, together=missing)
+            missing -= filler.take(attempt, some, missing, together=missing)
         if missing <= 0:
             attempt.started |= {number}
             return True
-        placer.undo_since(attempt, before, part.bins)
+        filler.undo_since(attempt, before, part.bins)
         attempt.start = start
     _keep_to(attempt, part.bins, root)
     return False
 
 
-def _join(placer: Placer, attempt: Attempt, bin_number: int, wanted: int, root: NodeSet | None) -> int:
+def _join(filler: Filler, attempt: Attempt, bin_number: int, wanted: int, root: NodeSet | None) -> int:
     """Place up to so many pods of a bin that belong to no part, or to one that runs; return how many."""
     number = attempt.gang.bins[bin_number].part
     part = None if number is None else attempt.gang.parts[number]
@@ -223,12 +223,12 @@ def _join(placer: Placer, attempt: Attempt, bin_number: int, wanted: int, root: 
 
     def take(nodes: NodeSet | None, left: int) -> int:
         _keep_to(attempt, (bin_number,), nodes)
-        return placer.take(attempt, bin_number, left, together=left)
+        return filler.take(attempt, bin_number, left, together=left)
 
     if topology is None:
         return take(root, wanted)
     return wanted - _fill_up(
-        lambda: places(placer, attempt, topology, [(1, (bin_number,))], root, part), take, wanted
+        lambda: places(filler, attempt, topology, [(1, (bin_number,))], root, part), take, wanted
     )
 
 
@@ -248,7 +248,7 @@ def _fill_up(
 
 
 def _in_order(
-    placer: Placer,
+    filler: Filler,
     attempt: Attempt,
     hyper_nodes: HyperNodes,
     tier: Tier,
@@ -263,18 +263,18 @@ def _in_order(
         marks = np.bincount(standing, minlength=hyper_nodes.size)
         is_open &= tier.sums(marks) == len(standing)
     for need in needs:
-        is_open &= rooms(placer, attempt, tier, [need], root) >= need[0]
+        is_open &= rooms(filler, attempt, tier, [need], root) >= need[0]
     found: list[int] = np.flatnonzero(is_open).tolist()
     if len(found) > 1:
-        scores = _scores(placer, attempt, tier, bins)
+        scores = _scores(filler, attempt, tier, bins)
         mates = tier.sums(np.bincount(_mates(attempt, hyper_nodes), minlength=hyper_nodes.size))
         found.sort(key=lambda place: (-scores[place], -int(mates[place]), place))
     return [tier.first + place for place in found]
 
 
-def _scores(placer: Placer, attempt: Attempt, tier: Tier, bins: Sequence[int]) -> list[float]:
+def _scores(filler: Filler, attempt: Attempt, tier: Tier, bins: Sequence[int]) -> list[float]:
     """Return for each domain how full it is with the pods of these bins that have no node (§3.12, HyperNodeOrder)."""
-    cluster, gang = placer.cluster, attempt.gang
+    cluster, gang = filler.cluster, attempt.gang
     scores = np.zeros(len(tier.starts))
     for column, weight in cluster.packed:
         wanted = sum(

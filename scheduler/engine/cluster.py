@@ -1,8 +1,4 @@
-"""Nodes as a matrix, and pods as classes.
-
-Amounts are whole numbers (cpu in thousandths, everything else in units), so
-that sums are exact: two ways to count the same pods never differ.
-"""
+"""Nodes as a matrix: what is free of each, and what changes when pods are put on them."""
 
 from __future__ import annotations
 
@@ -11,77 +7,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scheduler.engine.cause import Exclusion, ExclusionKind
 from scheduler.engine.gang import minimum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from scheduler.engine.accounts import Account, Amount
-    from scheduler.engine.cause import Lacking
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.arrays import Amount, Matrix, Vector
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.hyper_nodes import HyperNodes
-    from scheduler.engine.relations import Relations, Ties
-    from scheduler.engine.scoring import Scores, Weights
-    from scheduler.engine.spared import Spared
-    from scheduler.engine.wishes import Wishes
-
-Vector = NDArray[np.int64]
-Matrix = NDArray[np.int64]
-Verdicts = NDArray[np.int16]
-
-UNLIMITED = int(np.iinfo(np.int64).max)
-"""A ceiling that no sum of pods reaches."""
-MOST_ASKED = 1 << 61
-"""Sums of what pods ask for are cut here, so that two of them together stay within 64 bits. No cluster has so much."""
-
-
-def times(request: Vector, pods: int) -> Vector:
-    """Return what so many pods ask for that ask for this much each."""
-    return np.minimum(request, MOST_ASKED // max(pods, 1)) * pods
-
-
-def together(some: Vector, more: Vector) -> Vector:
-    """Return what two ask for."""
-    total: Vector = np.minimum(some + more, MOST_ASKED)
-    return total
-
+    from scheduler.engine.pod_class import PodClass
+    from scheduler.engine.relations import Relations
+    from scheduler.engine.scoring import Weights
 
 OPEN = Exclusion(ExclusionKind.NONE)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PodClass:
-    """Pods that ask for the same and may use the same nodes.
-
-    request  (resources,)
-    verdicts (nodes,) index into Cluster.exclusions; 0 = the node may be used
-    foreign  amounts of resources that no node has; not empty = fits nowhere
-    worth    (nodes,) what nodes are worth beside their other scores; None where it is all the same
-    avoided  (nodes,) how many reasons there are to use other nodes first; None where there are none
-    ties     what it has to do with other pods; None for most
-    spared   what of nodes is kept from it for idle devices; empty for most
-    wishes   what it prefers; None for most. Where these are about taints as well, avoided is None
-    lacking  tells which label no node has, where one alone closes them all; None where nobody knows
-    asked    the request again: the columns of which it asks for something, with the amounts
-    """
-
-    request: Vector
-    verdicts: Verdicts
-    foreign: tuple[tuple[str, int], ...] = ()
-    ties: Ties | None = None
-    avoided: Vector | None = None
-    wishes: Wishes | None = None
-    worth: Scores | None = None
-    spared: tuple[Spared, ...] = ()
-    lacking: Callable[[], Lacking | None] | None = None
-    asked: tuple[Amount, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        asked = tuple((column, amount) for column, amount in enumerate(self.request.tolist()) if amount)
-        object.__setattr__(self, "asked", asked)
 
 
 @dataclass(slots=True, eq=False)

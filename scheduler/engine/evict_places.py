@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from scheduler.engine.explain import rooms_on
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from scheduler.engine.arrange import Need
-    from scheduler.engine.cluster import Matrix, Vector
+    from scheduler.engine.arrays import Matrix, Vector
     from scheduler.engine.hyper_nodes import Tier, Topology
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.units import Drawn, Unit
@@ -106,7 +104,7 @@ class Places:
         found = self._rooms.get((pod_class, level))
         if found is None:
             free = self._potentials()[level]
-            found = self._rooms[pod_class, level] = rooms_on(free, self._cluster.classes[pod_class])
+            found = self._rooms[pod_class, level] = self._cluster.classes[pod_class].rooms_on(free)
         return found
 
     def _potentials(self) -> list[Matrix]:

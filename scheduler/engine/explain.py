@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster, Matrix, PodClass, Vector
+    from scheduler.engine.arrays import Vector
+    from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.place import Placer
+    from scheduler.engine.pod_class import PodClass
 
 _OF_LIMITS = ("never", "queue", "resource", "requested", "free", "whole", "keepers")
 
@@ -151,22 +153,7 @@ def on_empty_nodes(cluster: Cluster, number: int) -> int:
 
 def rooms_when_empty(cluster: Cluster, number: int) -> Vector:
     """Return how many pods of a class would fit on each node if nothing else ran."""
-    return rooms_on(cluster.allocatable, cluster.classes[number])
-
-
-def rooms_on(free: Matrix, pod_class: PodClass) -> Vector:
-    """Return how many pods of a class would fit on each node if so much were free, whatever they have to do with other pods."""
-    asked = pod_class.request > 0
-    rooms = np.zeros(len(free), dtype=np.int64)
-    if pod_class.foreign:
-        return rooms
-    is_open = pod_class.verdicts == 0
-    if not asked.any():
-        rooms[is_open] = 1 << 31
-    else:
-        there = free[is_open][:, asked]
-        rooms[is_open] = np.maximum((there // pod_class.request[asked]).min(axis=1), 0)
-    return rooms
+    return cluster.classes[number].rooms_on(cluster.allocatable)
 
 
 def fits_on_empty_nodes(cluster: Cluster, gang: Gang) -> bool:

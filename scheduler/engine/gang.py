@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Vector
+    from scheduler.engine.arrays import Vector
     from scheduler.engine.hyper_nodes import Topology
     from scheduler.engine.relations import NodeSet
 

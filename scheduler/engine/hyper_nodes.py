@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scheduler.engine.cluster import Matrix, Vector
+    from scheduler.engine.arrays import Matrix, Vector
     from scheduler.engine.relations import NodeSet
 
 NodeList = NDArray[np.int64]

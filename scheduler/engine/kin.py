@@ -17,7 +17,7 @@ from scheduler.engine.relations import OWN_NODE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from scheduler.engine.cluster import Matrix, Vector
+    from scheduler.engine.arrays import Matrix, Vector
     from scheduler.engine.relations import Mark, Relations
 
     Indices = NDArray[np.int64]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.engine.arrays import Vector
+    from scheduler.engine.cluster import Cluster
     from scheduler.engine.relations import Mark, Marked
 
 

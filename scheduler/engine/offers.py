@@ -15,8 +15,9 @@ from scheduler.engine.spared import left, left_of
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
-    from scheduler.engine.cluster import Cluster, PodClass
+    from scheduler.engine.cluster import Cluster
     from scheduler.engine.conflicts import Conflicts
+    from scheduler.engine.pod_class import PodClass
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.units import Allowance, Drawn, Unit
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Vector
+    from scheduler.engine.arrays import Vector
 
     Holders = Mapping[int, Sequence[tuple[Account, Vector]]]
     """By node, what pods hold there, with the account of their queue."""

@@ -32,9 +32,10 @@ from scheduler.engine.spared import left_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.engine.cluster import Cluster, Matrix, PodClass, Vector
+    from scheduler.engine.arrays import Matrix, Scores, Vector
+    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.pod_class import PodClass
     from scheduler.engine.relations import NodeSet
-    from scheduler.engine.scoring import Scores
 
 MOST = 1 << 31
 """Capacity of a node for pods that ask for nothing at all; keeps sums in range."""
@@ -93,7 +94,7 @@ class Ranking:
         if not len(nodes):
             return [], []
         if (wishes := self._class.wishes) is not None:
-            node = wishes.best(nodes, self._score[nodes], self._cluster)
+            node = wishes.best(nodes, self._score[nodes], self._cluster.relations, self._cluster.free)
             return [node], [1 if wishes.moves_itself else min(int(self._capacity[node]), wanted)]
         if wanted == 1:
             return [int(nodes[np.argmax(self._score[nodes])])], [1]

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scheduler.engine.accounts import Account, Amount
-    from scheduler.engine.cluster import Vector
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.arrays import Amount, Vector
 
 
 class Reclaim:

@@ -16,9 +16,11 @@ from scheduler.engine.scoring import Scorer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.engine.cluster import Cluster, Matrix, PodClass
+    from scheduler.engine.arrays import Matrix, Scores
+    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.pod_class import PodClass
     from scheduler.engine.relations import NodeSet
-    from scheduler.engine.scoring import Scores, Weights
+    from scheduler.engine.scoring import Weights
 
 
 class ScoredRanking(Ranking):

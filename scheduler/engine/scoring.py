@@ -12,14 +12,14 @@ from math import floor, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.engine.cluster import Matrix, PodClass, Vector
+    from numpy.typing import NDArray
 
-Scores = NDArray[np.float64]
+    from scheduler.engine.arrays import Matrix, Scores, Vector
+    from scheduler.engine.pod_class import PodClass
 
 
 @dataclass(frozen=True, slots=True)

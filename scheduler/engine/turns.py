@@ -19,12 +19,13 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from scheduler.engine.cluster import UNLIMITED
+from scheduler.engine.arrays import UNLIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from scheduler.engine.accounts import Account, Amount
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.arrays import Amount
     from scheduler.engine.gang import Gang
 
 QUEUE_GRAIN = 1 / 256

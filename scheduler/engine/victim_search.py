@@ -13,9 +13,10 @@ from scheduler.engine.place import Placer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scheduler.engine.cluster import Cluster, PodClass
+    from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.gone import Lost, Standing, Yields
+    from scheduler.engine.pod_class import PodClass
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.spared import Spared
     from scheduler.engine.units import Drawn

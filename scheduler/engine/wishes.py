@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.engine.arrays import Matrix, Scores, Vector
     from scheduler.engine.kin import Kin
     from scheduler.engine.relations import Mark, NodeSet, Relations
-    from scheduler.engine.scoring import Scores
 
     Indices = NDArray[np.int64]
 
@@ -89,17 +88,16 @@ class Wishes:
     moves_itself: bool = False
     kin: Kin | None = None
 
-    def best(self, nodes: Indices, scores: Scores, cluster: Cluster) -> int:
+    def best(self, nodes: Indices, scores: Scores, relations: Relations | None, free: Matrix) -> int:
         """Return the best of one or more nodes, whose other scores are given in the same order; the first among equals."""
-        worth = self.worth(nodes, cluster)
+        worth = self.worth(nodes, relations, free)
         if not self.weights.first:
             return int(nodes[np.argmax(scores + worth)])
         wished = worth == worth.max()
         return int(nodes[wished][np.argmax(scores[wished])])
 
-    def worth(self, nodes: Indices, cluster: Cluster) -> Vector:
+    def worth(self, nodes: Indices, relations: Relations | None, free: Matrix) -> Vector:
         """Return what nodes are worth, compared with each other."""
-        relations = cluster.relations
         worth = np.zeros(len(nodes), dtype=np.int64)
         if self.matched is not None:
             worth += self.weights.nodes * _of_most(self.matched[nodes])
@@ -110,7 +108,7 @@ class Wishes:
         if self.even and relations is not None:
             worth += self.weights.spread * _even(self.even, nodes, relations)
         if self.kin is not None and relations is not None:
-            worth += self.kin.weight * _above_least(self.kin.raw(nodes, relations, cluster.free))
+            worth += self.kin.weight * _above_least(self.kin.raw(nodes, relations, free))
         return worth
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from kube.kinds.scheduling import DequeueStrategy
 from kube.usage import ROOT_QUEUE
 from scheduler.engine.accounts import Account
-from scheduler.engine.cluster import UNLIMITED, Vector, together
+from scheduler.engine.arrays import UNLIMITED, Vector, together
 from scheduler.shares.filling import fill
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import numpy as np
 
 from kube import amounts, quantity
 from kube.usage import request_key, request_of, value_of
-from scheduler.engine.cluster import OPEN, PodClass, Vector, Verdicts
+from scheduler.engine.cluster import OPEN
+from scheduler.engine.pod_class import PodClass
 from scheduler.engine.relations import in_all
 from scheduler.snapshot.ground import Marks, NodeGround
 from scheduler.snapshot.node_selection import SELECTOR, NodeFacts, NodeRule, facts_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from kube.usage import RequestKey
+    from scheduler.engine.arrays import Vector, Verdicts
     from scheduler.engine.cause import Constraint, Exclusion, Lacking
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.wishes import WishWeights

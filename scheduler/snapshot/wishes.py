@@ -11,7 +11,7 @@ from scheduler.snapshot.pod_relations import Leans
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scheduler.engine.cluster import Vector
+    from scheduler.engine.arrays import Vector
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.wishes import WishWeights
     from scheduler.snapshot.demands import Spreading

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from scheduler.engine.place import STARTS
+from scheduler.engine.filler import STARTS
 from scheduler.engine.ranking import AVOIDANCE
 from scheduler.engine.relations import Apart, Together
 from scheduler.engine.turns import GANG_GRAIN, QUEUE_GRAIN

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from kube import resources
 from scheduler.engine.accounts import Account
-from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
+from scheduler.engine.arrays import UNLIMITED
+from scheduler.engine.cluster import Cluster
 from scheduler.engine.evict import find_victims
 from scheduler.engine.gang import Arranged, Bin, Gang, GangStep, Part, PartStep
 from scheduler.engine.hyper_nodes import HyperNodes, Named, Topology
 from scheduler.engine.leaving import Leaving
 from scheduler.engine.place import Placer
+from scheduler.engine.pod_class import PodClass
 from scheduler.engine.scoring import Weights
 from scheduler.engine.spared import Spared
 from scheduler.engine.units import Unit

@@ -17,9 +17,11 @@ from kube.meta import timestamp
 from kube.resources import POD_GROUPS, PODS
 from kube.usage import ESTIMATE_ANNOTATION
 from scheduler.engine.accounts import Account
-from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
+from scheduler.engine.arrays import UNLIMITED
+from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer
+from scheduler.engine.pod_class import PodClass
 from scheduler.engine.soonest import Leaver, soonest
 from tests.campaign import examples
 

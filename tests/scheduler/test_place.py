@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.accounts import Account
-from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
+from scheduler.engine.arrays import UNLIMITED
+from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer, place
+from scheduler.engine.pod_class import PodClass
 from scheduler.engine.scoring import Weights
 from tests.campaign import examples
 from tests.tables import cases

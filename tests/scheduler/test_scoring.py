@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.cycle.weights import weights_of
-from scheduler.engine.cluster import PodClass
+from scheduler.engine.pod_class import PodClass
 from scheduler.engine.scoring import Scorer, Weights
 from scheduler.policy.policy import Fit, Scoring, Strategy
 from tests.campaign import examples

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.engine.cluster import UNLIMITED
+from scheduler.engine.arrays import UNLIMITED
 from scheduler.shares.deserved import open_accounts
 from scheduler.shares.filling import fill
 from scheduler.shares.tree import QueueTree

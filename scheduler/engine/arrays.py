@@ -1,0 +1,33 @@
+"""Amounts as arrays.
+
+Amounts are whole numbers (cpu in thousandths, everything else in units), so
+that sums are exact: two ways to count the same pods never differ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.int64]
+Matrix = NDArray[np.int64]
+Verdicts = NDArray[np.int16]
+Scores = NDArray[np.float64]
+Amount = tuple[int, int]
+"""A column, and how much of it."""
+
+UNLIMITED = int(np.iinfo(np.int64).max)
+"""A ceiling that no sum of pods reaches."""
+MOST_ASKED = 1 << 61
+"""Sums of what pods ask for are cut here, so that two of them together stay within 64 bits. No cluster has so much."""
+
+
+def times(request: Vector, pods: int) -> Vector:
+    """Return what so many pods ask for that ask for this much each."""
+    return np.minimum(request, MOST_ASKED // max(pods, 1)) * pods
+
+
+def together(some: Vector, more: Vector) -> Vector:
+    """Return what two ask for."""
+    total: Vector = np.minimum(some + more, MOST_ASKED)
+    return total

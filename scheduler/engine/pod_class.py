@@ -1,0 +1,63 @@
+"""Pods that are alike to the engine, as a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.engine.arrays import Amount, Matrix, Scores, Vector, Verdicts
+    from scheduler.engine.cause import Lacking
+    from scheduler.engine.relations import Ties
+    from scheduler.engine.spared import Spared
+    from scheduler.engine.wishes import Wishes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodClass:
+    """Pods that ask for the same and may use the same nodes.
+
+    request  (resources,)
+    verdicts (nodes,) index into Cluster.exclusions; 0 = the node may be used
+    foreign  amounts of resources that no node has; not empty = fits nowhere
+    worth    (nodes,) what nodes are worth beside their other scores; None where it is all the same
+    avoided  (nodes,) how many reasons there are to use other nodes first; None where there are none
+    ties     what it has to do with other pods; None for most
+    spared   what of nodes is kept from it for idle devices; empty for most
+    wishes   what it prefers; None for most. Where these are about taints as well, avoided is None
+    lacking  tells which label no node has, where one alone closes them all; None where nobody knows
+    asked    the request again: the columns of which it asks for something, with the amounts
+    """
+
+    request: Vector
+    verdicts: Verdicts
+    foreign: tuple[tuple[str, int], ...] = ()
+    ties: Ties | None = None
+    avoided: Vector | None = None
+    wishes: Wishes | None = None
+    worth: Scores | None = None
+    spared: tuple[Spared, ...] = ()
+    lacking: Callable[[], Lacking | None] | None = None
+    asked: tuple[Amount, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        asked = tuple((column, amount) for column, amount in enumerate(self.request.tolist()) if amount)
+        object.__setattr__(self, "asked", asked)
+
+    def rooms_on(self, free: Matrix) -> Vector:
+        """Return how many pods of the class would fit on each node if so much were free, whatever they have to do with other pods."""
+        asked = self.request > 0
+        rooms = np.zeros(len(free), dtype=np.int64)
+        if self.foreign:
+            return rooms
+        is_open = self.verdicts == 0
+        if not asked.any():
+            rooms[is_open] = 1 << 31
+        else:
+            there = free[is_open][:, asked]
+            rooms[is_open] = np.maximum((there // self.request[asked]).min(axis=1), 0)
+        return rooms
