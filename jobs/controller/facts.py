@@ -29,7 +29,7 @@ from kube.resources import JOBS
 from kube.usage import queue_named
 from kube.volcano import kept_room
 from kube.volcano.evictions import FIRST_EVICTED
-from scheduler.engine.message import people
+from scheduler.reasons.message import people
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -10,10 +10,10 @@ from kube.amounts import show
 from proof.invariants import idle
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import GROUPS
-from scheduler.engine.message import people
 from scheduler.idle import placing
 from scheduler.idle.facts import ROOT_QUEUE
 from scheduler.idle.room import Room
+from scheduler.reasons.message import people
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 GRACE_MS = 11_000  # pods of a gang may be about to be made for ten seconds before that is called waiting
 LATE_MS = 5_000  # after its time a pod is ended and taken away
 PASSING = ("ContainerCreating", "PodInitializing", "RunContainerError", "")  # no reasons to wait for ever
-# How scheduler/engine/sentence.py says that no node has room, or never can have.
+# How scheduler/reasons/sentence.py says that no node has room, or never can have.
 NO_ROOM = (
     "the most free on one node ",
     "which no node has free at once",

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from scheduler.cycle.evictable import Evictable, evictable
-from scheduler.engine.units import Unit
+from scheduler.victims.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

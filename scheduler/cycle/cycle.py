@@ -30,12 +30,12 @@ from scheduler.cycle.waits import deadline, made_until
 from scheduler.cycle.weights import packed_columns, weights_of
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster
-from scheduler.engine.explain import Names, explain, explain_rest, fits_on_empty_nodes
-from scheduler.engine.explain_arranged import explain_arranged, explain_arranged_rest
 from scheduler.engine.gang import Bin, GangStep
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Relations
 from scheduler.policy.policy import Action
+from scheduler.reasons.explain import Names, explain, explain_rest, fits_on_empty_nodes
+from scheduler.reasons.explain_arranged import explain_arranged, explain_arranged_rest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 preempt   a group takes the room of groups of lower priority in its own queue (reference/volcano-scheduler §2.4)
 reclaim   a group whose queue has less than it deserves takes from queues that have more (§2.5), as far as
-          `scheduler.engine.reclaim` says
+          `scheduler.victims.reclaim` says
 
 Reclaim comes first, whatever the order of the actions: who was preempted in a queue that may reclaim would only reclaim in turn.
 Only the minimum of a group makes others go, and only all of it at once. Whoever waits for his victims is nominated
@@ -26,13 +26,13 @@ from scheduler.cycle.decisions import ROOM, Eviction
 from scheduler.cycle.protection import KeptBack, Protection
 from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.engine.cause import Cause, Reason
-from scheduler.engine.evict import find_victims
-from scheduler.engine.explain import fits_on_empty_nodes
-from scheduler.engine.leaving import Leaving
-from scheduler.engine.overlap import Overlap
 from scheduler.engine.place import Placer
-from scheduler.engine.reclaim import Reclaim
 from scheduler.policy.policy import Action
+from scheduler.reasons.explain import fits_on_empty_nodes
+from scheduler.victims.evict import find_victims
+from scheduler.victims.leaving import Leaving
+from scheduler.victims.overlap import Overlap
+from scheduler.victims.reclaim import Reclaim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from scheduler.engine.arrays import Vector
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.gone import Yields
-    from scheduler.engine.overlap import Holders
     from scheduler.engine.relations import NodeSet
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
+    from scheduler.victims.gone import Yields
+    from scheduler.victims.overlap import Holders
 
     Find = Callable[[Group, Gang], "Source | None"]
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kube.usage import ROOT_QUEUE
 from scheduler.engine.accounts import copied
 from scheduler.engine.cause import Cause, Promise, Reason
-from scheduler.engine.limits import limit_cause, never_cause
+from scheduler.reasons.limits import limit_cause, never_cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

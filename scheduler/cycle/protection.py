@@ -24,11 +24,11 @@ from kube.meta import duration_words, parse_time
 from kube.usage import value_of
 from scheduler.cycle.evictable import could_go
 from scheduler.cycle.min_runtime import stays_until, whole_until
-from scheduler.engine.sentence import clock
-from scheduler.engine.units import Allowance
+from scheduler.reasons.sentence import clock
 from scheduler.snapshot.budgets import allowed_by_group
 from scheduler.snapshot.demands import labels_of
 from scheduler.snapshot.records import TaskStatus
+from scheduler.victims.units import Allowance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -29,11 +29,11 @@ from kube.volcano.kept_room import Reservation
 from scheduler.cycle import fruitless, precedence, reserved
 from scheduler.cycle.departures import Departures, held_on
 from scheduler.cycle.enqueue import is_outside
-from scheduler.engine.explain import fits_on_empty_nodes
 from scheduler.engine.gang import Attempt
-from scheduler.engine.overlap import Overlap
 from scheduler.engine.place import Placer
 from scheduler.engine.soonest import soonest
+from scheduler.reasons.explain import fits_on_empty_nodes
+from scheduler.victims.overlap import Overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from scheduler.engine.arrays import Vector
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Gang
-    from scheduler.engine.overlap import Holders
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
+    from scheduler.victims.overlap import Holders
 
 MOST = 8
 """Reservations at a time."""

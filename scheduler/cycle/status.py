@@ -13,14 +13,14 @@ Phases: reference/volcano-scheduler §5.1, with §11.16 mended:
 Conditions: Unschedulable and Scheduled, and for some Reserved (scheduler.cycle.reserved). One of the first two is True, the other, once
 written, False. The reason of Unschedulable is a word of
 scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
-text (§5.3); scheduler.engine.message.people gives the sentence back.
+text (§5.3); scheduler.reasons.message.people gives the sentence back.
 
 Nothing is written that has not changed. How many pods of a group that waits for
 nothing run or have ended is written after a pause (`pause_ms`), for all that changed until
 then; a job that ends sooner has its group deleted. What a waiting group was told is
 looked at again after REFRESH_MS at the soonest, later when many groups wait,
 so that a long queue costs the same work a second as a short one. Another reason, and another number of its own
-pods, is told at once, to the pods as well: only other amounts wait (scheduler.engine.message.gist). An event is written when the reason of its waiting changes and
+pods, is told at once, to the pods as well: only other amounts wait (scheduler.reasons.message.gist). An event is written when the reason of its waiting changes and
 when it becomes ready after it was told to wait. Pods: see notes().
 """
 
@@ -40,8 +40,8 @@ from scheduler.cycle.decisions import Bind, GroupDecision, Need, Note, Report
 from scheduler.cycle.half_bound import SCHEDULED
 from scheduler.cycle.nominations import UNSCHEDULABLE
 from scheduler.engine.cause import Reason
-from scheduler.engine.message import gist, people
-from scheduler.engine.sentence import fit_errors, sentence
+from scheduler.reasons.message import gist, people
+from scheduler.reasons.sentence import fit_errors, sentence
 from scheduler.snapshot.reading import GroupCondition
 from scheduler.snapshot.records import READY, TaskStatus
 

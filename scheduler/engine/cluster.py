@@ -49,7 +49,7 @@ class Cluster:
     hyper_nodes: HyperNodes | None = None
     packed: tuple[Amount, ...] = ()
     when_empty: dict[int, int] = field(default_factory=dict)
-    """How many pods of a class would fit if nothing else ran, of those of which it was asked (`scheduler.engine.explain`)."""
+    """How many pods of a class would fit if nothing else ran, of those of which it was asked (`scheduler.reasons.explain`)."""
 
     def has_rules(self, gang: Gang) -> bool:
         """Tell whether some pods of a gang have rules about other pods."""

@@ -15,7 +15,6 @@ import yaml
 
 from kube.yaml.problem import YamlError, from_parser
 from kube.yaml.tree import child, trees
-from scheduler.engine.evict import MOST_DOMAINS
 from scheduler.policy import known
 from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
@@ -25,6 +24,7 @@ from scheduler.policy.policy import DEFAULT, Action, Packing, Policy, Taking, Ta
 from scheduler.policy.rescheduling import rescheduling_of
 from scheduler.policy.strategy_fit import kept_of
 from scheduler.policy.zones import zones_of
+from scheduler.victims.evict import MOST_DOMAINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from scheduler.engine.evict import MOST_DOMAINS
 from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
 from scheduler.engine.wishes import WishWeights
+from scheduler.victims.evict import MOST_DOMAINS
 
 if TYPE_CHECKING:
     from scheduler.policy.rescheduling import Rescheduling

@@ -13,7 +13,7 @@ import msgspec
 
 from kube.usage import NOTHING
 from scheduler.engine.cause import Constraint
-from scheduler.engine.sentence import unknown
+from scheduler.reasons.sentence import unknown
 from scheduler.snapshot.demands import UnreadableError, demands_of
 from scheduler.snapshot.reading import PodSpecView
 

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import conversion, definitions, errors, events, lenient, meta, names, resources, schema, selector
+from kube import conversion, definitions, errors, events, lenient, meta, names, owners, resources, schema, selector
 from kube.kinds.core import Event
 from kube.resources import CONFIGMAPS, EVENTS, EVENTS_VIEW
 from tests.kube.samples import json_values

@@ -14,15 +14,15 @@ from kube import resources
 from scheduler.engine.accounts import Account
 from scheduler.engine.arrays import UNLIMITED
 from scheduler.engine.cluster import Cluster
-from scheduler.engine.evict import find_victims
 from scheduler.engine.gang import Arranged, Bin, Gang, GangStep, Part, PartStep
 from scheduler.engine.hyper_nodes import HyperNodes, Named, Topology
-from scheduler.engine.leaving import Leaving
 from scheduler.engine.place import Placer
 from scheduler.engine.pod_class import PodClass
 from scheduler.engine.scoring import Weights
 from scheduler.engine.spared import Spared
-from scheduler.engine.units import Unit
+from scheduler.victims.evict import find_victims
+from scheduler.victims.leaving import Leaving
+from scheduler.victims.units import Unit
 from tests.campaign import examples
 from tests.tables import cases
 
@@ -234,7 +234,7 @@ def test_what_is_going_is_there_later_and_what_is_placed_stays():
 })  # fmt: skip
 def test_so_many_hyper_nodes_are_compared(most, effort, victims, monkeypatch):
     """Two pods of one CPU each go in the first HyperNode, one of two CPUs in the second."""
-    monkeypatch.setattr("scheduler.engine.evict_arranged.EFFORT", effort)
+    monkeypatch.setattr("scheduler.victims.evict_arranged.EFFORT", effort)
     account = Account("q", [UNLIMITED] * 2, [0, 0], [0, 0])
     some = PodClass(np.array([1, 1]), np.zeros(2, "i2"))
     cluster = Cluster(np.array([[2, 9], [2, 9]]), np.array([[0, 7], [0, 7]]), [some])

@@ -8,7 +8,7 @@ import pytest
 
 from kube.resources import PODS
 from scheduler.engine.cause import Reason
-from scheduler.engine.message import gist
+from scheduler.reasons.message import gist
 from scheduler.writes import groups_of
 from tests.blocks import GOLDEN, blocks
 from tests.tables import cases

@@ -15,7 +15,7 @@ from kube.volcano.kept_room import RELEASED
 from kube.volcano.topology import ALLOCATED
 from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
-from scheduler.engine.message import people
+from scheduler.reasons.message import people
 from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import groups_of
 from tests.scheduler.notation import (

@@ -12,15 +12,15 @@ import numpy as np
 
 from scheduler.engine import arrange
 from scheduler.engine.cause import Arrangement, Cause, Reason
-from scheduler.engine.explain import explain, explain_rest, rooms_when_empty
 from scheduler.engine.gang import Arranged
+from scheduler.reasons.explain import explain, explain_rest, rooms_when_empty
 
 if TYPE_CHECKING:
-    from scheduler.engine.explain import Names
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.hyper_nodes import HyperNodes, Topology
     from scheduler.engine.place import Placer
     from scheduler.engine.relations import NodeSet
+    from scheduler.reasons.explain import Names
 
 
 class _Best(NamedTuple):

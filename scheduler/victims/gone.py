@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Gang
-    from scheduler.engine.units import Unit
+    from scheduler.victims.units import Unit
 
     Yields = Callable[[Account, Sequence[int]], bool]
     """Whether pods that hold so much may be taken from a queue, as it stands."""

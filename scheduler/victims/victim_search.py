@@ -1,25 +1,25 @@
-"""One try to give the minimum of a gang nodes by having units go; `scheduler.engine.evict` says in what order what is tried."""
+"""One try to give the minimum of a gang nodes by having units go; `scheduler.victims.evict` says in what order what is tried."""
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from scheduler.engine.conflicts import Conflicts, RuleMarks, marks
-from scheduler.engine.gone import Gone
-from scheduler.engine.offers import Offers
 from scheduler.engine.place import Placer
+from scheduler.victims.conflicts import Conflicts, RuleMarks, marks
+from scheduler.victims.gone import Gone
+from scheduler.victims.offers import Offers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.gone import Lost, Standing, Yields
     from scheduler.engine.pod_class import PodClass
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.spared import Spared
-    from scheduler.engine.units import Drawn
+    from scheduler.victims.gone import Lost, Standing, Yields
+    from scheduler.victims.units import Drawn
 
     Mark = tuple[Standing, int, Sequence[int]]
     """Who was gone at some moment, how many places there were, and how many pods of each bin had one."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Gang
     from scheduler.engine.relations import Mark, Relations, Rule, Tally, Ties
-    from scheduler.engine.units import Unit
+    from scheduler.victims.units import Unit
 
 
 @dataclass(frozen=True, slots=True)

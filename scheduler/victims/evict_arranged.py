@@ -1,6 +1,6 @@
 """Whom to evict for a gang that is arranged: in which HyperNode it gets room, and where each of its parts does.
 
-Rules: reference/volcano-scheduler §2.6 (domains). Places are those of `scheduler.engine.evict_places`. Of the first in which it works that one
+Rules: reference/volcano-scheduler §2.6 (domains). Places are those of `scheduler.victims.evict_places`. Of the first in which it works that one
 is taken where the least is lost: the lowest tier of units, then the fewest pods, then the lowest tier of HyperNodes, then the youngest. Each
 part gets its place in the same way, so it takes the cheapest that there is for it, and later ones what is left. Where hundreds of HyperNodes
 promise room and have none, not all of them are tried (EFFORT).
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduler.engine import arrange
-from scheduler.engine.evict_places import Places
+from scheduler.victims.evict_places import Places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from scheduler.engine.arrange import Need
-    from scheduler.engine.evict_places import Place
     from scheduler.engine.gang import Attempt, Part
-    from scheduler.engine.gone import Lost
     from scheduler.engine.relations import NodeSet
-    from scheduler.engine.units import Drawn
-    from scheduler.engine.victim_search import Search
+    from scheduler.victims.evict_places import Place
+    from scheduler.victims.gone import Lost
+    from scheduler.victims.units import Drawn
+    from scheduler.victims.victim_search import Search
 
     Settle = Callable[[NodeSet | None], bool]
     Found = list[tuple[Lost, Place]]

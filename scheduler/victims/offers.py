@@ -1,6 +1,6 @@
 """What it costs to have room for one more pod on a node: which units go there, and how much is lost with them.
 
-A node is opened by the units that are in the way of rules about other pods (`scheduler.engine.conflicts`), then by those on it, in order,
+A node is opened by the units that are in the way of rules about other pods (`scheduler.victims.conflicts`), then by those on it, in order,
 until it has enough of what the pod asks for.
 """
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
     from scheduler.engine.cluster import Cluster
-    from scheduler.engine.conflicts import Conflicts
     from scheduler.engine.pod_class import PodClass
     from scheduler.engine.relations import NodeSet
-    from scheduler.engine.units import Allowance, Drawn, Unit
+    from scheduler.victims.conflicts import Conflicts
+    from scheduler.victims.units import Allowance, Drawn, Unit
 
     Cost = tuple[int, int, int]
     """What is lost: the highest tier, the number of pods, the last unit."""

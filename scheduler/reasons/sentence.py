@@ -9,8 +9,8 @@ from kube.amounts import show
 from kube.meta import moment_of
 from kube.usage import ROOT_QUEUE
 from kube.volcano.pod_groups import job_of
-from scheduler.engine import arrangement_words
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
+from scheduler.reasons import arrangement_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

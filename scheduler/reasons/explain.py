@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.engine import obstacle
 from scheduler.engine.cause import Cause, Exclusion, ExclusionKind, Reason
-from scheduler.engine.limits import beyond_deserved, limit_cause, most_of, never_cause
 from scheduler.engine.spared import left
+from scheduler.reasons import obstacle
+from scheduler.reasons.limits import beyond_deserved, limit_cause, most_of, never_cause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

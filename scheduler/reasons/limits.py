@@ -58,7 +58,7 @@ def beyond_deserved(own: Account, column: int, requested: int) -> Account | None
     """Return the nearest of a queue and those above it that deserves less of a column than it would use with so much more.
 
     None where nobody else deserves any of it: then it is the cluster that is full; and where a ceiling is in the way as well. Who deserves it takes it
-    back from those who do not (`scheduler.engine.reclaim`); who does not waits for what others leave.
+    back from those who do not (`scheduler.victims.reclaim`); who does not waits for what others leave.
     """
     for account in own.line:
         if account.parent is None:

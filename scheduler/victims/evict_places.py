@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from scheduler.engine.arrays import Matrix, Vector
     from scheduler.engine.hyper_nodes import Tier, Topology
     from scheduler.engine.relations import NodeSet
-    from scheduler.engine.units import Drawn, Unit
-    from scheduler.engine.victim_search import Search
+    from scheduler.victims.units import Drawn, Unit
+    from scheduler.victims.victim_search import Search
 
 LEVELS = 8
 """So many groups of tiers of units are told apart when it is asked which of them have to go."""

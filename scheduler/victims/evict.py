@@ -1,16 +1,16 @@
 """Whom to evict so that the minimum of a gang fits: as few as possible, those first that may go first.
 
-The cluster is as it will be when all is gone that is going (`scheduler.engine.leaving`). Pods of the gang get nodes one by
+The cluster is as it will be when all is gone that is going (`scheduler.victims.leaving`). Pods of the gang get nodes one by
 one, each the node where the least is lost: first nodes with room, then those where units of the lowest tier make some, of
 these where the fewest pods go, then where the youngest go. A unit that goes leaves room on all of its nodes, which the next pods
 find there. Then units go whose queues have to use less, if a ceiling is in the way. No unit goes that would take from a budget more pods
 than it allows. In the end it is tried for each unit, the last first, whether it can stay after all. The answer counts only if
 `Placer.place_minimum`, which places the gang later, finds room for it then.
 
-For pods with rules about other pods a node also costs whoever is in the way of those (`scheduler.engine.conflicts`). Where pods need
+For pods with rules about other pods a node also costs whoever is in the way of those (`scheduler.victims.conflicts`). Where pods need
 others near them, or are spread among them, it may help that these stay: if all else fails everybody goes but those.
 
-Which HyperNode a gang gets that is arranged, and where its parts are, is for `scheduler.engine.evict_arranged`.
+Which HyperNode a gang gets that is arranged, and where its parts are, is for `scheduler.victims.evict_arranged`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scheduler.engine.evict_arranged import Arranger
-from scheduler.engine.units import Drawn
-from scheduler.engine.victim_search import Search
+from scheduler.victims.evict_arranged import Arranger
+from scheduler.victims.units import Drawn
+from scheduler.victims.victim_search import Search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.gone import Yields
-    from scheduler.engine.units import Unit
+    from scheduler.victims.gone import Yields
+    from scheduler.victims.units import Unit
 
 MOST_DOMAINS = 8
 """So many HyperNodes in which evictions help are compared, unless somebody says otherwise (reference/volcano-scheduler §2.6)."""
