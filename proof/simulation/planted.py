@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from node.simulator.stages import Stage
     from queues.controller import QueuesState
     from queues.state_commands import QueueFact
-    from scheduler.cycle.gang_layout import Layout, PriorityOf
+    from scheduler.cycle.gang_layout import PriorityOf
+    from scheduler.cycle.layout import Layout
     from scheduler.policy.policy import TaskTopologies
     from scheduler.snapshot.records import Group as PodGroup
 

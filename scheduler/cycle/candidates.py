@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from scheduler.cycle.protection import KeptBack, Protection, Uses
     from scheduler.engine.accounts import Account
     from scheduler.engine.relations import Mark
-    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
+    from scheduler.snapshot.shapes import PodShape
     from scheduler.snapshot.snapshot import Snapshot
 
     Going = tuple[Group, tuple[Pod, ...]]

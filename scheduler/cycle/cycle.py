@@ -17,7 +17,7 @@ from scheduler.cycle import half_bound, rescheduling
 from scheduler.cycle.adoptions import adopt
 from scheduler.cycle.backfill import Backfill
 from scheduler.cycle.decisions import Bind, Decisions
-from scheduler.cycle.enqueue import enqueue, is_outside
+from scheduler.cycle.enqueue import enqueue
 from scheduler.cycle.evictions import Evictions
 from scheduler.cycle.gang_layout import first_pods
 from scheduler.cycle.idle_room import entrants
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.cycle.decisions import Eviction
-    from scheduler.cycle.gang_layout import Layout, PodSet
+    from scheduler.cycle.layout import Layout, PodSet
     from scheduler.cycle.task_topology import Kinship
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.pod_class import PodClass
@@ -239,7 +239,7 @@ class _Cycle:
 
     def is_unchanged(self, group: Group) -> bool:
         """Tell whether a group still waits for its first pods, as in the cycle before."""
-        if group.pending or is_outside(group) or group.key in self._snapshot.dirty:
+        if group.pending or group.is_outside or group.key in self._snapshot.dirty:
             return False
         due = made_until(group, self._now)
         if due is None:
@@ -274,7 +274,7 @@ class _Cycle:
         layout = self._snapshot.layout_of(group)
         pods = layout.pods()
         cause = answers.get(group.key) or queue_cause(self._snapshot, group)
-        entered = is_outside(group) and cause is None
+        entered = group.is_outside and cause is None
         if cause is not None:
             return Outcome(group, [], first_pods(group, NOTED_PODS), _about_the_rest(group, cause))
         if (constraint := layout.constraint()) is not None:

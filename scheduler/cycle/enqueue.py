@@ -60,7 +60,7 @@ from scheduler.engine.gang import Gang
 from scheduler.engine.turns import Turns
 from scheduler.policy.policy import Action
 from scheduler.shares.deserved import ceiling
-from scheduler.snapshot.nodes import LARGEST
+from scheduler.snapshot.shapes import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from scheduler.engine.arrays import Vector
     from scheduler.engine.cluster import Cluster
     from scheduler.policy.policy import Policy
-    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group
+    from scheduler.snapshot.shapes import PodShape
     from scheduler.snapshot.snapshot import Snapshot
 
 KEPT_OUT = frozenset(
@@ -88,11 +88,6 @@ KEPT_OUT = frozenset(
     )
 )
 """Causes for which a queue that is first in, first out lets nobody pass."""
-
-
-def is_outside(group: Group) -> bool:
-    """Tell whether a group has not been let in yet."""
-    return group.phase in ("", PodGroupPhase.PENDING)
 
 
 def enqueue(
@@ -113,7 +108,7 @@ def enqueue(
     answers: dict[str, Cause | None] = {}
     asking: list[Group] = []
     for group in ordered:
-        if is_outside(group):
+        if group.is_outside:
             answers[group.key] = cause = queue_cause(snapshot, group) or _closed(snapshot, group)
             if cause is None:
                 asking.append(group)

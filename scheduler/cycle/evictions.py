@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scheduler.cycle.candidates import Going, Ranked
-    from scheduler.cycle.protection import Protected
+    from scheduler.cycle.fruitless import Protected
     from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account
     from scheduler.engine.arrays import Vector

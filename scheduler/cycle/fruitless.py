@@ -5,13 +5,12 @@ They are remembered by what makes gangs alike (`Snapshot.fruitless`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from scheduler.cycle.protection import Protected
-
-    Likeness = tuple[Any, ...]
-    """What is the same of gangs for which a search comes to the same."""
+Likeness = tuple[Any, ...]
+"""What is the same of gangs for which a search comes to the same."""
+Protected = tuple[tuple[str, int], ...]
+"""What protects pods, in words, and how many."""
 
 REST_MS = 5000
 """For how long a search is not made again."""

@@ -29,6 +29,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from scheduler.cycle import sub_groups
+from scheduler.cycle.layout import Layout, PodSet
 from scheduler.cycle.task_topology import Kinship, Kinships
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.snapshot.records import TaskStatus
@@ -36,28 +37,14 @@ from scheduler.snapshot.records import TaskStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from scheduler.cycle.sub_groups import SubGroup
-    from scheduler.engine.cause import Constraint
+    from scheduler.cycle.layout import SubGroup
     from scheduler.policy.policy import TaskTopologies
-    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
 
     PriorityOf = Callable[[str], int]
     """The value of a priority class."""
     SubGroupOf = Callable[[Pod], SubGroup | None]
     """The sub-group of a pod."""
-
-
-@dataclass(slots=True)
-class PodSet:
-    """Pods of one priority, role, shape, sub-group and kinship that wait for nodes, in task order."""
-
-    priority: int
-    role: str
-    shape: PodShape
-    pods: list[Pod]
-    sub_group: SubGroup | None = None
-    kinship: Kinship | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +63,6 @@ class _Ordering:
     def rank(self, role: str) -> tuple[int, int]:
         """Return which roles come first: as the group says, then those of which a bucket is made first."""
         return self.first.get(role, len(self.first)), self.kinships.rank(role) if self.kinships else 0
-
-
-@dataclass(slots=True)
-class Layout:
-    """A group as a gang: gang.bins[i] is pod_sets[i]. needed pods must start together; absent of them do not exist.
-
-    gated pods are in no set.
-    """
-
-    pod_sets: list[PodSet]
-    gang: Gang
-    needed: int
-    absent: int
-    gated: int
-
-    def pods(self) -> list[Pod]:
-        """Return the pods in task order."""
-        return [pod for some in self.pod_sets for pod in some.pods]
-
-    def constraint(self) -> Constraint | None:
-        """Return the first demand of the pods that the scheduler cannot judge, or None."""
-        return next((some.shape.constraint for some in self.pod_sets if some.shape.constraint), None)
 
 
 def first_pods(group: Group, count: int) -> list[Pod]:

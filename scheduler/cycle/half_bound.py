@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.cycle.decisions import Bind, Need
-    from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.layout import Layout
     from scheduler.engine.gang import Gang
     from scheduler.snapshot.records import Group, Pod
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from scheduler.cycle.decisions import Eviction
-    from scheduler.cycle.gang_layout import PodSet
+    from scheduler.cycle.layout import PodSet
     from scheduler.cycle.protection import Protection
     from scheduler.cycle.task_topology import Kinship
     from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.engine.pod_class import PodClass
-    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group
+    from scheduler.snapshot.shapes import PodShape
     from scheduler.snapshot.snapshot import Snapshot
 
 MOST_KINDS = 1 << 20

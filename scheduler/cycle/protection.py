@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
 
-    Protected = tuple[tuple[str, int], ...]
-    """What protects pods, in words, and how many."""
-
     Uses = tuple[tuple[Allowance, int], ...]
     """How many of some pods count for which budget."""
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from kube.usage import value_of
 from scheduler.cycle.decisions import MOVED, Eviction
-from scheduler.cycle.gang_layout import PodSet, task_order
+from scheduler.cycle.gang_layout import task_order
+from scheduler.cycle.layout import PodSet
 from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_cause
 from scheduler.engine.gang import Bin, Gang

@@ -28,7 +28,6 @@ import numpy as np
 from kube.volcano.kept_room import Reservation
 from scheduler.cycle import fruitless, precedence, reserved
 from scheduler.cycle.departures import Departures, held_on
-from scheduler.cycle.enqueue import is_outside
 from scheduler.engine.gang import Attempt
 from scheduler.engine.place import Placer
 from scheduler.engine.soonest import soonest
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kube.volcano.kept_room import Places
-    from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.layout import Layout
     from scheduler.engine.accounts import Account
     from scheduler.engine.arrays import Vector
     from scheduler.engine.cluster import Cluster
@@ -330,7 +329,7 @@ class Reservations:
         for key in sorted(self._snapshot.reserved):
             group = self._snapshot.groups[key]
             is_short = key in self._snapshot.waiting and not (0 < group.min_member <= group.ready())
-            goes_on = is_short and key not in self._snapshot.nominated and not is_outside(group)
+            goes_on = is_short and key not in self._snapshot.nominated and not group.is_outside
             if goes_on and not group.has_released(self._snapshot.reserved[key]):
                 found[key] = self._snapshot.reserved[key]
         return found

@@ -13,7 +13,7 @@ Rules: reference/volcano-scheduler §1.4 (sub-jobs), reference/volcano-queue-pod
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kube import selector
 from kube.usage import value_of
@@ -25,18 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kube.selector import LabelSelector
-    from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.layout import Layout
     from scheduler.snapshot.reading import SubGroupView, TopologyView
     from scheduler.snapshot.records import Group, Pod
 
 SOFT = "soft"
-
-
-class SubGroup(NamedTuple):
-    """A sub-group: the number of its policy and the values of its labels."""
-
-    policy: int
-    values: tuple[str, ...] = ()
 
 
 def sub_group_of(group: Group) -> Callable[[Pod], SubGroup | None] | None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kube import amounts, quantity
-from kube.usage import request_key, request_of, value_of
+from kube.usage import request_key, value_of
 from scheduler.engine.cluster import OPEN
 from scheduler.engine.pod_class import PodClass
 from scheduler.engine.relations import in_all
 from scheduler.snapshot.ground import Marks, NodeGround
 from scheduler.snapshot.node_selection import SELECTOR, NodeFacts, NodeRule, facts_of
+from scheduler.snapshot.shapes import LARGEST, PodShape, ShapeKey, readable
 from scheduler.snapshot.ties import Eligible, ties_of
 from scheduler.snapshot.wishes import wishes_of
 
@@ -29,19 +29,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kube.amounts import Amounts
-    from kube.usage import RequestKey
     from scheduler.engine.arrays import Vector, Verdicts
     from scheduler.engine.cause import Constraint, Exclusion, Lacking
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.wishes import WishWeights
-    from scheduler.snapshot.pod_relations import PodRelations, Profile
+    from scheduler.snapshot.pod_relations import PodRelations
+    from scheduler.snapshot.profiles import Profile
     from scheduler.snapshot.reading import NodeView, PodSpecView
-
-UNREADABLE = "resources that cannot be read"
-"""Stands for a request that is no quantity: no node offers it."""
-
-LARGEST = 1 << 53
-"""Amounts are cut here, so that no sum of pods leaves 64 bits; nine petabytes of memory."""
 
 
 class EligibleNodes:
@@ -57,40 +51,6 @@ class EligibleNodes:
         self.matched: Vector = np.zeros(0, dtype=np.int64)
         self.lacking: tuple[Lacking | None] | None = None
         """Which label no node has, once that was asked; None before."""
-
-
-ShapeKey = tuple[tuple[bytes, ...], "RequestKey", "Constraint | None", "Profile | None"]
-
-
-class PodShape:
-    """Pods that ask for the same and may use the same nodes, as long as there are any.
-
-    A cycle knows it as the PodClass of its number (`NodeTable.pod_class`). The
-    number is free again once no pod is left. constraint is what keeps the pods
-    from being placed, whatever room there is; profile is what they have to do with other pods.
-    """
-
-    __slots__ = (
-        "constraint",
-        "foreign",
-        "key",
-        "number",
-        "pods",
-        "profile",
-        "request",
-        "rule_key",
-        "vector",
-        "version",
-    )
-
-    def __init__(self, key: ShapeKey) -> None:
-        self.number, self.key = -1, key
-        self.rule_key, request, self.constraint, self.profile = key
-        self.request = _readable_request(request)
-        self.pods = 0
-        self.version = -1
-        self.vector: Vector = np.zeros(0, dtype=np.int64)
-        self.foreign: tuple[tuple[str, int], ...] = ()
 
 
 class Node:
@@ -416,24 +376,6 @@ class NodeTable:
 def _rank(resource: str) -> tuple[int, str]:
     """Order resources as people name them: CPU, memory, the special ones, pods."""
     return {"cpu": 0, "memory": 1, "pods": 3}.get(resource, 2), resource
-
-
-def _readable_request(key: RequestKey) -> Amounts:
-    try:
-        return request_of(key)
-    except ValueError:
-        return {"pods": 1, UNREADABLE: 1}
-
-
-def readable(offered: dict[str, Any] | None) -> Amounts:
-    """Return what a node offers or a queue admits; an entry that is no quantity counts as left out."""
-    known: Amounts = {}
-    for name, text in (offered or {}).items():
-        try:
-            known[name] = amounts.one(name, text)
-        except quantity.QuantityError:
-            continue
-    return known
 
 
 def _if_any(counts: Vector) -> Vector | None:

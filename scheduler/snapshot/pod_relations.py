@@ -11,21 +11,21 @@ when it is new, so neither costs a look at everything.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from scheduler.snapshot.demands import ANYWHERE, PodSelector, labels_of
+from scheduler.snapshot.demands import labels_of
+from scheduler.snapshot.profiles import (
+    Profile,
+    Subject,
+    subjects_of,
+)
 from scheduler.snapshot.records import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from scheduler.engine.relations import Mark
-    from scheduler.snapshot.demands import Demands, HostPort
+    from scheduler.snapshot.demands import Demands
     from scheduler.snapshot.records import Pod
-
-Subject = tuple[PodSelector, ...]
-"""Pods that all of these select: the terms of a pod's affinity mean the same pods (kube-scheduler), others stand alone."""
 
 T = TypeVar("T")
 KEPT_KEYS = 16
@@ -33,71 +33,6 @@ KEPT_KEYS = 16
 
 Anchor = tuple[str, str | None]
 """A label that selected pods have, with its value; None for any."""
-
-
-class Repels(NamedTuple):
-    """The mark of pods that keep those of a subject out of their domain."""
-
-    subject: Subject
-    topology: str
-
-
-class Leans(NamedTuple):
-    """The mark of pods that would rather have those of a subject in their domain, or elsewhere (a weight below nothing)."""
-
-    subject: Subject
-    topology: str
-    weight: int
-
-
-class UsesPort(NamedTuple):
-    """The mark of pods that use a port at an address of their node; at any for the empty address."""
-
-    address: str
-    protocol: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """What pods demand because of others, and the subjects in use that they belong to."""
-
-    demands: Demands | None
-    selected: frozenset[Subject]
-    marks: tuple[Mark, ...] = field(init=False, compare=False)
-    """What they count as on their node."""
-
-    def __post_init__(self) -> None:
-        marks: set[Mark] = set(self.selected)
-        if self.demands is not None:
-            marks |= {Repels((term.pods,), term.topology) for term in self.demands.anti_affinity}
-            marks |= {
-                Leans((each.term.pods,), each.term.topology, each.weight) for each in self.demands.leanings
-            }
-            marks |= {mark for port in self.demands.ports for mark in port_marks(port)}
-        object.__setattr__(self, "marks", tuple(marks))
-
-
-def port_marks(port: HostPort) -> tuple[UsesPort, UsesPort]:
-    """Return the marks of pods that use a port."""
-    return UsesPort("", port.protocol, port.port), UsesPort(port.address, port.protocol, port.port)
-
-
-def port_conflicts(port: HostPort) -> tuple[UsesPort, ...]:
-    """Return the marks of pods that are in the way of a port: of the same address, and of all addresses."""
-    if port.address == ANYWHERE:
-        return (UsesPort("", port.protocol, port.port),)
-    return tuple(UsesPort(address, port.protocol, port.port) for address in (ANYWHERE, port.address))
-
-
-def subjects_of(demands: Demands) -> Iterator[Subject]:
-    """Yield those whom demands are about."""
-    if demands.affinity:
-        yield tuple(term.pods for term in demands.affinity)
-    yield from ((term.pods,) for term in demands.anti_affinity)
-    yield from ((each.pods,) for each in demands.spread)
-    yield from ((each.term.pods,) for each in demands.leanings)
-    yield from ((each.pods,) for each in demands.even)
 
 
 class PodRelations:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import msgspec
 
     from scheduler.engine.cause import Constraint
-    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.reading import PodSpecView, PodView
+    from scheduler.snapshot.shapes import PodShape
 
     ShapeOf = Callable[[PodSpecView, Constraint | None], PodShape]
     """The shape of pods with a spec, of which a constraint cannot be judged."""

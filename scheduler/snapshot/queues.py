@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from kube.kinds.scheduling import DequeueStrategy
 from kube.volcano import intake_times
-from scheduler.snapshot.nodes import readable
 from scheduler.snapshot.reading import NodeGroupsView
 from scheduler.snapshot.records import GroupAffinity, Queue
+from scheduler.snapshot.shapes import readable
 
 if TYPE_CHECKING:
     from scheduler.snapshot.reading import QueueAffinityView, QueueView

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kube.volcano.kept_room import Reservation
     from kube.volcano.task_topology import TaskTopology
     from scheduler.snapshot.demands import Demands
-    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.reading import (
         GroupCondition,
         GroupView,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         Preemptable,
         SubGroupView,
     )
+    from scheduler.snapshot.shapes import PodShape
 
 
 class TaskStatus(IntEnum):
@@ -171,6 +171,11 @@ class Group:
     def phase(self) -> str:
         """The phase last written."""
         return self.view.status.phase if self.view else ""
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it has not been let in yet."""
+        return self.phase in ("", PodGroupPhase.PENDING)
 
     @property
     def queue(self) -> str:

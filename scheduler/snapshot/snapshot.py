@@ -28,12 +28,13 @@ from scheduler.snapshot.budgets import budget_of
 from scheduler.snapshot.decoding import decode, time_of
 from scheduler.snapshot.load import Loads
 from scheduler.snapshot.network import hyper_nodes_of
-from scheduler.snapshot.nodes import NodeTable, readable
+from scheduler.snapshot.nodes import NodeTable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.pods import is_orphan, pod_record
 from scheduler.snapshot.queues import queue_record
 from scheduler.snapshot.quotas import quota_record
 from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus
+from scheduler.snapshot.shapes import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -42,11 +43,11 @@ if TYPE_CHECKING:
     from kube.volcano.topology import HyperNode
     from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.fruitless import Fruitless
-    from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.layout import Layout
     from scheduler.engine.hyper_nodes import HyperNodes
     from scheduler.snapshot.budgets import Budget
-    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Quota
+    from scheduler.snapshot.shapes import PodShape
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

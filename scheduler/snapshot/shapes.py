@@ -1,0 +1,74 @@
+"""Pods that are alike to the scheduler, and the amounts that are read of objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kube import amounts, quantity
+from kube.usage import RequestKey, request_of
+from scheduler.engine.cause import Constraint
+from scheduler.snapshot.profiles import Profile
+
+if TYPE_CHECKING:
+    from kube.amounts import Amounts
+    from scheduler.engine.arrays import Vector
+
+UNREADABLE = "resources that cannot be read"
+"""Stands for a request that is no quantity: no node offers it."""
+
+LARGEST = 1 << 53
+"""Amounts are cut here, so that no sum of pods leaves 64 bits; nine petabytes of memory."""
+
+
+ShapeKey = tuple[tuple[bytes, ...], RequestKey, Constraint | None, Profile | None]
+
+
+class PodShape:
+    """Pods that ask for the same and may use the same nodes, as long as there are any.
+
+    A cycle knows it as the PodClass of its number (`NodeTable.pod_class`). The
+    number is free again once no pod is left. constraint is what keeps the pods
+    from being placed, whatever room there is; profile is what they have to do with other pods.
+    """
+
+    __slots__ = (
+        "constraint",
+        "foreign",
+        "key",
+        "number",
+        "pods",
+        "profile",
+        "request",
+        "rule_key",
+        "vector",
+        "version",
+    )
+
+    def __init__(self, key: ShapeKey) -> None:
+        self.number, self.key = -1, key
+        self.rule_key, request, self.constraint, self.profile = key
+        self.request = _readable_request(request)
+        self.pods = 0
+        self.version = -1
+        self.vector: Vector = np.zeros(0, dtype=np.int64)
+        self.foreign: tuple[tuple[str, int], ...] = ()
+
+
+def _readable_request(key: RequestKey) -> Amounts:
+    try:
+        return request_of(key)
+    except ValueError:
+        return {"pods": 1, UNREADABLE: 1}
+
+
+def readable(offered: dict[str, Any] | None) -> Amounts:
+    """Return what a node offers or a queue admits; an entry that is no quantity counts as left out."""
+    known: Amounts = {}
+    for name, text in (offered or {}).items():
+        try:
+            known[name] = amounts.one(name, text)
+        except quantity.QuantityError:
+            continue
+    return known
