@@ -22,7 +22,7 @@ from kube.resources import POD_GROUPS, QUEUES
 from kube.usage import queue_named
 from queues import share_bars
 from scheduler import waiting_lines
-from scheduler.snapshot.reading import GroupView
+from scheduler.records.reading import GroupView
 from scheduler.waiting_lines import WAITING
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dashboard.parts import svg
 from kube import amounts
 from kube.kinds.scheduling import DequeueStrategy
 from queues.shares import FairShare, fair_shares
-from scheduler.snapshot.records import Queue
+from scheduler.records.records import Queue
 
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString

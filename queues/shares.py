@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
     from scheduler.engine.accounts import Account
     from scheduler.engine.arrays import Vector
-    from scheduler.snapshot.records import Queue
+    from scheduler.records.records import Queue
 
 
 class FairShare(NamedTuple):

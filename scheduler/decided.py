@@ -17,8 +17,8 @@ from scheduler.policy.policy import Action
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from scheduler.cycle.decisions import Bind, Eviction, GroupDecision
-    from scheduler.snapshot.records import Pod
+    from scheduler.decisions import Bind, Eviction, GroupDecision
+    from scheduler.records.records import Pod
 
 
 class Kind(StrEnum):

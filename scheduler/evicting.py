@@ -16,14 +16,14 @@ from kube.meta import now_text
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
 from kube.volcano.evictions import FIRST_EVICTED
-from scheduler.cycle.decisions import MOVED
+from scheduler.decisions import MOVED
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.store import Write
-    from scheduler.cycle.decisions import Eviction
+    from scheduler.decisions import Eviction
 
 COMPONENT = "volcano"
 REASON = "Evict"

@@ -22,10 +22,10 @@ from kube.quantity import QuantityError
 from kube.resources import CONFIGMAPS, POD_GROUPS, PRIORITY_CLASSES
 from kube.usage import queue_named
 from kube.volcano import scheduler_configuration
-from scheduler.cycle.nominations import is_nominated
 from scheduler.cycle.order import in_line
+from scheduler.gangs.nominations import is_nominated
 from scheduler.policy.kept import Configuration
-from scheduler.snapshot.reading import GroupView
+from scheduler.records.reading import GroupView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from kube.usage import value_of
 from kube.volcano import scheduler_configuration
 from kube.volcano.topology import ALLOCATED
 from scheduler import decided, evicting
-from scheduler.cycle.decisions import ROOM
+from scheduler.decisions import ROOM
 from scheduler.evicting import COMPONENT
 
 if TYPE_CHECKING:
@@ -26,18 +26,10 @@ if TYPE_CHECKING:
 
     from cluster.store import Write
     from kube.meta import Object
-    from scheduler.cycle.decisions import (
-        Adoption,
-        Bind,
-        Decisions,
-        Eviction,
-        GroupDecision,
-        Note,
-        Report,
-    )
+    from scheduler.decisions import Adoption, Bind, Decisions, Eviction, GroupDecision, Note, Report
     from scheduler.policy.kept import Refused
-    from scheduler.snapshot.records import Group as PodGroup
-    from scheduler.snapshot.records import Orphan, Pod
+    from scheduler.records.records import Group as PodGroup
+    from scheduler.records.records import Orphan, Pod
 
 ABOUT = "/about"  # ends the keys of what is only said about a group: that it can be said is no sign that it can be bound
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"

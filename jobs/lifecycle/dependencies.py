@@ -85,7 +85,7 @@ def never_starts(tasks: Sequence[Task], dependencies: Mapping[str, Dependency], 
     """Say whether the gang needs pods that are made only once the gang runs.
 
     The minimum is minAvailable pods of any tasks; each task's own minimum counts as well unless
-    these are more than minAvailable together (design §4; `scheduler.cycle.gang_layout`).
+    these are more than minAvailable together (design §4; `scheduler.gangs.gang_layout`).
     """
     first = first_tasks(tasks, dependencies)
     if sum(task.replicas for task in first) < min_available:

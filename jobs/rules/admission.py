@@ -17,7 +17,7 @@ from jobs.rules import overwritten, policies, program_warnings, updates, warning
 from kube import definitions, lenient, mount_paths, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.usage import DEFAULT_QUEUE
-from scheduler.snapshot import constraints
+from scheduler.records import constraints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

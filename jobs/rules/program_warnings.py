@@ -15,8 +15,8 @@ from cluster.rules import node_engines
 from jobs.plugins import table
 from kube import lenient
 from node import programs
-from scheduler.snapshot import node_selection, reading
-from scheduler.snapshot.node_selection import NodeFacts, NodeRule
+from scheduler.records import node_selection, reading
+from scheduler.records.node_selection import NodeFacts, NodeRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

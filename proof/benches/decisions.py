@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kube.resources import Resource
-    from scheduler.cycle.decisions import Decisions
+    from scheduler.decisions import Decisions
 
 NOW = 1_800_000_000_000
 CREATED = "2027-01-15T07:59:00Z"  # a minute before: nobody has waited for so long that room is kept for him

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from node.simulator.stages import Stage
     from queues.controller import QueuesState
     from queues.state_commands import QueueFact
-    from scheduler.cycle.gang_layout import PriorityOf
-    from scheduler.cycle.layout import Layout
+    from scheduler.gangs.gang_layout import PriorityOf
+    from scheduler.gangs.layout import Layout
     from scheduler.policy.policy import TaskTopologies
-    from scheduler.snapshot.records import Group as PodGroup
+    from scheduler.records.records import Group as PodGroup
 
 Put: TypeAlias = "Callable[[Any, str, Any], Any]"
 PLANTS: dict[str, Plant] = {}
@@ -478,14 +478,14 @@ def alone_when_running(put: Put) -> None:
 
 @plant("the scheduler gives a pod's room away when its deletion begins, not when it has ended")
 def early_room(put: Put) -> None:
-    from scheduler.snapshot import records
+    from scheduler.records import records
 
     put(records, "HOLDING", records.HOLDING - {records.TaskStatus.RELEASING})
 
 
 @plant("a gang is placed with one pod less than its minimum")
 def gang_short(put: Put) -> None:
-    from scheduler.cycle import gang_layout
+    from scheduler.gangs import gang_layout
 
     lay_out = gang_layout.lay_out
 
@@ -719,7 +719,8 @@ def group_forgotten(put: Put) -> None:
     "after the clock was set back a gang says only when it shows the same time that pods of it are missing"
 )
 def gang_waits_for_clock(put: Put) -> None:
-    from scheduler.cycle import cycle, waits
+    from scheduler.cycle import cycle
+    from scheduler.gangs import waits
 
     def made_until(group: PodGroup, now: int) -> int | None:
         due = group.changed + waits.GRACE_MS

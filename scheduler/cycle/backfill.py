@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from scheduler.cycle import precedence
 from scheduler.cycle.departures import end_of
-from scheduler.cycle.evictable import may_go
 from scheduler.engine import arrange
 from scheduler.engine.place import Placer
+from scheduler.gangs.evictable import may_go
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scheduler.engine.arrays import Amount
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Attempt, Gang
-    from scheduler.snapshot.records import Group
+    from scheduler.records.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
 

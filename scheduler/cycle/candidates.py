@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from scheduler.cycle.evictable import Evictable, evictable
+from scheduler.gangs.evictable import Evictable, evictable
 from scheduler.victims.units import Unit
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from scheduler.cycle.protection import KeptBack, Protection, Uses
     from scheduler.engine.accounts import Account
     from scheduler.engine.relations import Mark
-    from scheduler.snapshot.records import Group, Pod
-    from scheduler.snapshot.shapes import PodShape
+    from scheduler.records.records import Group, Pod
+    from scheduler.records.shapes import PodShape
     from scheduler.snapshot.snapshot import Snapshot
 
     Going = tuple[Group, tuple[Pod, ...]]

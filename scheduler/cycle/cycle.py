@@ -13,26 +13,27 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from scheduler.cycle import half_bound, rescheduling
+from scheduler.cycle import rescheduling
 from scheduler.cycle.adoptions import adopt
 from scheduler.cycle.backfill import Backfill
-from scheduler.cycle.decisions import Bind, Decisions
 from scheduler.cycle.enqueue import enqueue
 from scheduler.cycle.evictions import Evictions
-from scheduler.cycle.gang_layout import first_pods
 from scheduler.cycle.idle_room import entrants
 from scheduler.cycle.node_rules import NodeRules
 from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.reservations import Reservations
 from scheduler.cycle.status import NOTED_PODS, Outcome, Writer, is_told_of_missing_pods, pause_ms
-from scheduler.cycle.waits import deadline, made_until
 from scheduler.cycle.weights import packed_columns, weights_of
+from scheduler.decisions import Bind, Decisions
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Bin, GangStep
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Relations
+from scheduler.gangs import half_bound
+from scheduler.gangs.gang_layout import first_pods
+from scheduler.gangs.waits import deadline, made_until
 from scheduler.policy.policy import Action
 from scheduler.reasons.explain import Names, explain, explain_rest, fits_on_empty_nodes
 from scheduler.reasons.explain_arranged import explain_arranged, explain_arranged_rest
@@ -40,13 +41,13 @@ from scheduler.reasons.explain_arranged import explain_arranged, explain_arrange
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scheduler.cycle.decisions import Eviction
-    from scheduler.cycle.layout import Layout, PodSet
-    from scheduler.cycle.task_topology import Kinship
+    from scheduler.decisions import Eviction
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.pod_class import PodClass
     from scheduler.engine.relations import Mark
-    from scheduler.snapshot.records import Group
+    from scheduler.gangs.layout import Layout, PodSet
+    from scheduler.gangs.task_topology import Kinship
+    from scheduler.records.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
 KEEPABLE = frozenset(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kube.meta import parse_time
 from kube.usage import ROOT_QUEUE
-from scheduler.cycle.half_bound import SCHEDULED
 from scheduler.engine.soonest import Leaver
+from scheduler.gangs.half_bound import SCHEDULED
 from scheduler.policy.arguments import duration_of
-from scheduler.snapshot.records import TaskStatus
+from scheduler.records.records import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scheduler.engine.accounts import Account
     from scheduler.engine.arrays import Vector
     from scheduler.engine.gang import Attempt
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.records.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
 
 

@@ -53,14 +53,14 @@ from kube.volcano.intake_times import is_new
 from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
 from scheduler.cycle.queue_accounts import giving_queues, queue_cause
 from scheduler.cycle.quotas import QuotaRoom
-from scheduler.cycle.waits import deadline
 from scheduler.engine.arrays import UNLIMITED
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.gang import Gang
 from scheduler.engine.turns import Turns
+from scheduler.gangs.waits import deadline
 from scheduler.policy.policy import Action
+from scheduler.records.shapes import LARGEST
 from scheduler.shares.deserved import ceiling
-from scheduler.snapshot.shapes import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from scheduler.engine.arrays import Vector
     from scheduler.engine.cluster import Cluster
     from scheduler.policy.policy import Policy
-    from scheduler.snapshot.records import Group
-    from scheduler.snapshot.shapes import PodShape
+    from scheduler.records.records import Group
+    from scheduler.records.shapes import PodShape
     from scheduler.snapshot.snapshot import Snapshot
 
 KEPT_OUT = frozenset(

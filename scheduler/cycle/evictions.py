@@ -6,7 +6,7 @@ reclaim   a group whose queue has less than it deserves takes from queues that h
 
 Reclaim comes first, whatever the order of the actions: who was preempted in a queue that may reclaim would only reclaim in turn.
 Only the minimum of a group makes others go, and only all of it at once. Whoever waits for his victims is nominated
-(`scheduler.cycle.nominations`): in later cycles he comes first, beside groups of higher priority in his queue, and
+(`scheduler.gangs.nominations`): in later cycles he comes first, beside groups of higher priority in his queue, and
 what he cannot have yet is kept for him. Room that a reservation keeps for others (`scheduler.cycle.reservations`) he does not get.
 """
 
@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kube.usage import ROOT_QUEUE
-from scheduler.cycle import fruitless, precedence
+from scheduler.cycle import precedence
 from scheduler.cycle.candidates import Candidates, marks_of
-from scheduler.cycle.decisions import ROOM, Eviction
 from scheduler.cycle.protection import KeptBack, Protection
 from scheduler.cycle.queue_accounts import giving_queues
+from scheduler.decisions import ROOM, Eviction
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.place import Placer
+from scheduler.gangs import fruitless
 from scheduler.policy.policy import Action
 from scheduler.reasons.explain import fits_on_empty_nodes
 from scheduler.victims.evict import find_victims
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scheduler.cycle.candidates import Going, Ranked
-    from scheduler.cycle.fruitless import Protected
     from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account
     from scheduler.engine.arrays import Vector
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.relations import NodeSet
-    from scheduler.snapshot.records import Group
+    from scheduler.gangs.fruitless import Protected
+    from scheduler.records.records import Group
     from scheduler.snapshot.snapshot import Snapshot
     from scheduler.victims.gone import Yields
     from scheduler.victims.overlap import Holders

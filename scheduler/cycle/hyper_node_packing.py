@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.engine.hyper_nodes import Tier
     from scheduler.policy.policy import Packing
-    from scheduler.snapshot.records import Group
+    from scheduler.records.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
 

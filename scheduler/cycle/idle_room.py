@@ -17,19 +17,19 @@ import numpy as np
 from kube.kinds.scheduling import PodGroupPhase
 from scheduler.cycle.enqueue import KEPT_OUT, rest_of
 from scheduler.cycle.quotas import QuotaRoom
-from scheduler.cycle.waits import made_until
 from scheduler.engine.accounts import copied
 from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer
 from scheduler.engine.pod_class import PodClass
+from scheduler.gangs.waits import made_until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scheduler.engine.accounts import Account
     from scheduler.engine.cause import Cause
-    from scheduler.snapshot.records import Group
+    from scheduler.records.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
 PIECES = 8

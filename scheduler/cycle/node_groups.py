@@ -18,7 +18,7 @@ from scheduler.shares.tree import QueueTree
 if TYPE_CHECKING:
     from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.policy.policy import NodeGrouping
-    from scheduler.snapshot.records import Group, GroupAffinity
+    from scheduler.records.records import Group, GroupAffinity
     from scheduler.snapshot.snapshot import Snapshot
 
 LABEL = "volcano.sh/nodegroup-name"

@@ -11,8 +11,8 @@ from scheduler.engine.cause import Exclusion, ExclusionKind
 if TYPE_CHECKING:
     from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.policy.policy import Usage
-    from scheduler.snapshot.load import Load
-    from scheduler.snapshot.records import Group
+    from scheduler.records.load import Load
+    from scheduler.records.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
 LOOK_MS = 15_000

@@ -18,14 +18,14 @@ from scheduler.engine.wishes import Wishes
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from scheduler.cycle.decisions import Eviction
-    from scheduler.cycle.layout import PodSet
     from scheduler.cycle.protection import Protection
-    from scheduler.cycle.task_topology import Kinship
+    from scheduler.decisions import Eviction
     from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.engine.pod_class import PodClass
-    from scheduler.snapshot.records import Group
-    from scheduler.snapshot.shapes import PodShape
+    from scheduler.gangs.layout import PodSet
+    from scheduler.gangs.task_topology import Kinship
+    from scheduler.records.records import Group
+    from scheduler.records.shapes import PodShape
     from scheduler.snapshot.snapshot import Snapshot
 
 MOST_KINDS = 1 << 20

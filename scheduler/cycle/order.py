@@ -1,6 +1,6 @@
 """In which order groups of a queue are tried: priority, age, key.
 
-Groups for which others were asked to end come first among those of their priority (`scheduler.cycle.nominations`); with the plugin
+Groups for which others were asked to end come first among those of their priority (`scheduler.gangs.nominations`); with the plugin
 sla (reference/volcano-scheduler §3.11) then who has waited for his time or will have first.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scheduler.cycle.waits import deadline
+from scheduler.gangs.waits import deadline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scheduler.cycle.waits import Waiter
+    from scheduler.gangs.waits import Waiter
     from scheduler.policy.policy import Policy
 
 Rank = tuple[Any, ...]

@@ -8,7 +8,7 @@ Rules: reference/volcano-scheduler §3.11 (pdb, cdp), kubernetes-api §4.7.
 * Only running pods count: one that waits for its start, or is going already, may always go. So may one that is not ready, where
   the budget says so or has enough others.
 * A pod that asks for time to cool down (`volcano.sh/cooldown-time`) stays for as long after it got its node.
-* Reclaim leaves alone what was evicted before and has started again, for a while (`scheduler.cycle.min_runtime`).
+* Reclaim leaves alone what was evicted before and has started again, for a while (`scheduler.gangs.min_runtime`).
 
 Nothing is computed where nobody has a budget, nobody asks for time and nobody was evicted before.
 """
@@ -22,19 +22,20 @@ from typing import TYPE_CHECKING
 from cluster.rules.disruption import says_ready
 from kube.meta import duration_words, parse_time
 from kube.usage import value_of
-from scheduler.cycle.evictable import could_go
-from scheduler.cycle.min_runtime import stays_until, whole_until
+from scheduler.gangs.evictable import could_go
+from scheduler.gangs.min_runtime import stays_until, whole_until
 from scheduler.reasons.sentence import clock
-from scheduler.snapshot.budgets import allowed_by_group
-from scheduler.snapshot.demands import labels_of
-from scheduler.snapshot.records import TaskStatus
+from scheduler.records.budgets import allowed_by_group
+from scheduler.records.demands import labels_of
+from scheduler.records.records import TaskStatus
 from scheduler.victims.units import Allowance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from scheduler.snapshot.budgets import Budget
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.gangs.fruitless import Protected
+    from scheduler.records.budgets import Budget
+    from scheduler.records.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
 
     Uses = tuple[tuple[Allowance, int], ...]

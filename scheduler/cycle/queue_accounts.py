@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from scheduler.engine.accounts import Account
     from scheduler.engine.arrays import Matrix, Vector
-    from scheduler.snapshot.records import Group
-    from scheduler.snapshot.shapes import PodShape
+    from scheduler.records.records import Group
+    from scheduler.records.shapes import PodShape
     from scheduler.snapshot.snapshot import Snapshot
 
 

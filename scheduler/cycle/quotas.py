@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from kube.kinds.scheduling import PodGroupPhase
 from scheduler.engine.cause import Cause, Reason
-from scheduler.snapshot.quotas import counted
+from scheduler.records.quotas import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from kube.amounts import Amounts
-    from scheduler.snapshot.records import Group, Quota
+    from scheduler.records.records import Group, Quota
 
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
 

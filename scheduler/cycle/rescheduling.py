@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kube.usage import value_of
-from scheduler.cycle.decisions import MOVED, Eviction
-from scheduler.cycle.gang_layout import task_order
-from scheduler.cycle.layout import PodSet
 from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_cause
+from scheduler.decisions import MOVED, Eviction
 from scheduler.engine.gang import Bin, Gang
 from scheduler.engine.place import Placer, place
+from scheduler.gangs.gang_layout import task_order
+from scheduler.gangs.layout import PodSet
 from scheduler.policy.policy import Action
 from scheduler.policy.rescheduling import RESOURCES
-from scheduler.snapshot.records import TaskStatus
+from scheduler.records.records import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.relations import NodeSet
     from scheduler.policy.rescheduling import Levels, Rescheduling
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.records.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
 
     ClassOf = Callable[[Group, PodSet], int]

@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kube.volcano.kept_room import Reservation
-from scheduler.cycle import fruitless, precedence, reserved
+from scheduler.cycle import precedence
 from scheduler.cycle.departures import Departures, held_on
 from scheduler.engine.gang import Attempt
 from scheduler.engine.place import Placer
 from scheduler.engine.soonest import soonest
+from scheduler.gangs import fruitless, reserved
 from scheduler.reasons.explain import fits_on_empty_nodes
 from scheduler.victims.overlap import Overlap
 
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kube.volcano.kept_room import Places
-    from scheduler.cycle.layout import Layout
     from scheduler.engine.accounts import Account
     from scheduler.engine.arrays import Vector
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Gang
-    from scheduler.snapshot.records import Group
+    from scheduler.gangs.layout import Layout
+    from scheduler.records.records import Group
     from scheduler.snapshot.snapshot import Snapshot
     from scheduler.victims.overlap import Holders
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.cycle.decisions import Eviction
+from scheduler.decisions import Eviction
 from scheduler.engine.cause import Exclusion, ExclusionKind
-from scheduler.snapshot.records import TaskStatus
+from scheduler.records.records import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scheduler.cycle.protection import Protection
     from scheduler.engine.arrays import Scores, Verdicts
     from scheduler.policy.zones import Zones
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.records.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
 
 LABEL = "volcano.sh/revocable-zone"

@@ -10,7 +10,7 @@ Phases: reference/volcano-scheduler §5.1, with §11.16 mended:
 * A group of which some run and that was told that it lacks others stays Unknown until it has them, or
   none runs: its own write is no news by which its pods could be about to be made.
 
-Conditions: Unschedulable and Scheduled, and for some Reserved (scheduler.cycle.reserved). One of the first two is True, the other, once
+Conditions: Unschedulable and Scheduled, and for some Reserved (scheduler.gangs.reserved). One of the first two is True, the other, once
 written, False. The reason of Unschedulable is a word of
 scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
 text (§5.3); scheduler.reasons.message.people gives the sentence back.
@@ -35,24 +35,24 @@ from kube.kinds.core import EventType
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import now_text, parse_time
 from kube.usage import value_of
-from scheduler.cycle import half_bound, reserved
-from scheduler.cycle.decisions import Bind, GroupDecision, Need, Note, Report
-from scheduler.cycle.half_bound import SCHEDULED
-from scheduler.cycle.nominations import UNSCHEDULABLE
+from scheduler.decisions import Bind, GroupDecision, Need, Note, Report
 from scheduler.engine.cause import Reason
+from scheduler.gangs import half_bound, reserved
+from scheduler.gangs.half_bound import SCHEDULED
+from scheduler.gangs.nominations import UNSCHEDULABLE
 from scheduler.reasons.message import gist, people
 from scheduler.reasons.sentence import fit_errors, sentence
-from scheduler.snapshot.reading import GroupCondition
-from scheduler.snapshot.records import READY, TaskStatus
+from scheduler.records.reading import GroupCondition
+from scheduler.records.records import READY, TaskStatus
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable
 
     from kube.volcano.kept_room import Reservation
-    from scheduler.cycle.decisions import Adoption, Decisions
+    from scheduler.decisions import Adoption, Decisions
     from scheduler.engine.cause import Cause
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.records.records import Group, Pod
 
 PAUSE_MS = 1000
 """How long a group that waits for nothing keeps to itself what became of its pods: Volcano's time between two sessions."""

@@ -137,7 +137,7 @@ class Policy:
     zones       when nodes of revocable zones are lent out (tdm, §3.11); None: they are nodes like others
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
-    min_runtime_ms for how long what was evicted runs again before reclaim may evict it again (`scheduler.cycle.min_runtime`); 0: it may at once
+    min_runtime_ms for how long what was evicted runs again before reclaim may evict it again (`scheduler.gangs.min_runtime`); 0: it may at once
     reserves_ms after how long a group that would fit has room kept (`scheduler.cycle.reservations`); None: never
     budgets     whether budgets for disruptions protect pods in any case (pdb, §3.11), and not only while there are others
     cooldown    whether pods stay that have just started and ask for time (cdp, §3.11)

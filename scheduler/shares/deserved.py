@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kube.amounts import Amounts
+    from scheduler.records.records import Queue
     from scheduler.shares.tree import QueueTree
-    from scheduler.snapshot.records import Queue
 
 
 def open_accounts(

@@ -15,7 +15,7 @@ from kube.usage import ROOT_QUEUE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from scheduler.snapshot.records import Queue
+    from scheduler.records.records import Queue
 
 
 class QueueTree:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scheduler.engine.relations import Mark
-    from scheduler.snapshot.node_selection import NodeFacts
+    from scheduler.records.node_selection import NodeFacts
 
 
 class Marks:

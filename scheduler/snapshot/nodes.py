@@ -17,9 +17,9 @@ from kube.usage import request_key, value_of
 from scheduler.engine.cluster import OPEN
 from scheduler.engine.pod_class import PodClass
 from scheduler.engine.relations import in_all
+from scheduler.records.node_selection import SELECTOR, NodeFacts, NodeRule, facts_of
+from scheduler.records.shapes import LARGEST, PodShape, ShapeKey, readable
 from scheduler.snapshot.ground import Marks, NodeGround
-from scheduler.snapshot.node_selection import SELECTOR, NodeFacts, NodeRule, facts_of
-from scheduler.snapshot.shapes import LARGEST, PodShape, ShapeKey, readable
 from scheduler.snapshot.ties import Eligible, ties_of
 from scheduler.snapshot.wishes import wishes_of
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from scheduler.engine.cause import Constraint, Exclusion, Lacking
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.wishes import WishWeights
+    from scheduler.records.profiles import Profile
+    from scheduler.records.reading import NodeView, PodSpecView
     from scheduler.snapshot.pod_relations import PodRelations
-    from scheduler.snapshot.profiles import Profile
-    from scheduler.snapshot.reading import NodeView, PodSpecView
 
 
 class EligibleNodes:

@@ -1,7 +1,7 @@
 """Which pods the demands of others are about, kept up to date from the log.
 
 Labels of pods are read only when somebody asks about them: a demand
-(`scheduler.snapshot.demands`) names selectors, and a pod has a *profile*, which
+(`scheduler.records.demands`) names selectors, and a pod has a *profile*, which
 says by which of the selectors in use it is selected, and what it demands
 itself. Pods of different profiles have different shapes; nearly all pods have
 none. A selector in use is looked up by one of its labels, and so are the pods
@@ -13,19 +13,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
-from scheduler.snapshot.demands import labels_of
-from scheduler.snapshot.profiles import (
-    Profile,
-    Subject,
-    subjects_of,
-)
-from scheduler.snapshot.records import TaskStatus
+from scheduler.records.demands import labels_of
+from scheduler.records.profiles import Profile, Subject, subjects_of
+from scheduler.records.records import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scheduler.snapshot.demands import Demands
-    from scheduler.snapshot.records import Pod
+    from scheduler.records.demands import Demands
+    from scheduler.records.records import Pod
 
 T = TypeVar("T")
 KEPT_KEYS = 16

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scheduler.engine.cause import Reason
 from scheduler.engine.relations import OWN_NODE, Apart, Rule, Spread, Ties, Together
-from scheduler.snapshot.profiles import Repels, port_conflicts
+from scheduler.records.profiles import Repels, port_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from scheduler.engine.relations import NodeSet
-    from scheduler.snapshot.demands import Demands
-    from scheduler.snapshot.profiles import Profile, Subject
+    from scheduler.records.demands import Demands
+    from scheduler.records.profiles import Profile, Subject
 
 
 class Eligible(NamedTuple):

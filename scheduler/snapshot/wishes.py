@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.engine.relations import OWN_NODE
 from scheduler.engine.wishes import Even, Near, Wishes
-from scheduler.snapshot.profiles import Leans
+from scheduler.records.profiles import Leans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from scheduler.engine.arrays import Vector
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.wishes import WishWeights
-    from scheduler.snapshot.demands import Spreading
-    from scheduler.snapshot.profiles import Profile, Subject
+    from scheduler.records.demands import Spreading
+    from scheduler.records.profiles import Profile, Subject
     from scheduler.snapshot.ties import Eligible
 
     Leaned = Mapping[Subject, Mapping[tuple[str, int], int]]

@@ -25,7 +25,7 @@ from proof.kubernetes import world
 from proof.kubernetes.cluster import PROGRAMS
 from proof.kubernetes.program import Program
 from proof.systems.parts import kill
-from scheduler.cycle.half_bound import GIVEN_BACK
+from scheduler.gangs.half_bound import GIVEN_BACK
 from tests.kubernetes.gate import Gate
 from tests.kubernetes.objects import comes_to, release, staying
 

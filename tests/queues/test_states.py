@@ -19,7 +19,7 @@ from queues import share_table, states
 from queues.controller import QueueConsumer, QueuesState, _with_ancestors, status_of
 from queues.shares import FairShare, fair_shares
 from queues.states import closed_above, standing
-from scheduler.snapshot.records import Queue
+from scheduler.records.records import Queue
 from tests import builders
 from tests.campaign import examples
 from tests.cluster.api.conftest import admin, person

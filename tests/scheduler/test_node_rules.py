@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kube.kinds.core import Taint
 from scheduler.engine.cause import ExclusionKind
 from scheduler.policy.zones import DAY_MS, MINUTE_MS, Window
-from scheduler.snapshot.node_selection import NodeFacts, NodeRule
+from scheduler.records.node_selection import NodeFacts, NodeRule
 from tests.campaign import examples
 from tests.tables import cases
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kube.meta import timestamp
 from kube.resources import POD_GROUPS
 from kube.volcano.kept_room import Reservation
-from scheduler.cycle import reserved
+from scheduler.gangs import reserved
 from scheduler.policy.arguments import LONGEST_MS
 from tests.tables import cases
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.arrays import UNLIMITED
+from scheduler.records.records import Queue
 from scheduler.shares.deserved import open_accounts
 from scheduler.shares.filling import fill
 from scheduler.shares.tree import QueueTree
-from scheduler.snapshot.records import Queue
 from tests.campaign import examples
 from tests.tables import cases
 

@@ -12,7 +12,7 @@ from kube import resources
 from scheduler.cycle.cycle import schedule
 from scheduler.engine.relations import Relations
 from scheduler.engine.wishes import DEFAULT
-from scheduler.snapshot.records import TaskStatus
+from scheduler.records.records import TaskStatus
 from scheduler.writes import groups_of
 from tests.campaign import examples
 from tests.tables import cases

@@ -14,8 +14,8 @@ from jobs.lifecycle.progress import ENDING, STOPPED
 from jobs.pages.job.timeline import Mark
 from kube.kinds.batch import JobEvent, JobPhase
 from kube.volcano.pod_groups import job_of
-from scheduler.cycle.min_runtime import stays_until, whole_until
 from scheduler.decided import ZONE_CLOSED, Kind
+from scheduler.gangs.min_runtime import stays_until, whole_until
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from kube import selector
 from kube.kinds.fields import View
 from kube.kinds.policy import UnhealthyPodEvictionPolicy
 from kube.selector import LabelSelector, SelectorError
-from scheduler.snapshot.records import TaskStatus
+from scheduler.records.records import TaskStatus
 
 if TYPE_CHECKING:
-    from scheduler.snapshot.records import Group
+    from scheduler.records.records import Group
 
 NONE = LabelSelector(nothing=True)
 

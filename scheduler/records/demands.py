@@ -23,7 +23,7 @@ from scheduler.engine.cause import Constraint
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scheduler.snapshot.reading import PodSpecView
+    from scheduler.records.reading import PodSpecView
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - an address that pods name, not one to listen on
 HONOR, ANYWAY = "Honor", "ScheduleAnyway"

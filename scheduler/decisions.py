@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kube.meta import Object
     from scheduler.policy.policy import Action
-    from scheduler.snapshot.records import Orphan, Pod
+    from scheduler.records.records import Orphan, Pod
 
 
 MOVED = "NodeAboveTarget"  # why a pod ends that is moved, as its condition DisruptionTarget says

@@ -19,15 +19,15 @@ from kube import selector
 from kube.usage import value_of
 from scheduler.engine.gang import Arranged, Part, PartStep
 from scheduler.engine.hyper_nodes import Topology
-from scheduler.snapshot.records import READY, TaskStatus
+from scheduler.gangs.layout import Layout, SubGroup
+from scheduler.records.records import READY, TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kube.selector import LabelSelector
-    from scheduler.cycle.layout import Layout
-    from scheduler.snapshot.reading import SubGroupView, TopologyView
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.records.reading import SubGroupView, TopologyView
+    from scheduler.records.records import Group, Pod
 
 SOFT = "soft"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kube.meta import duration_text, now_text, parse_duration, parse_time
 from kube.volcano import kept_room
 from scheduler.policy.arguments import LONGEST_MS
-from scheduler.snapshot.reading import GroupCondition
+from scheduler.records.reading import GroupCondition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from kube.kinds.scheduling import DequeueStrategy
 from kube.volcano import intake_times
-from scheduler.snapshot.reading import NodeGroupsView
-from scheduler.snapshot.records import GroupAffinity, Queue
-from scheduler.snapshot.shapes import readable
+from scheduler.records.reading import NodeGroupsView
+from scheduler.records.records import GroupAffinity, Queue
+from scheduler.records.shapes import readable
 
 if TYPE_CHECKING:
-    from scheduler.snapshot.reading import QueueAffinityView, QueueView
+    from scheduler.records.reading import QueueAffinityView, QueueView
 
 
 def queue_record(name: str, view: QueueView, created: int) -> Queue:

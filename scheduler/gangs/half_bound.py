@@ -12,16 +12,16 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from scheduler.snapshot.reading import GroupCondition
-from scheduler.snapshot.records import TaskStatus
+from scheduler.records.reading import GroupCondition
+from scheduler.records.records import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.cycle.decisions import Bind, Need
-    from scheduler.cycle.layout import Layout
+    from scheduler.decisions import Bind, Need
     from scheduler.engine.gang import Gang
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.gangs.layout import Layout
+    from scheduler.records.records import Group, Pod
 
 SCHEDULED = "Scheduled"
 BINDING = "Binding"

@@ -20,15 +20,9 @@ if TYPE_CHECKING:
     from kube.kinds.meta import OwnerReference
     from kube.volcano.kept_room import Reservation
     from kube.volcano.task_topology import TaskTopology
-    from scheduler.snapshot.demands import Demands
-    from scheduler.snapshot.reading import (
-        GroupCondition,
-        GroupView,
-        PodAnnotations,
-        Preemptable,
-        SubGroupView,
-    )
-    from scheduler.snapshot.shapes import PodShape
+    from scheduler.records.demands import Demands
+    from scheduler.records.reading import GroupCondition, GroupView, PodAnnotations, Preemptable, SubGroupView
+    from scheduler.records.shapes import PodShape
 
 
 class TaskStatus(IntEnum):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from scheduler.snapshot.demands import ANYWHERE, PodSelector
+from scheduler.records.demands import ANYWHERE, PodSelector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scheduler.engine.relations import Mark
-    from scheduler.snapshot.demands import Demands, HostPort
+    from scheduler.records.demands import Demands, HostPort
 
 Subject = tuple[PodSelector, ...]
 """Pods that all of these select: the terms of a pod's affinity mean the same pods (kube-scheduler), others stand alone."""

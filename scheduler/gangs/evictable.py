@@ -16,14 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scheduler.cycle.gang_layout import task_order
-from scheduler.snapshot.records import TaskStatus
+from scheduler.gangs.gang_layout import task_order
+from scheduler.records.records import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from scheduler.cycle.gang_layout import PriorityOf
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.gangs.gang_layout import PriorityOf
+    from scheduler.records.records import Group, Pod
 
 KUBE_SYSTEM = "kube-system"
 CRITICAL = ("system-cluster-critical", "system-node-critical")

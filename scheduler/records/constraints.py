@@ -14,15 +14,15 @@ import msgspec
 from kube.usage import NOTHING
 from scheduler.engine.cause import Constraint
 from scheduler.reasons.sentence import unknown
-from scheduler.snapshot.demands import UnreadableError, demands_of
-from scheduler.snapshot.reading import PodSpecView
+from scheduler.records.demands import UnreadableError, demands_of
+from scheduler.records.reading import PodSpecView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from msgspec import Raw
 
-    from scheduler.snapshot.demands import Demands
+    from scheduler.records.demands import Demands
 
 
 def warning(spec: Mapping[str, Any], path: str) -> str:

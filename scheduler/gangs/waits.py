@@ -8,7 +8,7 @@ from scheduler.policy.arguments import duration_of
 
 if TYPE_CHECKING:
     from scheduler.policy.policy import Policy
-    from scheduler.snapshot.records import Group
+    from scheduler.records.records import Group
 
 GRACE_MS = 10_000
 """How long pods of a gang may be about to be made before that is called waiting."""

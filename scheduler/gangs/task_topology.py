@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from kube.volcano.task_topology import TaskTopology
     from scheduler.engine.arrays import Vector
     from scheduler.engine.relations import Mark
-    from scheduler.snapshot.records import Pod
-    from scheduler.snapshot.shapes import PodShape
+    from scheduler.records.records import Pod
+    from scheduler.records.shapes import PodShape
 
 MIB = 1 << 20
 BYTES = ("memory", "ephemeral-storage")

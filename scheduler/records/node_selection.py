@@ -20,7 +20,7 @@ from scheduler.engine.cause import Exclusion, ExclusionKind, Lacking
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from scheduler.snapshot.reading import NodeView
+    from scheduler.records.reading import NodeView
 
 # Values of a label among which some are looked for that resemble what was asked: that takes long for many and long ones.
 MOST_COMPARED, MOST_WANTED, LONGEST_VALUE = 50, 4, 63

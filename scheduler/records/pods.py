@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from kube.kinds.core import PodPhase
 from kube.priorities import NEVER
 from scheduler.policy.arguments import duration_of
-from scheduler.snapshot import claims, reading
-from scheduler.snapshot.constraints import understood
-from scheduler.snapshot.decoding import decode, time_of
-from scheduler.snapshot.records import Pod, TaskStatus, preemptable
+from scheduler.records import claims, reading
+from scheduler.records.constraints import understood
+from scheduler.records.decoding import decode, time_of
+from scheduler.records.records import Pod, TaskStatus, preemptable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import msgspec
 
     from scheduler.engine.cause import Constraint
-    from scheduler.snapshot.reading import PodSpecView, PodView
-    from scheduler.snapshot.shapes import PodShape
+    from scheduler.records.reading import PodSpecView, PodView
+    from scheduler.records.shapes import PodShape
 
     ShapeOf = Callable[[PodSpecView, Constraint | None], PodShape]
     """The shape of pods with a spec, of which a constraint cannot be judged."""

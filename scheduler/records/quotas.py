@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kube import quantity
-from scheduler.snapshot.records import Quota
+from scheduler.records.records import Quota
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kube.amounts import Amounts
-    from scheduler.snapshot.reading import QuotaView
+    from scheduler.records.reading import QuotaView
 
 
 def quota_record(view: QuotaView) -> Quota | None:

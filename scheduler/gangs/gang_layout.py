@@ -10,11 +10,11 @@ reference/volcano-queue-podgroup §3.1.
   nobody starts. Among pods of the priority at which the minimum ends, any that
   fit will do.
 * Where the plugin task-topology is listed and the group says so, some tasks come first among equals of priority, and pods
-  that are to be on one node are together (`scheduler.cycle.task_topology`).
+  that are to be on one node are together (`scheduler.gangs.task_topology`).
 * minTaskMember holds as well, unless its sum is larger than minMember.
 * Pods that have a node already, run or succeeded count; failed ones do not. A
   pod that a scheduling gate holds back does not exist yet.
-* What a group asks of the network, and its sub-groups, are added to that by `scheduler.cycle.sub_groups`.
+* What a group asks of the network, and its sub-groups, are added to that by `scheduler.gangs.sub_groups`.
 * When some have failed and nobody runs any more, those that failed count too:
   they were started with the others, and nobody makes them again, or they would
   be gone. Without this the last pod of a gang, made or given room when the
@@ -28,18 +28,18 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from scheduler.cycle import sub_groups
-from scheduler.cycle.layout import Layout, PodSet
-from scheduler.cycle.task_topology import Kinship, Kinships
 from scheduler.engine.gang import Bin, Gang, GangStep
-from scheduler.snapshot.records import TaskStatus
+from scheduler.gangs import sub_groups
+from scheduler.gangs.layout import Layout, PodSet
+from scheduler.gangs.task_topology import Kinship, Kinships
+from scheduler.records.records import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from scheduler.cycle.layout import SubGroup
+    from scheduler.gangs.layout import SubGroup
     from scheduler.policy.policy import TaskTopologies
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.records.records import Group, Pod
 
     PriorityOf = Callable[[str], int]
     """The value of a priority class."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scheduler.engine.cause import Reason
 
 if TYPE_CHECKING:
-    from scheduler.snapshot.reading import GroupView
+    from scheduler.records.reading import GroupView
 
 UNSCHEDULABLE = "Unschedulable"
 

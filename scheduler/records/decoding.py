@@ -1,4 +1,4 @@
-"""Reading the objects of the log into the shapes of `scheduler.snapshot.reading`, once for each kind of shape."""
+"""Reading the objects of the log into the shapes of `scheduler.records.reading`, once for each kind of shape."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 from kube import amounts, quantity
 from kube.usage import RequestKey, request_of
 from scheduler.engine.cause import Constraint
-from scheduler.snapshot.profiles import Profile
+from scheduler.records.profiles import Profile
 
 if TYPE_CHECKING:
     from kube.amounts import Amounts

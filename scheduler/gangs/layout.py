@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from scheduler.cycle.task_topology import Kinship
     from scheduler.engine.cause import Constraint
     from scheduler.engine.gang import Gang
-    from scheduler.snapshot.records import Pod
-    from scheduler.snapshot.shapes import PodShape
+    from scheduler.gangs.task_topology import Kinship
+    from scheduler.records.records import Pod
+    from scheduler.records.shapes import PodShape
 
 
 class SubGroup(NamedTuple):
