@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster.writes import Decision
 from kube.volcano.pod_groups import job_of
-from scheduler.policy.policy import Action
+from scheduler.policy.actions import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

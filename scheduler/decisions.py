@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kube.meta import Object
-    from scheduler.policy.policy import Action
+    from scheduler.policy.actions import Action
     from scheduler.records.records import Orphan, Pod
 
 

@@ -17,7 +17,7 @@ from kube.resources import EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
 from kube.volcano.evictions import FIRST_EVICTED
 from scheduler.decisions import MOVED
-from scheduler.policy.policy import Action
+from scheduler.policy.actions import Action
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,8 +26,8 @@ from kube.resources import CONFIGMAPS, POD_GROUPS, PODS
 from kube.volcano import scheduler_configuration
 from scheduler.idle import judge
 from scheduler.idle.reader import KINDS, WAITING, Reader
+from scheduler.policy.actions import Action
 from scheduler.policy.kept import Configuration
-from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from kube.amounts import show
 from proof.invariants import idle
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import GROUPS
-from scheduler.idle import placing
+from scheduler.idle import placing, waiting_pod
 from scheduler.idle.facts import ROOT_QUEUE
 from scheduler.idle.room import Room
 from scheduler.reasons.message import people
@@ -61,7 +61,7 @@ class _Told:
     def __init__(self, world: World, group: facts.Group) -> None:
         self._world, self._group, self._room = world, group, Room(world, ())
         self.text = people(group.message)
-        self._request, self._waiting = group.pods[0] if group.pods else ({}, placing.WaitingPod())
+        self._request, self._waiting = group.pods[0] if group.pods else ({}, waiting_pod.WaitingPod())
         self._used = world.used
 
     @property

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from proof.invariants.picture import Picture, Step
     from proof.invariants.views import Seen
     from scheduler.idle import facts
-    from scheduler.idle.placing import WaitingPod
+    from scheduler.idle.waiting_pod import WaitingPod
 
 GRACE_MS = 11_000  # pods of a gang may be about to be made for ten seconds before that is called waiting
 LATE_MS = 5_000  # after its time a pod is ended and taken away

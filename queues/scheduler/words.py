@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.meta import duration_words
+from scheduler.policy.actions import Action
 from scheduler.policy.known import PLUGINS, Standing
-from scheduler.policy.policy import Action
 from scheduler.policy.rescheduling import WHOLE
 
 if TYPE_CHECKING:

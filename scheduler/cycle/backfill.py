@@ -20,7 +20,7 @@ from scheduler.cycle.departures import end_of
 from scheduler.engine import arrange
 from scheduler.engine.place import Placer
 from scheduler.gangs.evictable import may_go
-from scheduler.policy.policy import Action
+from scheduler.policy.actions import Action
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

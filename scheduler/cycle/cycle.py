@@ -34,7 +34,7 @@ from scheduler.engine.relations import Relations
 from scheduler.gangs import half_bound
 from scheduler.gangs.gang_layout import first_pods
 from scheduler.gangs.waits import deadline, made_until
-from scheduler.policy.policy import Action
+from scheduler.policy.actions import Action
 from scheduler.reasons.explain import Names, explain, explain_rest, fits_on_empty_nodes
 from scheduler.reasons.explain_arranged import explain_arranged, explain_arranged_rest
 

@@ -58,7 +58,7 @@ from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.gang import Gang
 from scheduler.engine.turns import Turns
 from scheduler.gangs.waits import deadline
-from scheduler.policy.policy import Action
+from scheduler.policy.actions import Action
 from scheduler.records.shapes import LARGEST
 from scheduler.shares.deserved import ceiling
 

@@ -28,7 +28,7 @@ from scheduler.decisions import ROOM, Eviction
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.place import Placer
 from scheduler.gangs import fruitless
-from scheduler.policy.policy import Action
+from scheduler.policy.actions import Action
 from scheduler.reasons.explain import fits_on_empty_nodes
 from scheduler.victims.evict import find_victims
 from scheduler.victims.leaving import Leaving

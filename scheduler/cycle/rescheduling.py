@@ -27,7 +27,7 @@ from scheduler.engine.gang import Bin, Gang
 from scheduler.engine.place import Placer, place
 from scheduler.gangs.gang_layout import task_order
 from scheduler.gangs.layout import PodSet
-from scheduler.policy.policy import Action
+from scheduler.policy.actions import Action
 from scheduler.policy.rescheduling import RESOURCES
 from scheduler.records.records import TaskStatus
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from kube.kinds.core import Taint
-    from scheduler.idle.placing import WaitingPod
+    from scheduler.idle.waiting_pod import WaitingPod
 
 ROOT_QUEUE = "root"
 

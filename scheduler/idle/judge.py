@@ -13,8 +13,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from scheduler.idle import placing
-from scheduler.idle.placing import WaitingPod
 from scheduler.idle.room import Kept, Room
+from scheduler.idle.waiting_pod import WaitingPod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

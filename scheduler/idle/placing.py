@@ -12,78 +12,16 @@ import msgspec
 
 from kube import selector
 from kube.kinds.core import Taint
-from kube.kinds.fields import View
-from kube.kinds.meta import Condition
-from kube.kinds.pod import Toleration
+from scheduler.idle.waiting_pod import WaitingPod, WaitingSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kube.amounts import Amounts
+    from kube.kinds.pod import Toleration
     from scheduler.idle.facts import Node
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-
-
-class WaitingContainer(View):
-    """As much of a container as that."""
-
-    ports: list[dict[str, Any]] | None = None
-
-
-class WaitingSpec(View):
-    """What decides about the nodes that a pod may use."""
-
-    node_selector: dict[str, str] = {}
-    affinity: Any = None
-    tolerations: list[Toleration] = []
-    topology_spread_constraints: list[Any] = []
-    containers: list[WaitingContainer] = []
-    scheduling_gates: list[Any] = []
-    resource_claims: list[Any] = []
-    volumes: list[dict[str, Any]] = []
-
-
-class WaitingStatus(View):
-    """What a pod that waits was told."""
-
-    conditions: list[Condition] = []
-
-
-class WaitingPod(View):
-    """A pod that waits for its node."""
-
-    spec: WaitingSpec = WaitingSpec()
-    status: WaitingStatus = WaitingStatus()
-
-    @property
-    def is_gated(self) -> bool:
-        """Whether a scheduling gate holds it back."""
-        return bool(self.spec.scheduling_gates)
-
-    @property
-    def has_rules(self) -> bool:
-        """Whether more than labels and taints decides where it may be: other pods on a node, devices that it claims."""
-        spec = self.spec
-        affinity = spec.affinity or {}
-        return bool(
-            spec.topology_spread_constraints
-            or spec.resource_claims
-            or affinity.get("podAffinity")
-            or affinity.get("podAntiAffinity")
-            or any(port.get("hostPort") for each in spec.containers for port in each.ports or ())
-        )
-
-    @property
-    def has_claims(self) -> bool:
-        """Whether it uses volumes that may be on some nodes only."""
-        return any(each.get("persistentVolumeClaim") or each.get("ephemeral") for each in self.spec.volumes)
-
-    @property
-    def told(self) -> str:
-        """What its condition PodScheduled says."""
-        conditions = self.status.conditions
-        return next((each.message for each in conditions if each.type == "PodScheduled"), "")
 
 
 _decode = msgspec.json.Decoder(WaitingPod).decode

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from kube.amounts import Amounts
-    from scheduler.idle.placing import WaitingPod
+    from scheduler.idle.waiting_pod import WaitingPod
 
 KINDS = (NODES, QUEUES, NAMESPACES, RESOURCE_QUOTAS, POD_GROUPS, PODS)
 WAITING = ("", "Pending", "Inqueue", "Unknown")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from scheduler.idle.facts import World
-    from scheduler.idle.placing import WaitingPod
+    from scheduler.idle.waiting_pod import WaitingPod
 
 
 class Kept(NamedTuple):

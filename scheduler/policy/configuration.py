@@ -16,11 +16,12 @@ import yaml
 from kube.yaml.problem import YamlError, from_parser
 from kube.yaml.tree import child, trees
 from scheduler.policy import known
+from scheduler.policy.actions import Action
 from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
-from scheduler.policy.policy import DEFAULT, Action, Packing, Policy, Taking, TaskTopologies
+from scheduler.policy.policy import DEFAULT, Packing, Policy, Taking, TaskTopologies
 from scheduler.policy.rescheduling import rescheduling_of
 from scheduler.policy.strategy_fit import kept_of
 from scheduler.policy.zones import zones_of

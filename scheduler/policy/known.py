@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from scheduler.policy.policy import Action
+from scheduler.policy.actions import Action
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

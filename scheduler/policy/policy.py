@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
 from scheduler.engine.wishes import WishWeights
+from scheduler.policy.actions import Action
 from scheduler.victims.evict import MOST_DOMAINS
 
 if TYPE_CHECKING:
     from scheduler.policy.rescheduling import Rescheduling
     from scheduler.policy.zones import Zones
-
-
-class Action(StrEnum):
-    """What a cycle may do; the value is Volcano's name (reference/volcano-scheduler §2)."""
-
-    ENQUEUE = "enqueue"
-    ALLOCATE = "allocate"
-    BACKFILL = "backfill"
-    RECLAIM = "reclaim"
-    PREEMPT = "preempt"
-    SHUFFLE = "shuffle"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from kube.kinds.batch import JobEvent, JobPhase
 from kube.volcano.pod_groups import job_of
 from scheduler.decided import ZONE_CLOSED, Kind
 from scheduler.gangs.min_runtime import stays_until, whole_until
-from scheduler.policy.policy import Action
+from scheduler.policy.actions import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

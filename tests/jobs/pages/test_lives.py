@@ -29,7 +29,7 @@ from jobs.templatetags.gang import gang_bar
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS, PODS, QUEUES
 from scheduler.decided import ZONE_CLOSED
-from scheduler.policy.policy import Action as SchedulerAction
+from scheduler.policy.actions import Action as SchedulerAction
 from tests.blocks import blocks
 from tests.builders import queue
 from tests.campaign import scaled
