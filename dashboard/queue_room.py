@@ -8,7 +8,7 @@ from cluster.rules import intake
 from cluster.store import store
 from dashboard.cluster_usage import ROOT, amounts_of
 from dashboard.guarantees import Guarantees
-from dashboard.pages import events
+from dashboard.parts import scope
 from kube import amounts
 from kube.resources import JOBS
 
@@ -128,4 +128,4 @@ def jobs_by_queue(
     visible: frozenset[str] | access.Everywhere, phase: str | tuple[str, ...]
 ) -> dict[str, int]:
     """Return how many jobs of a phase, or of some, each queue has in the namespaces that a reader may see."""
-    return store.count(JOBS, by="queue", namespace=events.namespaces_of("", visible), phase=phase)
+    return store.count(JOBS, by="queue", namespace=scope.namespaces_of("", visible), phase=phase)

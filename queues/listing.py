@@ -12,8 +12,7 @@ from cluster.runtime import registry
 from cluster.store import store
 from dashboard import cluster_usage, kept_room, live
 from dashboard.cluster_usage import ROOT
-from dashboard.pages import events
-from dashboard.parts import bulk, paging, phases, sight, usage_bar
+from dashboard.parts import bulk, paging, phases, scope, sight, usage_bar
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from dashboard.queue_room import WAITING, jobs_by_queue
@@ -110,7 +109,7 @@ def table(actor: Actor, view: TableView) -> Table:
             for line in shown_lines
         },
         page=page,
-        watches=[*cluster_usage.WATCHES, *events.watches(JOBS.id, "", visible)],
+        watches=[*cluster_usage.WATCHES, *scope.watches(JOBS.id, "", visible)],
         counts=counts,
         phases=phases.QUEUE_STATES,
         revision=head,
@@ -281,7 +280,7 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
             queues = shown.subtree(name)
         filters: dict[str, Any] = {
             "queue": queues,
-            "namespace": events.namespaces_of("", visible),
+            "namespace": scope.namespaces_of("", visible),
             "text": view.q or None,
         }
         counts: dict[str, int] = {}
@@ -295,7 +294,7 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
         view=view,
         rows={f"job-{each.uid}": _job_row(each, name, selectable=offer is not None) for each in found},
         page=page,
-        watches=[live.Watch(QUEUES.id), *events.watches(JOBS.id, "", visible)],
+        watches=[live.Watch(QUEUES.id), *scope.watches(JOBS.id, "", visible)],
         counts=counts,
         phases=phases.JOB_PHASES,
         revision=head,

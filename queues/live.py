@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster import access
 from dashboard import cluster_usage, live
 from dashboard.live import Parts
-from dashboard.pages import events
+from dashboard.parts import scope
 from kube.resources import CONFIGMAPS, JOBS, PRIORITY_CLASSES
 from kube.volcano.scheduler_configuration import NAME, NAMESPACE
 from queues import listing
@@ -27,7 +27,7 @@ def queue_list(request: TopicRequest) -> Parts:
 @live.topic("queues:detail")
 def queue_detail(request: TopicRequest) -> Parts:
     """One queue: what may be done with it, its facts, its use, and who waits in which order."""
-    jobs = events.watches(JOBS.id, "", access.namespaces(request.actor, JOBS))
+    jobs = scope.watches(JOBS.id, "", access.namespaces(request.actor, JOBS))
     order = [live.Watch(PRIORITY_CLASSES.id), live.Watch(CONFIGMAPS.id, NAMESPACE, NAME)]
     watches = [*cluster_usage.WATCHES, *jobs, *order]
     return Parts(listing.parts(request.actor, request.params.get("name", ""))[1], watches=watches)

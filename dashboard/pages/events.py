@@ -14,6 +14,7 @@ from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.live.topics import address, parse
 from dashboard.parts import paging, phases
 from dashboard.parts.filters import Filter
+from dashboard.parts.scope import namespaces_of, watches
 from dashboard.parts.table import Column, Spec, Table
 from kube.errors import Forbidden
 from kube.kinds.core import Event
@@ -99,21 +100,6 @@ def event_table(actor: Actor, view: TableView) -> Table:
         revision=head,
         empty=EMPTY,
     )
-
-
-def namespaces_of(chosen: str, visible: frozenset[str] | access.Everywhere) -> str | frozenset[str] | None:
-    """Return the store's filter for a namespace that was chosen among those visible."""
-    if isinstance(visible, access.Everywhere):
-        return chosen or None
-    return visible & {chosen} if chosen else visible
-
-
-def watches(resource: str, chosen: str, visible: frozenset[str] | access.Everywhere) -> list[Watch]:
-    """Return what makes a list stale that shows one resource in these namespaces."""
-    wanted: Any = namespaces_of(chosen, visible)
-    if wanted is None or isinstance(wanted, str):
-        return [Watch(resource, wanted)]
-    return [Watch(resource, namespace) for namespace in sorted(wanted)]
 
 
 @live.topic("dashboard:events-about")

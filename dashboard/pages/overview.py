@@ -13,9 +13,9 @@ from cluster.runtime import idle_room
 from cluster.store import store
 from dashboard import cluster_usage, kept_room, live
 from dashboard.live import Parts
-from dashboard.pages import events, offers
 from dashboard.pages import nodes as nodes_page
-from dashboard.parts import not_run, phases, sight, svg, usage_bar
+from dashboard.pages import offers
+from dashboard.parts import not_run, phases, scope, sight, svg, usage_bar
 from kube import pod_health
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
@@ -122,7 +122,7 @@ def overview_topic(request: TopicRequest) -> Parts:
 def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
     """Return the overview's parts and the revision that they show; in one namespace or in all."""
     visible = access.namespaces(actor, JOBS)
-    chosen = events.namespaces_of(namespace, visible)
+    chosen = scope.namespaces_of(namespace, visible)
     sees_cluster = access.allowed(actor, "list", NODES, "")
     now = clock.milliseconds()
     with store.reading() as head, cluster_usage.current(head) as shown:
@@ -167,7 +167,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         for part in ("start", "attention", "room", "tiles", "jobs", "queues", "nodes")
     }
     watches = [
-        *events.watches(JOBS.id, namespace, visible),
+        *scope.watches(JOBS.id, namespace, visible),
         *not_run.watches(actor, namespace),
         *cluster_usage.WATCHES,
     ]

@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from cluster import access
 from cluster.api import backend
 from cluster.store import store
-from dashboard.pages import events
+from dashboard.parts import scope
 from kube.resources import BATCH_JOBS
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _count(actor: Actor, chosen: dict[str, str]) -> int:
     visible = access.namespaces(actor, BATCH_JOBS)
     found = store.count(
         BATCH_JOBS,
-        namespace=events.namespaces_of(chosen.get("namespace", ""), visible),
+        namespace=scope.namespaces_of(chosen.get("namespace", ""), visible),
         text=chosen.get("q"),
         creator=chosen.get("owner"),
     )
@@ -50,4 +50,4 @@ def watches(actor: Actor, namespace: str) -> list[Watch]:
     """Return what makes the line stale."""
     if backend.is_mirror:
         return []
-    return events.watches(BATCH_JOBS.id, namespace, access.namespaces(actor, BATCH_JOBS))
+    return scope.watches(BATCH_JOBS.id, namespace, access.namespaces(actor, BATCH_JOBS))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from cluster import access
 from cluster.store import decisions, store
 from cluster.store.decisions import Filters
-from dashboard.pages import events
 from dashboard.parts import decisions as shown
-from dashboard.parts import moments, paging
+from dashboard.parts import moments, paging, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from kube.errors import Forbidden
@@ -60,13 +59,13 @@ def table(actor: Actor, view: TableView) -> Table:
         raise Forbidden(
             "Decisions are about pod groups, and you may see those of no namespace; ask an administrator for a role."
         )
-    wanted = _filters(view, events.namespaces_of(view.get("namespace"), visible))
+    wanted = _filters(view, scope.namespaces_of(view.get("namespace"), visible))
     with store.reading() as head:
         counts = decisions.count(replace(wanted, kind=""))
         total = counts.get(wanted.kind, 0) if wanted.kind else sum(counts.values())
         page = paging.Page(view.page, view.per, total)
         found = decisions.find(wanted, limit=page.size, offset=page.offset)
-        seen = Filters(namespaces=events.namespaces_of("", visible))
+        seen = Filters(namespaces=scope.namespaces_of("", visible))
         choices = {"namespace": decisions.values("namespace", seen)}
         choices["queue"] = decisions.values("queue", seen) if _sees_queues(actor) else []
     return Table(
@@ -77,7 +76,7 @@ def table(actor: Actor, view: TableView) -> Table:
         watches=[
             watch
             for kind in (POD_GROUPS, PODS)
-            for watch in events.watches(kind.id, view.get("namespace"), visible)
+            for watch in scope.watches(kind.id, view.get("namespace"), visible)
         ],
         counts={word: counts.get(kind, 0) for kind, word in shown.WORDS.items()},
         phases=tuple(shown.KINDS),

@@ -12,8 +12,7 @@ from cluster import access
 from cluster.store import store
 from dashboard.live import Parts, Watch
 from dashboard.live.topics import address
-from dashboard.pages import events
-from dashboard.parts import paging, phases
+from dashboard.parts import paging, phases, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from jobs.crons import calendar, plan, schedule
@@ -75,20 +74,20 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 def table(actor: Actor, view: TableView, now: int) -> Table:
     """Return a page of the cron jobs that the actor may see; the next run of one makes it another page."""
     visible = access.namespaces(actor, CRON_JOBS)
-    namespace = events.namespaces_of(view.get("namespace"), visible)
+    namespace = scope.namespaces_of(view.get("namespace"), visible)
     filters: dict[str, Any] = {"namespace": namespace, "text": view.q or None}
     with store.reading() as head:
         counts = store.count(CRON_JOBS, **filters)
         wanted = view.get("phase")
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
         found = store.find(CRON_JOBS, phase=wanted or None, order=view.sort, **page.span, **filters)
-        choices = sorted(store.count(CRON_JOBS, by="namespace", namespace=events.namespaces_of("", visible)))
+        choices = sorted(store.count(CRON_JOBS, by="namespace", namespace=scope.namespaces_of("", visible)))
     upcoming = {stored.uid: plan.upcoming(stored.read(CronJob), now) for stored in found}
     return Table(
         view=view,
         rows={f"cron-{stored.uid}": _row(stored, upcoming[stored.uid]) for stored in found},
         page=page,
-        watches=events.watches(CRON_JOBS.id, view.get("namespace"), visible),
+        watches=scope.watches(CRON_JOBS.id, view.get("namespace"), visible),
         counts=counts,
         phases=phases.CRON_STATES,
         choices={"namespace": choices},

@@ -10,7 +10,7 @@ from cluster import access
 from cluster.access import system_priorities
 from cluster.store import store
 from dashboard import cluster_usage, queue_room
-from dashboard.pages import events
+from dashboard.parts import scope
 from jobs.parameterized.declaration import ANNOTATION
 from kube import lenient
 from kube.resources import JOB_TEMPLATES, JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES
@@ -88,7 +88,7 @@ def _priorities(actor: Actor) -> Iterator[Choice]:
 
 def kept_templates(actor: Actor) -> list[KeptTemplate]:
     """Return the newest templates whose jobs the actor may submit; one with parameters asks for them first."""
-    visible = events.namespaces_of("", access.namespaces(actor, JOB_TEMPLATES))
+    visible = scope.namespaces_of("", access.namespaces(actor, JOB_TEMPLATES))
     newest = store.find(JOB_TEMPLATES, namespace=visible, order="-created", limit=NEWEST)
     places = access.namespaces(actor, JOBS, "create")
     found = [each for each in newest if isinstance(places, access.Everywhere) or each.namespace in places]

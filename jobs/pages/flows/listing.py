@@ -11,8 +11,7 @@ from cluster import access
 from cluster.store import store
 from dashboard.live import Parts, Watch
 from dashboard.live.topics import address
-from dashboard.pages import events
-from dashboard.parts import paging, phases
+from dashboard.parts import paging, phases, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from jobs.flows import graph, steps
@@ -103,7 +102,7 @@ def _table(
     known: tuple[str, ...] = (),
 ) -> Table:
     visible = access.namespaces(actor, resource)
-    namespace = events.namespaces_of(view.get("namespace"), visible)
+    namespace = scope.namespaces_of(view.get("namespace"), visible)
     filters: dict[str, Any] = {"namespace": namespace, "text": view.q or None}
     wanted = view.get("phase")
     phase = (str(FlowPhase.PENDING), "") if wanted == FlowPhase.PENDING else wanted or None
@@ -113,12 +112,12 @@ def _table(
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
         found = store.find(resource, phase=phase, order=view.sort, **page.span, **filters)
-        choices = sorted(store.count(resource, by="namespace", namespace=events.namespaces_of("", visible)))
+        choices = sorted(store.count(resource, by="namespace", namespace=scope.namespaces_of("", visible)))
     return Table(
         view=view,
         rows={f"row-{stored.uid}": row(stored) for stored in found},
         page=page,
-        watches=events.watches(resource.id, view.get("namespace"), visible),
+        watches=scope.watches(resource.id, view.get("namespace"), visible),
         counts=counts if known else None,
         phases=known,
         choices={"namespace": choices},

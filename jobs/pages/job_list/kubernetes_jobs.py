@@ -8,8 +8,7 @@ from django.template.loader import render_to_string
 
 from cluster import access
 from cluster.store import store
-from dashboard.pages import events
-from dashboard.parts import paging
+from dashboard.parts import paging, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from kube.resources import BATCH_JOBS, CREATOR_ANNOTATION
@@ -45,19 +44,19 @@ def table(actor: Actor, view: TableView) -> Table:
     """Return a page of those that the actor may see."""
     visible = access.namespaces(actor, BATCH_JOBS)
     filters: dict[str, Any] = {
-        "namespace": events.namespaces_of(view.get("namespace"), visible),
+        "namespace": scope.namespaces_of(view.get("namespace"), visible),
         "text": view.q or None,
         "creator": view.get("owner") or None,
     }
     with store.reading() as head:
         page = paging.Page(view.page, view.per, sum(store.count(BATCH_JOBS, **filters).values()))
         found = store.find(BATCH_JOBS, order=view.order, **page.span, **filters)
-        choices = sorted(store.count(BATCH_JOBS, by="namespace", namespace=events.namespaces_of("", visible)))
+        choices = sorted(store.count(BATCH_JOBS, by="namespace", namespace=scope.namespaces_of("", visible)))
     return Table(
         view=view,
         rows={f"batch-{stored.uid}": _row(stored) for stored in found},
         page=page,
-        watches=events.watches(BATCH_JOBS.id, view.get("namespace"), visible),
+        watches=scope.watches(BATCH_JOBS.id, view.get("namespace"), visible),
         choices={"namespace": choices},
         revision=head,
         empty=EMPTY,

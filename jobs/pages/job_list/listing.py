@@ -10,8 +10,7 @@ from cluster import access, clock
 from cluster.api import backend
 from cluster.store import records, store
 from dashboard.live import Watch
-from dashboard.pages import events
-from dashboard.parts import bulk, not_run, paging, phases
+from dashboard.parts import bulk, not_run, paging, phases, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle import progress
@@ -220,7 +219,7 @@ def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[
 
 def _choices_of_deleted(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:
     """Offer what the deleted jobs have that the reader may see: living ones may have nothing of it."""
-    found = records.values(JOBS, namespace=events.namespaces_of("", allowed))
+    found = records.values(JOBS, namespace=scope.namespaces_of("", allowed))
     return {
         "namespace": found["namespace"],
         "queue": found["queue"],

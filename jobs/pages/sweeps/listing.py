@@ -12,8 +12,7 @@ from cluster import access
 from cluster.store import store
 from cluster.store.types import decode
 from dashboard.live import Watch
-from dashboard.pages import events
-from dashboard.parts import paging, phases
+from dashboard.parts import paging, phases, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from jobs.lifecycle.reading import Metadata
@@ -66,7 +65,7 @@ def table(actor: Actor, view: TableView) -> Table:
     """Return a page of the sweeps that the actor may see."""
     visible = access.namespaces(actor, CONFIGMAPS)
     filters: dict[str, Any] = {
-        "namespace": events.namespaces_of(view.get("namespace"), visible),
+        "namespace": scope.namespaces_of(view.get("namespace"), visible),
         "text": view.q or None,
         "phase": HOLDS_SWEEP,
     }
@@ -76,14 +75,14 @@ def table(actor: Actor, view: TableView) -> Table:
         found = store.find(CONFIGMAPS, order=view.sort, **page.span, **filters)
         shown = _whose_jobs_show(actor, found)
         counted = store.count_owned(JOBS, shown) if shown else {}
-        everywhere = {**filters, "namespace": events.namespaces_of("", visible)}
+        everywhere = {**filters, "namespace": scope.namespaces_of("", visible)}
         choices = sorted(store.count(CONFIGMAPS, by="namespace", **everywhere))
     return Table(
         view=view,
         rows={f"sweep-{stored.uid}": _row(stored, counted.get(stored.uid, {})) for stored in found},
         page=page,
         watches=[
-            *events.watches(CONFIGMAPS.id, view.get("namespace"), visible),
+            *scope.watches(CONFIGMAPS.id, view.get("namespace"), visible),
             *(Watch(JOBS.id, stored.namespace, owner=stored.uid) for stored in found),
         ],
         choices={"namespace": choices},
