@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -13,17 +12,14 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from cluster import access, clock
+from cluster import clock
 from cluster.api import backend
 from cluster.rules import simulation
 from cluster.runtime import registry
-from cluster.store import Stored, decisions, store
+from cluster.store import decisions
 from dashboard.live import Watch
 from dashboard.live.topics import address
-from jobs.history import record
-from jobs.history.record import History
 from jobs.lifecycle import causes, messages, progress
-from jobs.lifecycle.reading import Job, PodGroup
 from jobs.operations import outcomes
 from jobs.pages.job import (
     chapters,
@@ -38,14 +34,12 @@ from jobs.pages.job import (
     pods,
     policy_sentences,
     timeline,
-    visible,
     why_waiting,
 )
 from jobs.pages.job.chapters import Chapter
-from jobs.pages.job.visible import Sees
+from jobs.pages.job.job_record import JobRecord
 from jobs.sweeps.record import sweep_of
 from kube import lenient, pod_health
-from kube.errors import NotFound
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
 from kube.kinds.pod import ENDED
@@ -57,16 +51,13 @@ from scheduler import in_force
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.access import Actor
     from cluster.store.decisions import Kept
-    from jobs.history.record import PodSpan
+    from jobs.history.record import History, PodSpan
     from jobs.lifecycle.causes import Cause, Failure
     from jobs.pages.job.chapters import Wait as Stretch
     from jobs.pages.job.evictions import Eviction, Notice, Summary
-    from jobs.pages.job.pods import Read
     from jobs.pages.job.why_waiting import Wait
     from kube.kinds.core import Event
-    from kube.pod_health import Health
 
 # What Volcano's own scheduler says, after the sentence for people.
 _GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
@@ -78,81 +69,8 @@ _BETWEEN = progress.ENDING | {JobPhase.RESTARTING}
 
 
 @dataclass(frozen=True)
-class Detail:
-    """One job with everything that belongs to it; each part is read when it is asked for.
-
-    `run` is the number of the run that is shown, 0 for the newest. `deleted` is when the job was deleted, in ms,
-    and 0 while it lives; then `told` holds all that is known of it. `sees` is what of it the reader sees.
-    """
-
-    stored: Stored
-    run: int = 0
-    deleted: int = 0
-    told: History = field(default_factory=History)
-    sees: Sees = visible.ALL
-
-    @classmethod
-    def of(cls, actor: Actor, namespace: str, name: str, run: int = 0) -> Detail:
-        """Read the job; Forbidden or NotFound says why there is nothing to show."""
-        access.require(actor, "get", JOBS, namespace, name)
-        return cls(store.get(JOBS, namespace, name), run, sees=Sees.of(actor, namespace))
-
-    @classmethod
-    def of_deleted(cls, actor: Actor, namespace: str, name: str, uid: str = "", run: int = 0) -> Detail:
-        """Read what is known of a job that was deleted, by its uid or the last of the name.
-
-        Who might have seen the job may see it; NotFound says that nothing is known.
-        """
-        access.require(actor, "get", JOBS, namespace, name)
-        kept = past.of_deleted(namespace, name, uid)
-        if kept is None:
-            raise NotFound.of(JOBS.id, name)
-        told, sees = record.read(kept.history), Sees.of(actor, namespace)
-        return cls(past.stored_of(kept), run, kept.deleted, told, sees)
-
-    @cached_property
-    def job(self) -> Job:
-        return self.stored.read(Job)
-
-    @cached_property
-    def _counts(self) -> pods.Kept:
-        return {} if self.deleted else pods.counts(self.stored)
-
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        """How many pods there are in each phase."""
-        found: Counter[str] = Counter()
-        for (phase, _), number in self._counts.items() if self.sees.pods else ():
-            found[phase] += number
-        return dict(found)
-
-    @cached_property
-    def health(self) -> Health:
-        """How many pods run, and how many do not although they have their nodes."""
-        kept = {key: number for key, number in self._counts.items() if key[1] in pods.CAUSES}
-        return pod_health.health(self.job.status.running, kept)
-
-    @property
-    def reads_all(self) -> bool:
-        """Whether so few pods are there that all are read."""
-        return sum(self.counts.values()) <= timeline.MOST_BARS
-
-    @cached_property
-    def pods(self) -> Read:
-        """The pods that there are; of very many those that matter most."""
-        if not self.counts:
-            return []
-        return pods.every(self.stored) if self.reads_all else pods.most_important(self.stored, self.counts)
-
-    @cached_property
-    def every_pod(self) -> Read:
-        """All pods that there are, however many."""
-        return self.pods if self.reads_all else pods.every(self.stored)
-
-    @cached_property
-    def history(self) -> History:
-        """What is told of the job beyond its objects: of one that lives, of its runs if it has had several."""
-        return self.told if self.deleted else past.of_living(self.stored, self.job)
+class Detail(JobRecord):
+    """The page of one job: of what is read of it, what is shown."""
 
     @cached_property
     def chapters(self) -> list[Chapter]:
@@ -340,17 +258,6 @@ class Detail:
         if self.reads_all:
             return sum(bar.pod.is_simulated for bar in self.bars)
         return pods.asking_for_simulation(self.stored)
-
-    @cached_property
-    def stored_group(self) -> Stored | None:
-        if self.deleted or not self.sees.groups:
-            return None
-        found = store.find(POD_GROUPS, namespace=self.stored.namespace, owner=self.stored.uid, limit=1)
-        return found[0] if found else None
-
-    @cached_property
-    def group(self) -> PodGroup | None:
-        return self.stored_group.read(PodGroup) if self.stored_group else None
 
     @property
     def marks(self) -> list[timeline.Mark]:

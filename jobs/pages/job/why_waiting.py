@@ -18,7 +18,7 @@ from kube.kinds.core import PodPhase
 if TYPE_CHECKING:
     from cluster.runtime.behind import Unread
     from jobs.lifecycle.reading import Pod
-    from jobs.pages.job.detail import Detail
+    from jobs.pages.job.job_record import JobRecord
     from jobs.pages.job.place import Place
 
 WHOLE = ("Pending", "Restarting")
@@ -66,45 +66,45 @@ class Wait:
         return min((due for due in (soon, late) if due is not None), default=None)
 
 
-def of_job(shown: Detail) -> Wait:
+def of_job(record: JobRecord) -> Wait:
     """Return why a job waits, or pods of one that runs; one that is over or deleted waits for nothing."""
-    if shown.deleted:
+    if record.deleted:
         return Wait()
-    state = shown.job.status.state
-    kept = _of_kept(shown)
-    if shown.job.phase in WHOLE:
+    state = record.job.status.state
+    kept = _of_kept(record)
+    if record.job.phase in WHOLE:
         if state.reason == phases.TASK_DEADLOCK:  # the scheduler only counts the pods that are not there
-            return Wait(state.message, state.reason, unread=_unread(shown))
-        group = shown.group
+            return Wait(state.message, state.reason, unread=_unread(record))
+        group = record.group
         said = kept.why or ("" if state.reason == pod_health.TOLD else state.message)
         why = (group.why if group else "") or said or happenings.held_back(group)
         reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
         # Whoever cannot start before somebody changes something does not come to its turn by waiting.
-        place = None if reason in HOPELESS else places.of_group(shown.stored_group, shown.sees.jobs)
-        return Wait(why, reason, unread=_unread(shown), place=place)
-    if shown.job.phase == "Running":
+        place = None if reason in HOPELESS else places.of_group(record.stored_group, record.sees.jobs)
+        return Wait(why, reason, unread=_unread(record), place=place)
+    if record.job.phase == "Running":
         return (
             Wait(state.message, state.reason)
             if state.reason in PARTLY
-            else (kept if kept.why else _of_pods(shown))
+            else (kept if kept.why else _of_pods(record))
         )
     return Wait()
 
 
-def _of_kept(shown: Detail) -> Wait:
+def _of_kept(record: JobRecord) -> Wait:
     """Return what keeps pods from running that have their nodes."""
-    state, health = shown.job.status.state, shown.health
+    state, health = record.job.status.state, record.health
     return Wait(pod_health.why(health, state.reason, state.message), next(iter(health.causes), ""))
 
 
-def _of_pods(shown: Detail) -> Wait:
+def _of_pods(record: JobRecord) -> Wait:
     """Return why pods beyond the minimum have no node; the first ones were told it for all."""
-    number = shown.counts.get(PodPhase.PENDING, 0)
+    number = record.counts.get(PodPhase.PENDING, 0)
     if not number:
         return Wait()
-    told = next((text for _, pod in shown.pods if (text := _told(pod))), "")
-    if shown.reads_all:  # some that are Pending have a node and start
-        number = sum(1 for _, pod in shown.pods if _is_without_node(pod))
+    told = next((text for _, pod in record.pods if (text := _told(pod))), "")
+    if record.reads_all:  # some that are Pending have a node and start
+        number = sum(1 for _, pod in record.pods if _is_without_node(pod))
     return Wait(told, pods=number) if told else Wait()
 
 
@@ -120,9 +120,9 @@ def _told(pod: Pod) -> str:
     return next((c.message for c in conditions if c.type == "PodScheduled" and c.status == "False"), "")
 
 
-def _unread(shown: Detail) -> Unread | None:
+def _unread(record: JobRecord) -> Unread | None:
     """Return the change of the job, or of its pod group, that its controller has not read."""
-    found = behind.unread("jobs", shown.stored.key, shown.stored.revision)
-    if found is None and shown.stored_group is not None:
-        found = behind.unread("scheduler", shown.stored_group.key, shown.stored_group.revision)
+    found = behind.unread("jobs", record.stored.key, record.stored.revision)
+    if found is None and record.stored_group is not None:
+        found = behind.unread("scheduler", record.stored_group.key, record.stored_group.revision)
     return found
