@@ -10,10 +10,10 @@ class ClusterConfig(AppConfig):
 
     def ready(self) -> None:
         from cluster import access, rules
+        from cluster.access import router
         from cluster.api import admission, backend, custom_kinds
         from cluster.runtime import nudge, registry
         from cluster.runtime.registry import Registration, register
-        from cluster.several import router
         from cluster.store import AllBut, store
         from kube import resources
         from kube.resources import (

@@ -12,20 +12,22 @@ truth or as a mirror of it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
-from kube.errors import ApiError
+from kube import lenient
+from kube.errors import ApiError, Invalid
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from cluster.access import Actor
-    from cluster.access.delegation import Authorizer
-    from cluster.api.admission import Admitted
+    from cluster.access.authorizer import Authorizer
     from cluster.runtime.registry import Registration
     from cluster.store import Group, Store, Stored
     from cluster.store.types import Propagation
+    from kube.errors import Cause
     from kube.meta import Object
     from kube.resources import Resource
 
@@ -82,6 +84,28 @@ class Creation(NamedTuple):
     object: Object
     manager: str = ""
     warn: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """The outcome: the object with its defaults, what is wrong with it, and what is merely odd."""
+
+    resource: Resource
+    object: Object
+    causes: tuple[Cause, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: ApiError | None = None
+    dropped: tuple[str, ...] = ()  # fields of a custom resource that its schema does not know
+
+    def checked(self) -> Object:
+        """Return the object, or raise the error that says all that is wrong."""
+        if self.error is not None:
+            raise self.error
+        if self.causes:
+            raise Invalid.of(
+                self.resource.group_kind, lenient.text(self.object, "metadata", "name"), self.causes
+            )
+        return self.object
 
 
 class OwnedRefused(ApiError):

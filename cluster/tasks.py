@@ -11,9 +11,10 @@ from django.db.models import F, Value
 from django.db.models.functions import Greatest
 
 from cluster import clock
+from cluster.consumers import consumer
+from cluster.consumers.backlog import Backlog
 from cluster.models import Timer
-from cluster.runtime import consumer, nudge, registry
-from cluster.runtime.backlog import Backlog
+from cluster.runtime import nudge, registry
 from cluster.runtime.outage import AWAY, Outage
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def clean() -> None:
     """Remove history, events, records, decisions, audit rows and tokens older than is kept; beat sends this every minute."""
     from cluster.access import audit, tokens
     from cluster.api import backend
-    from cluster.store import decisions, records, retention
+    from cluster.runtime import retention
+    from cluster.store import decisions, records
 
     with _patiently("cleaning"):
         if not backend.is_mirror:  # another cluster sees to its events itself

@@ -18,8 +18,8 @@ import msgspec
 
 from cluster import api
 from cluster.api import backend
+from cluster.consumers.consumer import RETRY, Consumer, Plan
 from cluster.runtime import retries
-from cluster.runtime.consumer import RETRY, Consumer, Plan
 from cluster.store import Change, Create, Group, Patch, Update, Write, store
 from cluster.writes import Timer
 from kube import amounts, events, usage

@@ -16,8 +16,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from cluster.api import backend
+from cluster.consumers.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.runtime import retries
-from cluster.runtime.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.store import Change, store
 from cluster.writes import Group, Timer
 from kube.errors import ApiError

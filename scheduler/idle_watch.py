@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from cluster import clock
 from cluster.api import backend
+from cluster.consumers.consumer import RETRY, timers_of
 from cluster.runtime import division, idle_room, registry
-from cluster.runtime.consumer import RETRY, timers_of
 from cluster.runtime.idle_room import EVERY_MS, Check, Wait
 from cluster.runtime.picture import Kept
 from cluster.store import sql, store

@@ -150,7 +150,7 @@ if HOME != DATA:
     DATABASES[ACCOUNTS_DATABASE] = env.database(
         HOME / "db.sqlite3", CLUSTERS[0].name, instance=INSTANCE, synchronous=SYNCHRONOUS
     )
-    DATABASE_ROUTERS = ["cluster.several.router.Accounts"]
+    DATABASE_ROUTERS = ["cluster.access.router.Accounts"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Who may come in.

@@ -1,7 +1,7 @@
 """The reviews: who am I, what may I do, whose is this token (reference: kubernetes-api §4.7).
 
 They answer from the table that every request is checked with
-(`cluster.access.can_i`). A review is answered, not stored; a token that is handed
+(`cluster.api.can_i`). A review is answered, not stored; a token that is handed
 in to be looked at is not handed back.
 """
 
@@ -13,8 +13,9 @@ import msgspec
 
 from apiserver.http import authentication, respond, routes, threads
 from cluster import access
-from cluster.access import can_i, tokens
-from cluster.access.can_i import Verdict
+from cluster.access import tokens
+from cluster.api import can_i
+from cluster.api.can_i import Verdict
 from kube import definitions, schema
 from kube.errors import BadRequest, Invalid, invalid, required, shown
 from kube.kinds.reviews import (

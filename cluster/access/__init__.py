@@ -4,7 +4,7 @@
     access.require(actor, "create", resource, namespace)
 
 `authorizer` decides, from the table in `roles`, or asks who decides in place of
-it (`delegation`); `accounts`, `tokens` and `logins` say who somebody is; `audit`
+it; `accounts`, `tokens` and `logins` say who somebody is; `audit`
 keeps what they did.
 """
 

@@ -33,9 +33,9 @@ from cluster.access import audit, tokens
 from cluster.access.audit import Deed
 from cluster.access.logins import ensure_administrator, login_link
 from cluster.access.roles import EVERYWHERE, Role
+from cluster.access.router import account_transaction
 from cluster.models import RoleBinding
 from cluster.models.accounts import this_cluster
-from cluster.several.router import account_transaction
 from kube import names
 from kube.errors import AlreadyExists, ApiError, Cause, Conflict, Invalid, NotFound, invalid, required
 

@@ -17,7 +17,7 @@ decides (`delegate`); the roles here then hold for accounts and audit alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.conf import settings
 from django.db import transaction
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.http import HttpRequest
 
-    from cluster.access.delegation import Authorizer
     from kube.resources import Resource
 
 __all__ = [
@@ -50,6 +49,7 @@ __all__ = [
     "NODES",
     "SYSTEM",
     "Actor",
+    "Authorizer",
     "Everywhere",
     "Grants",
     "Role",
@@ -98,6 +98,33 @@ OF_NAMES = """
 _generation = 0
 _refused: Callable[[str, str], str] = lambda verb, resource: ""  # noqa: E731
 _delegate: Authorizer | None = None
+
+
+class Authorizer(Protocol):
+    """Decides what people may do with the objects of a cluster.
+
+    Its methods may ask that cluster, so none is called in an event loop. Where nothing is known of
+    somebody's rights because the cluster does not answer, ServiceUnavailable says so.
+    """
+
+    def decides(self, resource: str) -> bool:
+        """Say whether a resource (by its id, perhaps with a subresource) is of that cluster."""
+
+    def allowed(self, actor: Actor, verb: str, resource: str, namespace: str) -> bool:
+        """Say whether the actor may do the verb, as far as it was last told."""
+
+    def require(self, actor: Actor, verb: str, resource: str, namespace: str, name: str) -> None:
+        """Raise Forbidden unless the actor may do the verb; for a change what was told some time ago does not do."""
+
+    def namespaces(self, actor: Actor, verb: str, resource: str) -> frozenset[str] | Everywhere:
+        """Return where the actor may do the verb."""
+
+    def scope(self, actor: Actor) -> Hashable:
+        """Return a value that is the same for actors who may do the same, and another one when that changes; never raises."""
+
+    @property
+    def remedy(self) -> str:
+        """Whom to ask for a right, in a sentence."""
 
 
 class _Known:

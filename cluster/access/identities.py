@@ -16,8 +16,8 @@ from cluster import access
 from cluster.access import accounts, audit, logins
 from cluster.access.audit import Deed
 from cluster.access.roles import EVERYWHERE, Role
+from cluster.access.router import account_transaction
 from cluster.models import Identity, RoleBinding
-from cluster.several.router import account_transaction
 from cluster.store import sql
 from kube.errors import Conflict, Forbidden
 

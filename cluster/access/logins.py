@@ -26,8 +26,8 @@ from django.urls import reverse
 from cluster import clock
 from cluster.access import audit
 from cluster.access.audit import Deed
+from cluster.access.router import account_transaction
 from cluster.models import LoginFailure, LoginLink
-from cluster.several.router import account_transaction
 from cluster.store import sql
 from kube.errors import NotFound, TooManyRequests
 

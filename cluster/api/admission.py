@@ -19,6 +19,7 @@ import msgspec
 
 from cluster.api import custom_kinds, metadata, quota_room
 from cluster.api.cluster_view import ClusterView
+from cluster.backend import Admitted
 from kube import definitions, resources, schema
 from kube.custom import scale, structural
 from kube.errors import (
@@ -26,7 +27,6 @@ from kube.errors import (
     BadRequest,
     Cause,
     Forbidden,
-    Invalid,
     NotFound,
     RequestEntityTooLarge,
     shown,
@@ -60,26 +60,6 @@ class Rules:
     delete: Release | None = None
     status: Validate | None = None
     bound: Validate | None = None
-
-
-@dataclass(frozen=True)
-class Admitted:
-    """The outcome: the object with its defaults, what is wrong with it, and what is merely odd."""
-
-    resource: Resource
-    object: Object
-    causes: tuple[Cause, ...] = ()
-    warnings: tuple[str, ...] = ()
-    error: ApiError | None = None
-    dropped: tuple[str, ...] = ()  # fields of a custom resource that its schema does not know
-
-    def checked(self) -> Object:
-        """Return the object, or raise the error that says all that is wrong."""
-        if self.error is not None:
-            raise self.error
-        if self.causes:
-            raise Invalid.of(self.resource.group_kind, metadata.name_of(self.object), self.causes)
-        return self.object
 
 
 _rules: dict[str, list[Rules]] = defaultdict(list)

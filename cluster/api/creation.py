@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.access import Actor
-    from cluster.api.admission import Admitted
-    from cluster.backend import Creation
+    from cluster.backend import Admitted, Creation
     from kube.meta import Object
     from kube.resources import Resource
 

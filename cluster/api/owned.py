@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.access import Actor
-    from cluster.api.admission import Admitted
+    from cluster.backend import Admitted
     from kube.meta import Object
     from kube.resources import Resource
 

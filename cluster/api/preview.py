@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.api import admission, metadata, rights, walls
-from cluster.api.admission import Admitted
 from cluster.api.cluster_view import ClusterView
+from cluster.backend import Admitted
 from kube import errors
 from kube.errors import ApiError, Forbidden, Invalid
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cluster.api import custom_kinds
-from cluster.runtime.consumer import Consumer, Plan
+from cluster.consumers.consumer import Consumer, Plan
 from cluster.store import Delete, Group, Patch, Update, store
 from cluster.writes import Timer
 from kube import resources

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from cluster.runtime.consumer import RETRY, Consumer, Plan
+from cluster.consumers.consumer import RETRY, Consumer, Plan
 from cluster.store import Create, Delete, Group, Patch, sql, store
 from cluster.writes import Timer
 from kube import events, resources

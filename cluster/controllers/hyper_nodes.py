@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.runtime.consumer import Consumer, Plan
+from cluster.consumers.consumer import Consumer, Plan
 from cluster.store import Group, Update, store
 from kube import lenient, meta
 from kube.kinds.fields import View

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster import clock
-from cluster.runtime.consumer import Consumer, Plan
+from cluster.consumers.consumer import Consumer, Plan
 from cluster.store import Group, Update, store
 from cluster.writes import Timer
 from kube.kinds.fields import View

@@ -3,7 +3,7 @@
 An object's JSON is kept once, in the log row that wrote it; `Object` only
 points there and carries the columns by which pages and controllers search.
 Everything but the definitions goes through `cluster.store` and
-`cluster.runtime.consumer`.
+`cluster.consumers.consumer`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from cluster.access import Actor
-    from cluster.access.delegation import Authorizer
+    from cluster.access.authorizer import Authorizer
     from cluster.access.roles import Everywhere
     from cluster.remote.access_rules import Question
     from cluster.remote.request import Impersonation

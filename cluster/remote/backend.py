@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from cluster.access import Actor
-    from cluster.access.delegation import Authorizer
+    from cluster.access.authorizer import Authorizer
     from cluster.backend import Backend, Carried, Creation, EvictOptions, Nodes
     from cluster.runtime.registry import Registration
     from cluster.store import Group, Store, Stored

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from cluster.api import metadata
 from cluster.api import preview as embedded
-from cluster.api.admission import Admitted
 from cluster.api.cluster_view import ClusterView
+from cluster.backend import Admitted
 from cluster.remote import creation, server
 from cluster.store import store
 from kube.errors import ApiError, Cause, Conflict

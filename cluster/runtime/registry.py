@@ -32,7 +32,7 @@ def shard_of(key: str, shards: int) -> int:
 class Registration:
     """One consumer: where its class is, what it reads, which worker processes run it.
 
-    `path` is the dotted path of a `cluster.runtime.consumer.Consumer` class; it is
+    `path` is the dotted path of a `cluster.consumers.consumer.Consumer` class; it is
     imported only where the consumer runs. `hears` says what plan() is told
     beside the state:
 

@@ -1,6 +1,6 @@
 """What the scheduler decided about pod groups, kept beyond the groups and the log, for whoever asks later.
 
-A row is written with the transaction that does what was decided (`cluster.runtime.consumer`), so it says neither more nor less than
+A row is written with the transaction that does what was decided (`cluster.consumers.consumer`), so it says neither more nor less than
 was done. Rows are found newest first: by group, queue, kind, namespace, node, a part of the name, or time.
 """
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cluster.api import quota_room
+from cluster.consumers.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.rules import quotas
 from cluster.runtime import registry, retries
-from cluster.runtime.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from cluster.writes import Timer
 from jobs.controller import answers, asked, crowd, facts, news, plan, products, ssh_keys, unfilled

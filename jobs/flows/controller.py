@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.api.cluster_view import ClusterView
-    from cluster.runtime.consumer import Plan
+    from cluster.consumers.consumer import Plan
     from cluster.store import Change, Stored
     from jobs.made.maker import Family, MakerState
     from kube.meta import Object

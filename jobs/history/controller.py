@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from cluster.runtime.consumer import Consumer, Plan
+from cluster.consumers.consumer import Consumer, Plan
 from cluster.store import records, store
 from cluster.store.types import read
 from cluster.writes import Timer

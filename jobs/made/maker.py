@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from cluster.api.cluster_view import ClusterView
+from cluster.consumers.consumer import RETRY, Consumer, Plan
 from cluster.runtime import retries
-from cluster.runtime.consumer import RETRY, Consumer, Plan
 from cluster.store import Group, store
 from cluster.store.types import read
 from cluster.writes import Timer

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from cluster.runtime.consumer import Plan
+    from cluster.consumers.consumer import Plan
     from cluster.runtime.registry import Registration
     from cluster.store import Change, Stored
     from kube.meta import Object
@@ -73,7 +73,7 @@ class SmallCluster:
         )
         self.changes: list[Change] = []
         self.ahead_ms = 0
-        for place in ("cluster.runtime.consumer", "cluster.controllers.status_counter"):
+        for place in ("cluster.consumers.consumer", "cluster.controllers.status_counter"):
             monkeypatch.setattr(f"{place}.clock", _Ahead(self))
         bootstrap()
         self.runners = [self._runner(each, n) for each in registry.running() for n in range(each.shards)]

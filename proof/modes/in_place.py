@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
+    from cluster.consumers.consumer import Runner
     from cluster.remote.reflection import News
-    from cluster.runtime.consumer import Runner
     from kube.resources import Resource
 
 HOUR_MS = 3_600_000

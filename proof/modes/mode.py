@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.test import override_settings
 
-from cluster.runtime import consumer, nudge
+from cluster.consumers import consumer
+from cluster.runtime import nudge
 from proof.modes.in_place import InPlaceMode
 from proof.simulation.broker import Broker
 from proof.simulation.virtual import VirtualClock

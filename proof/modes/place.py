@@ -9,7 +9,8 @@ from django.conf import settings
 from django.db import connections
 
 from cluster import api
-from cluster.runtime import backlog, consumer, nudge, registry
+from cluster.consumers import backlog, consumer
+from cluster.runtime import nudge, registry
 from cluster.store import store
 from kube import resources
 

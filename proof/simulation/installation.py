@@ -23,8 +23,8 @@ from cluster.remote.in_place import InPlace
 from cluster.remote.mirror import ClusterMirror
 from cluster.remote.target import Target
 from cluster.remote.ways import READERS, WRITERS, Way
-from cluster.runtime import nudge, registry
-from cluster.store import retention, sql, store
+from cluster.runtime import nudge, registry, retention
+from cluster.store import sql, store
 from proof.invariants import Broken
 from proof.modes.inline import Inline
 from proof.modes.place import Place

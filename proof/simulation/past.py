@@ -25,7 +25,7 @@ def leave_a_cursor() -> None:
 def check(now: int) -> None:
     """Raise Broken when retention, which has just run, leaves history that is old enough to go and that all consumers have read.
 
-    Source: docs of cluster/store/retention.py: the cursor of a consumer that
+    Source: docs of cluster/runtime/retention.py: the cursor of a consumer that
     is no more holds nothing back.
     """
     old = now - settings.HISTORY_HOURS * 3600 * 1000

@@ -197,7 +197,7 @@ def a7(put: Put) -> None:
 
 @plant("due timers are dropped after new ones are set, so that one set anew is lost")
 def timer_lost(put: Put) -> None:
-    from cluster.runtime.consumer import Runner
+    from cluster.consumers.consumer import Runner
 
     dropped: list[Any] = []
     drop = put(Runner, "_drop_timers", lambda self, keys: dropped.append(keys))
@@ -213,7 +213,7 @@ def timer_lost(put: Put) -> None:
 
 @plant("a cursor is moved one too far")
 def cursor_too_far(put: Put) -> None:
-    from cluster.runtime.consumer import Runner
+    from cluster.consumers.consumer import Runner
 
     move = Runner._move_cursor
 
@@ -229,7 +229,7 @@ def cursor_too_far(put: Put) -> None:
 
 @plant("whoever moves a cursor does not look whether somebody else did: two leaders")
 def two_leaders(put: Put) -> None:
-    from cluster.runtime.consumer import Runner
+    from cluster.consumers.consumer import Runner
 
     move = Runner._move_cursor
 
@@ -242,7 +242,7 @@ def two_leaders(put: Put) -> None:
 
 @plant("a consumer goes on with its old state after an error")
 def old_state(put: Put) -> None:
-    from cluster.runtime.consumer import Runner
+    from cluster.consumers.consumer import Runner
 
     step = Runner.step
 
@@ -259,7 +259,7 @@ def old_state(put: Put) -> None:
 
 @plant("a consumer plans before it has read back what it wrote")
 def own_writes(put: Put) -> None:
-    from cluster.runtime.consumer import Runner
+    from cluster.consumers.consumer import Runner
 
     advance = Runner._advance
 
@@ -282,8 +282,7 @@ def no_retry(put: Put) -> None:
 
 @plant("retention removes what a living consumer has not read")
 def greedy_retention(put: Put) -> None:
-    from cluster.runtime import registry
-    from cluster.store import retention
+    from cluster.runtime import registry, retention
 
     horizon = retention._horizon
 
@@ -298,7 +297,8 @@ def greedy_retention(put: Put) -> None:
 def young_history(put: Put) -> None:
     from django.db import connections, transaction
 
-    from cluster.store import retention, sql
+    from cluster.runtime import retention
+    from cluster.store import sql
 
     def step(horizon: int, source: Store) -> tuple[int, bool]:
         with transaction.atomic(using=source.using), connections[source.using].cursor() as cursor:
@@ -975,7 +975,7 @@ def redis_away(put: Put) -> None:
 def asked_of_nobody(put: Put) -> None:
     import msgspec
 
-    from cluster.runtime.consumer import timers_of
+    from cluster.consumers.consumer import timers_of
     from cluster.writes import Timer
     from jobs.controller import asked
     from jobs.controller.job_controller import JobConsumer

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TextIO, TypeVar
 from django.db import DatabaseError, connection
 
 from cluster import clock, sole
+from cluster.consumers.backlog import Backlog
+from cluster.consumers.consumer import Runner
 from cluster.runtime import nudge, registry
-from cluster.runtime.backlog import Backlog
-from cluster.runtime.consumer import Runner
 from cluster.store import sql
 from node.agent import daemon
 from node.simulator.fleet import Size

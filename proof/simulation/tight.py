@@ -16,9 +16,10 @@ from django.conf import settings
 
 from apiserver.watch import answer, stream, stream_keeper, window
 from apiserver.watch.log_follower import WatchFollower
+from cluster.consumers import consumer
 from cluster.controllers import definitions, garbage, namespaces
-from cluster.runtime import consumer
-from cluster.store import retention, sql
+from cluster.runtime import retention
+from cluster.store import sql
 from dashboard.live import hub
 from jobs.controller import job_controller, plan
 from node import listen

@@ -12,9 +12,9 @@ from django.test import Client
 from apiserver.watch import follower
 from cluster import access, api
 from cluster.bootstrap import bootstrap
+from cluster.consumers.consumer import Runner
 from cluster.models import RoleBinding
 from cluster.runtime import nudge, registry
-from cluster.runtime.consumer import Runner
 from cluster.store import store
 from dashboard import cluster_usage
 from kube.resources import (

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from apiserver.http import authentication
 from cluster import access, clock
-from cluster.access import accounts, authorizer, can_i, tokens
+from cluster.access import accounts, authorizer, tokens
 from cluster.access.roles import Role
+from cluster.api import can_i
 from cluster.models import AuditEntry, RoleBinding, Token
 from kube.kinds.reviews import ResourceAttributes
 from kube.resources import served

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster import access, api, clock
-from cluster.runtime import consumer
+from cluster.consumers import consumer
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import facts, plan, products
 from jobs.controller.expectations import Sent

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from cluster import clock
+from cluster.consumers.consumer import RETRY
 from cluster.runtime import registry
-from cluster.runtime.consumer import RETRY
 from cluster.store import Create, Delete, Patch, Stored, store
 from cluster.writes import Timer
 from jobs.controller import job_controller

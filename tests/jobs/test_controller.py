@@ -11,7 +11,7 @@ from django.db import connection
 
 from cluster import access, api, tasks
 from cluster.bootstrap import bootstrap
-from cluster.runtime import consumer
+from cluster.consumers import consumer
 from cluster.store import Create, Delete, Patch, store
 from jobs.lifecycle import fired
 from kube.resources import CLAIMS, EVENTS, JOBS, NODES, POD_GROUPS, PODS

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from cluster import clock
 from cluster.bootstrap import bootstrap
-from cluster.store import Create, Delete, records, retention, store
+from cluster.runtime import retention
+from cluster.store import Create, Delete, records, store
 from jobs.history import gather, record
 from jobs.history.controller import MOST, sweep_ms
 from jobs.history.fold import MOST_STRETCHES, MOST_TOLD, fold, stretches_after

@@ -18,8 +18,9 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from cluster import clock
 from cluster.bootstrap import bootstrap
-from cluster.runtime import consumer, registry
-from cluster.runtime.consumer import Runner
+from cluster.consumers import consumer
+from cluster.consumers.consumer import Runner
+from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import plan, ssh_keys
 from jobs.controller.job_controller import JobConsumer

@@ -8,9 +8,9 @@ import pytest
 
 from cluster import clock
 from cluster.bootstrap import bootstrap
+from cluster.consumers.backlog import Backlog
+from cluster.consumers.consumer import Runner
 from cluster.runtime import registry
-from cluster.runtime.backlog import Backlog
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Patch, sql, store
 from jobs.controller.job_controller import JobConsumer
 from kube.resources import JOBS, POD_GROUPS

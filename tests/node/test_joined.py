@@ -23,8 +23,8 @@ from cluster.access import tokens
 from cluster.models import AuditEntry, Token
 from cluster.remote import reflection
 from cluster.remote.request import Unreachable
-from cluster.runtime import nudge
-from cluster.store import Create, Delete, Patch, retention, store
+from cluster.runtime import nudge, retention
+from cluster.store import Create, Delete, Patch, store
 from kube.kinds.core import Event, Lease, Node
 from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS, SECRETS
 from node import walls

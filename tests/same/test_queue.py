@@ -6,8 +6,8 @@ import pytest
 
 from cluster import access
 from cluster.bootstrap import bootstrap
+from cluster.consumers.consumer import Runner
 from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
 from dashboard import cluster_usage
 from jobs.pages.editor import choices

@@ -8,7 +8,7 @@ import pytest
 
 from cluster import clock
 from cluster.api import backend
-from cluster.runtime.consumer import RETRY
+from cluster.consumers.consumer import RETRY
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, decisions, store
 from cluster.writes import Timer
@@ -148,7 +148,7 @@ def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_until_there_is_another
 
 @pytest.mark.shows("scheduler 1.6/one by one")
 def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
-    monkeypatch.setattr("cluster.runtime.consumer.BATCH", 3)
+    monkeypatch.setattr("cluster.consumers.consumer.BATCH", 3)
     leader = runner()
     create("node n1 4 pods:99; queue default")
     drain(leader)

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from cluster.access import SYSTEM
+from cluster.consumers.consumer import Runner
 from cluster.runtime import idle_room
-from cluster.runtime.consumer import Runner
 from cluster.runtime.idle_room import EVERY_MS
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store

@@ -20,6 +20,7 @@ from kube.errors import ApiError, Forbidden, ServiceUnavailable
 from kube.resources import POD_GROUPS, QUEUES, RESOURCE_QUOTAS
 
 if TYPE_CHECKING:
+    from cluster import backend
     from cluster.remote.webhooks.hooks import Webhook
     from cluster.store.types import Stored
     from kube.meta import Object
@@ -112,5 +113,5 @@ def _judged(resource: Resource, obj: Object, old: Object | None, view: WebhookVi
     return list(admission.oddities(resource, judged.checked(), old, view))
 
 
-def _judge(resource: Resource, obj: Object, old: Object | None, view: WebhookView) -> admission.Admitted:
+def _judge(resource: Resource, obj: Object, old: Object | None, view: WebhookView) -> backend.Admitted:
     return admission.judge(admission.shape(resource, obj, old), old, view, fill=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cluster.runtime import consumer
+from cluster.consumers import consumer
 from jobs.controller import asked
 from jobs.rules import words
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster import clock
-from cluster.runtime import behind
+from cluster.consumers import behind
 from dashboard.pages.overview import HOPELESS
 from jobs.lifecycle import phases
 from jobs.pages.job import happenings
@@ -16,7 +16,7 @@ from kube import pod_health
 from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
-    from cluster.runtime.behind import Unread
+    from cluster.consumers.behind import Unread
     from jobs.lifecycle.reading import Pod
     from jobs.pages.job.job_record import JobRecord
     from jobs.pages.job.place import Place

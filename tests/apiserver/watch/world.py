@@ -15,7 +15,8 @@ from asgiref.sync import sync_to_async
 from apiserver.http import handlers, threads  # noqa: F401  handlers registers who answers what
 from apiserver.http.app import App
 from cluster import access, clock
-from cluster.store import Create, Delete, Patch, retention, store
+from cluster.runtime import retention
+from cluster.store import Create, Delete, Patch, store
 from kube.resources import EVENTS, PODS
 from proof.harness.serving import in_loop
 from proof.harness.waiting import HANG_S

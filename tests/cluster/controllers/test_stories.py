@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.bootstrap import bootstrap
+from cluster.consumers.consumer import Runner
 from cluster.controllers import garbage, namespaces
 from cluster.controllers.budgets import BudgetController
 from cluster.controllers.hyper_nodes import HyperNodeController
@@ -12,7 +13,6 @@ from cluster.controllers.namespaces import NamespaceController
 from cluster.controllers.nodes import NodeLifecycle, step
 from cluster.controllers.quotas import QuotaController
 from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import CONFIGMAPS, CRON_JOBS, JOB_FLOWS, NODES
 from node.agent.machine import renew

@@ -9,9 +9,9 @@ import pytest
 from cluster import api
 from cluster.access import SYSTEM
 from cluster.api import custom_kinds
+from cluster.consumers.consumer import Runner
 from cluster.controllers import definitions, garbage, namespaces
 from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Group, Patch, store
 from kube import conversion, resources
 from kube.errors import Invalid

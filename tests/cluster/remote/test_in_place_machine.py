@@ -8,11 +8,11 @@ from django.db import transaction
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from cluster import clock
+from cluster.consumers import consumer as consuming
+from cluster.consumers.consumer import Consumer, Plan, Runner
 from cluster.remote import outbox, recorder
 from cluster.remote.election import Leadership, note
 from cluster.remote.in_place import InPlace
-from cluster.runtime import consumer as consuming
-from cluster.runtime.consumer import Consumer, Plan, Runner
 from cluster.runtime.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, Update, store
 from cluster.writes import Minimum

@@ -13,10 +13,11 @@ from celery.beat import ScheduleEntry
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from cluster import clock, tasks
+from cluster.consumers import consumer
+from cluster.consumers.backlog import Backlog
+from cluster.consumers.consumer import Consumer, Plan, Runner
 from cluster.models import Cursor
-from cluster.runtime import consumer, nudge, registry, retries
-from cluster.runtime.backlog import Backlog
-from cluster.runtime.consumer import Consumer, Plan, Runner
+from cluster.runtime import nudge, registry, retries
 from cluster.runtime.nudge import Announcer
 from cluster.runtime.outage import Outage
 from cluster.runtime.registry import Registration

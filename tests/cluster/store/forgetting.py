@@ -11,7 +11,8 @@ from django.conf import settings
 from django.db import connections
 
 from cluster import clock
-from cluster.store import retention, store
+from cluster.runtime import retention
+from cluster.store import store
 
 
 def forget(source=None):

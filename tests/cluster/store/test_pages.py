@@ -13,7 +13,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multi
 
 from apiserver.http.query import ListOptions
 from apiserver.objects import listing
-from cluster.store import Create, Delete, Group, Patch, Store, log, pages, retention
+from cluster.runtime import retention
+from cluster.store import Create, Delete, Group, Patch, Store, log, pages
 from kube import selector
 from kube.errors import Expired, Timeout
 from kube.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES

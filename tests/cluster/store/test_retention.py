@@ -9,8 +9,8 @@ from django.db import connection
 
 from cluster import clock, tasks
 from cluster.api import backend
-from cluster.runtime import registry
-from cluster.store import Create, Patch, retention, sql, store
+from cluster.runtime import registry, retention
+from cluster.store import Create, Patch, sql, store
 from kube.resources import CONFIGMAPS, EVENTS
 from proof.harness.waiting import HANG_S
 from tests.builders import config_map, of

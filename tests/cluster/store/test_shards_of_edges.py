@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from cluster import clock
-from cluster.runtime import consumer, division
-from cluster.runtime.consumer import Consumer, Plan, Runner
+from cluster.consumers import consumer
+from cluster.consumers.consumer import Consumer, Plan, Runner
+from cluster.runtime import division
 from cluster.runtime.division import Position
 from cluster.runtime.registry import Registration, shard_of
 from cluster.store import Create, Delete, Group, Patch, Store, sql

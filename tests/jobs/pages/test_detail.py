@@ -7,9 +7,9 @@ import pytest
 from cluster import clock
 from cluster.access import SYSTEM
 from cluster.api import backend
+from cluster.consumers import behind
 from cluster.models import Cursor
 from cluster.remote.backend import Remote
-from cluster.runtime import behind
 from cluster.store import Create, Delete, Patch, decisions, store
 from cluster.writes import Decision
 from dashboard.live.topics import TopicRequest

@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cluster.api import backend
-from cluster.runtime import consumer, registry
+from cluster.consumers import consumer
+from cluster.runtime import registry
 from cluster.store import sql, store
 from kube.errors import Expired
 
