@@ -26,8 +26,8 @@ from node.agent.cluster import AWAY, Dismissed
 from node.agent.device_holders import DeviceHolders
 from node.agent.lifecycle import Refusal, start_of
 from node.agent.machine import Occupied
+from node.agent.means import Means
 from node.agent.pod_worker import Local
-from node.agent.prepare import Means
 from node.agent.probing import Probing
 from node.agent.runtime import UNSETTLED_S
 from node.agent.storage_watch import StorageWatch

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from node.agent.engines import Engine
     from node.agent.images import Local
     from node.agent.lifecycle import Start
-    from node.agent.prepare import Means
+    from node.agent.means import Means
     from node.agent.volumes import Prepared
     from node.shim.order import Ids
     from node.status import Place

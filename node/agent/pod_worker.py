@@ -17,7 +17,7 @@ from node.status import Place, Waiting
 if TYPE_CHECKING:
     from kube.kinds.core import Pod
     from node.agent.events import Told
-    from node.agent.prepare import Means
+    from node.agent.means import Means
     from node.agent.probing import Probing
     from node.agent.runtime import Runtime
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pwd
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
@@ -25,7 +25,6 @@ from node.agent import (
     ssh_host_keys,
     volumes,
 )
-from node.agent.control_groups import Groups
 from node.agent.engines import INSTALL, Found
 from node.agent.image_containers import wants_image
 from node.agent.lifecycle import Refusal, grace_s
@@ -35,14 +34,9 @@ from node.shim.order import Bind, Order
 from node.status import container_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from kube.kinds.core import Container, Pod
-    from node.agent.device_holders import DeviceHolders
-    from node.agent.environment import Lookup
-    from node.agent.images import Images
     from node.agent.lifecycle import Start
-    from node.agent.user_ranges import UserRanges
+    from node.agent.means import Means
     from node.devices import Assigned
     from node.paths import Layout
     from node.shim.order import Ids, Wall
@@ -56,21 +50,6 @@ WORK_SHOWN = "/work"
 TMP_SHOWN = ("/tmp", "/var/tmp")  # noqa: S108 - the pod's own is mounted over them
 SHARED_MEMORY_SHARE = 2  # of the machine's memory, which is also what a tmpfs may take by default
 log = logging.getLogger(__name__)
-
-
-class Means(NamedTuple):
-    """What this node has to prepare containers with."""
-
-    layout: Layout
-    lookup: Lookup
-    wall: Wall  # as the spawner's probe found
-    reach: tuple[str, ...]  # directories of programs beside the usual
-    allocatable: Mapping[str, int]
-    devices: DeviceHolders
-    ranges: UserRanges
-    engine: Found = Found()
-    groups: Groups = Groups()
-    images: Images | None = None  # where there is an engine
 
 
 def refusal(pod: Pod, layout: Layout, engine: Found) -> Refusal | None:

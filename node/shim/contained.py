@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 
 class Contained:
-    """A container of an engine: see `node.shim.runtime.ContainerRuntime`."""
+    """A container of an engine: see `node.shim.container_runtime.ContainerRuntime`."""
 
     def __init__(self, order: Order, image: Image, network: Network | None = None) -> None:
         self._order = order

@@ -39,8 +39,8 @@ from node.shim.launch import LaunchError, Streams
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from node.shim.container_runtime import ContainerRuntime
     from node.shim.order import Order
-    from node.shim.runtime import ContainerRuntime
 
 NAME = "control"
 LARGEST = 256 * 1024  # bytes of a request; the kernel refuses longer datagrams

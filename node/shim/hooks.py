@@ -14,8 +14,8 @@ from node.shim import asking, init, tree
 from node.shim.launch import Streams
 
 if TYPE_CHECKING:
+    from node.shim.container_runtime import ContainerRuntime
     from node.shim.order import Action
-    from node.shim.runtime import ContainerRuntime
 
 WORDS_BYTES = 1000
 

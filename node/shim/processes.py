@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Processes:
-    """A command, and whatever it forks: see `node.shim.runtime.ContainerRuntime`."""
+    """A command, and whatever it forks: see `node.shim.container_runtime.ContainerRuntime`."""
 
     root = 0
     id = ""

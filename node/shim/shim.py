@@ -21,9 +21,9 @@ from node.shim.launch import Ending, LaunchError, Streams
 from node.shim.path_walk import WRITE
 
 if TYPE_CHECKING:
+    from node.shim.container_runtime import ContainerRuntime
     from node.shim.network import Network
     from node.shim.order import Action, Order
-    from node.shim.runtime import ContainerRuntime
 
 CHUNK = 64 * 1024
 WATCH_S = 0.5

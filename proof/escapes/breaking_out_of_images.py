@@ -17,7 +17,7 @@ from node.agent.found_devices import FoundDevices
 from node.agent.image_orders import Contained, order
 from node.agent.images import Local
 from node.agent.lifecycle import Start
-from node.agent.prepare import Means
+from node.agent.means import Means
 from node.agent.user_ranges import UserRanges
 from node.agent.volumes import Prepared
 from node.lookup import StoreLookup

@@ -1,0 +1,33 @@
+"""What a node prepares containers with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from node.agent.control_groups import Groups
+from node.agent.engines import Found
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from node.agent.device_holders import DeviceHolders
+    from node.agent.environment import Lookup
+    from node.agent.images import Images
+    from node.agent.user_ranges import UserRanges
+    from node.paths import Layout
+    from node.shim.order import Wall
+
+
+class Means(NamedTuple):
+    """What this node has to prepare containers with."""
+
+    layout: Layout
+    lookup: Lookup
+    wall: Wall  # as the spawner's probe found
+    reach: tuple[str, ...]  # directories of programs beside the usual
+    allocatable: Mapping[str, int]
+    devices: DeviceHolders
+    ranges: UserRanges
+    engine: Found = Found()
+    groups: Groups = Groups()
+    images: Images | None = None  # where there is an engine
