@@ -1,6 +1,6 @@
 """Countable things of a machine that pods have to themselves, and which pod gets which of them: pure.
 
-GPUs are found (`node.agent.found_devices`); licences, ports or instruments are
+GPUs are found (`node.containers.found_devices`); licences, ports or instruments are
 declared in the settings. A container that asks for n of a resource gets n
 particular ones, told in a variable, and nobody else has them meanwhile.
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.store import Group, Store, Stored
     from kube.errors import ApiError
 
-NODES = "node.all_nodes.AllNodes"  # by its path: nodes stand above the cluster
+NODES = "node.link.all_nodes.AllNodes"  # by its path: nodes stand above the cluster
 
 
 class Embedded:

@@ -21,29 +21,31 @@ from kube.kinds.core import Pod
 from kube.kinds.meta import ObjectMeta
 from kube.kinds.pod import ENDED
 from kube.resources import EVENTS, PODS
-from node.agent import claims, events, hosts, prepare
-from node.agent.cluster import AWAY, Dismissed
-from node.agent.device_holders import DeviceHolders
-from node.agent.lifecycle import Refusal, start_of
 from node.agent.machine import Occupied
-from node.agent.means import Means
 from node.agent.pod_worker import Local
 from node.agent.probing import Probing
 from node.agent.runtime import UNSETTLED_S
-from node.agent.storage_watch import StorageWatch
-from node.agent.user_ranges import UserRanges
 from node.attempt import EVICTED, SHUTDOWN, AttemptState
+from node.containers import hosts, prepare
+from node.containers.device_holders import DeviceHolders
+from node.containers.means import Means
+from node.containers.user_ranges import UserRanges
 from node.faults import Faults
-from node.lookup import refused
+from node.pods import events
+from node.pods.cluster import AWAY, Dismissed
+from node.pods.lifecycle import Refusal, start_of
+from node.pods.lookup import refused
 from node.status import Place
+from node.volumes import claims
+from node.volumes.storage_watch import StorageWatch
 
 if TYPE_CHECKING:
     from cluster.store import Write
-    from node.agent.cluster import Cluster
-    from node.agent.images import Images
     from node.agent.machine import Machine
     from node.agent.runtime import Runtime
+    from node.containers.images import Images
     from node.paths import Layout
+    from node.pods.cluster import Cluster
 
 FAULT_RETRY_US = 10_000_000
 RETRY_S = 0.5  # after a write that the cluster did not answer

@@ -21,31 +21,31 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from django.conf import settings
 
 from cluster import clock, sole
-from node import walls
-from node.agent import control_groups, engines, networks, reach
+from node.agent import reach
 from node.agent.agent import Agent
-from node.agent.cluster import AWAY, Dismissed
-from node.agent.engine_sweep import EngineSweep
-from node.agent.found_devices import FoundDevices
-from node.agent.images import Images
-from node.agent.local_cluster import LocalCluster
 from node.agent.machine import LOOPBACK, Machine, Occupied
-from node.agent.networks import Networks
 from node.agent.readings import ThisMachine
 from node.agent.server import Port
 from node.agent.shims import Handle, Shims
-from node.agent.spawn import Spawner
+from node.containers import control_groups, engines, networks, walls
+from node.containers.engine_sweep import EngineSweep
+from node.containers.found_devices import FoundDevices
+from node.containers.images import Images
+from node.containers.networks import Networks
+from node.containers.spawn import Spawner
 from node.left import AtStop
 from node.listen import RedisSubscription
-from node.lookup import refused
 from node.paths import Layout
+from node.pods.cluster import AWAY, Dismissed
+from node.pods.local_cluster import LocalCluster
+from node.pods.lookup import refused
 from node.usage import Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from node.agent.cluster import Cluster
+    from node.pods.cluster import Cluster
     from node.shim.order import Wall
 
 RETRY_S = 0.5  # after the cluster did not answer

@@ -20,20 +20,20 @@ from cluster.store import Create, Group, Patch
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
-from node import programs, walls
-from node.agent import hosts
-from node.agent.control_groups import Groups
-from node.agent.engines import Found
-from node.agent.found_devices import FoundDevices, Seen, describe
+from node import programs
 from node.attempt import SHUTDOWN, time_text
+from node.containers import hosts, walls
+from node.containers.control_groups import Groups
+from node.containers.engines import Found
+from node.containers.found_devices import FoundDevices, Seen, describe
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from cluster.store import Stored, Write
     from kube.meta import Object
-    from node.agent.cluster import Cluster
     from node.agent.readings import Readings
+    from node.pods.cluster import Cluster
     from node.shim.order import Wall
 
 PODS_MOST = 250

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kube.kinds.core import EventType, RestartPolicy
 from node import probes
-from node.agent import actions
 from node.agent.checks import Check, Checked
-from node.agent.environment import ConfigError
-from node.agent.events import Told, listed
-from node.agent.lifecycle import grace_s
 from node.attempt import UNHEALTHY, AttemptState, Run
+from node.containers import actions
+from node.pods.environment import ConfigError
+from node.pods.events import Told, listed
+from node.pods.lifecycle import grace_s
 from node.status import container_id
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from node.agent.environment import search_path
-from node.shim.root import PROGRAMS
+from node.pods.environment import search_path
+from node.shim.isolation.root import PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

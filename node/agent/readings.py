@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
-from node.agent.environment import search_path
+from node.pods.environment import search_path
 from node.programs import Program
 
 DISK_LEAST_SHARE = 0.02  # of the file system with the state directory

@@ -16,21 +16,21 @@ from django.conf import settings
 
 from cluster import clock
 from node import attempts, shim_claims
-from node.agent import retention
 from node.agent.checks import Checks
 from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run
 from node.shim import linux
 from node.shim.shim import write_json
 from node.usage import Container
+from node.volumes import retention
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from node.agent.checks import Check, Checked
-    from node.agent.control_groups import ControlGroups
-    from node.agent.engine_sweep import EngineSweep
-    from node.agent.networks import Networks
-    from node.agent.spawn import Spawner
+    from node.containers.control_groups import ControlGroups
+    from node.containers.engine_sweep import EngineSweep
+    from node.containers.networks import Networks
+    from node.containers.spawn import Spawner
     from node.paths import Layout
     from node.shim.order import Order
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from node.agent import reach
-from node.agent.networks import Networks
+from node.containers.networks import Networks
 from node.paths import Layout
 from node.shim import users
 from node.shim.order import Order
@@ -28,7 +28,7 @@ from node.shim.shim import read_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from node.agent.spawn import Spawner
+    from node.containers.spawn import Spawner
     from node.shim.network import Network
     from node.shim.order import Group, Wall
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import selectors
     from pathlib import Path
 
-    from node.joined.membership import Membership
+    from node.membership import Membership
     from node.shim.order import Wall
 
 

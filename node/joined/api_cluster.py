@@ -1,4 +1,4 @@
-"""A cluster on another machine as its agent sees it: the API in place of the store (`node.agent.cluster.Cluster`).
+"""A cluster on another machine as its agent sees it: the API in place of the store (`node.pods.cluster.Cluster`).
 
 Nothing of it lies on the disk. What a machine needs when it starts again are its pods' attempts, which are there, and
 the pods themselves, which are asked for.
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from cluster.store import Group, Write
     from kube.meta import Object
     from kube.resources import Resource
-    from node.agent.cluster import Cluster
     from node.joined.client import Client
+    from node.pods.cluster import Cluster
 
 AT_ONCE = 6  # groups that are written at a time
 MOST_EVENTS = 2000  # that are remembered, so that one that happens again is counted

@@ -18,9 +18,9 @@ from cluster.store import Change
 from kube.errors import ApiError, Forbidden, NotFound
 from kube.kinds.core import ConfigMap, Secret
 from kube.resources import CLAIMS, CONFIGMAPS, SECRETS
-from node.agent.cluster import Dismissed
-from node.agent.environment import claim_of, decoded
 from node.faults import Faults
+from node.pods.cluster import Dismissed
+from node.pods.environment import claim_of, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kube.kinds.core import Pod
     from kube.meta import Object
     from kube.resources import Resource
-    from node.agent.environment import Claim
     from node.joined.client import Client
+    from node.pods.environment import Claim
 
 LOOK_S = (
     10.0  # how often what was given out is looked at: mounted files follow their objects, within twice that

@@ -14,12 +14,12 @@ from cluster import clock, fingerprint
 from cluster.remote.exchange import CONNECT_S, KEEPALIVE, Exchange, cause_of, send
 from cluster.remote.request import JSON, Unreachable
 from kube.errors import InternalError, ServiceUnavailable, Timeout, TooManyRequests, Unauthorized
-from node.agent.cluster import Dismissed
+from node.pods.cluster import Dismissed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from node.joined.membership import Server
+    from node.membership import Server
 
 ANSWER_S = 10.0  # the agent waits for it, with all of its pods
 LONG_S = 1.0  # who was waited for so long in vain is not asked again for a while:

@@ -17,12 +17,13 @@ from msgspec.structs import replace
 from cluster import clock, fingerprint
 from cluster.remote.request import Unreachable
 from kube.errors import ApiError, NotFound
-from node.agent.cluster import Dismissed
+from node import membership
 from node.agent.machine import LOOPBACK, valid_name
 from node.faults import Faults
-from node.joined import addresses, client, membership
+from node.joined import addresses, client
 from node.joined.client import Client
-from node.joined.membership import Membership
+from node.membership import Membership
+from node.pods.cluster import Dismissed
 
 if TYPE_CHECKING:
     from pathlib import Path

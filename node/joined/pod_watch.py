@@ -24,8 +24,8 @@ from cluster.runtime.outage import Outage
 from cluster.store import Change
 from kube.errors import ApiError
 from kube.resources import PODS
-from node.agent.cluster import AWAY, Dismissed
 from node.faults import Faults
+from node.pods.cluster import AWAY, Dismissed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ class Gap(Enum):
 
 
 class PodWatch:
-    """The pods of a node as they change: what an agent follows (`node.agent.cluster.Following`), and a companion of it."""
+    """The pods of a node as they change: what an agent follows (`node.pods.cluster.Following`), and a companion of it."""
 
     def __init__(self, client: Client, node: str, selector: selectors.BaseSelector) -> None:
         self._client = client

@@ -22,9 +22,9 @@ from node import log_stream, logs, port_client
 from node.agent import server
 from node.link import relay
 from node.link.frames import CHANNEL_OF, LINE, STDIN, STDOUT, BadFrame
+from node.link.local_nodes import LocalNodes
 from node.link.relay import Descriptor, Outgoing
 from node.link.wire import LinkLost
-from node.local_nodes import LocalNodes
 from node.port_client import AnswerLine
 
 if TYPE_CHECKING:

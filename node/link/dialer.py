@@ -26,7 +26,7 @@ from node.link.wire import NODE_READS, LinkLost, Wire
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
-    from node.joined.membership import Server
+    from node.membership import Server
     from node.paths import Layout
 
 BEAT_S = 10.0

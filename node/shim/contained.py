@@ -1,7 +1,7 @@
 """A container of an engine: podman's or docker's, kept in the foreground by its own program below the shim.
 
 The container is created with a name that follows from its attempt, so that who
-comes after a killed shim finds and removes it (`node.agent.engine_sweep`). The
+comes after a killed shim finds and removes it (`node.containers.engine_sweep`). The
 engine's program is never believed about the exit code, of which it has
 some for itself; the container is asked.
 
@@ -22,10 +22,11 @@ import stat
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from node.shim import init, linux, root, seccomp, tree
+from node.shim import init, linux, tree
+from node.shim.isolation import root, seccomp
+from node.shim.isolation.sources import open_source
 from node.shim.launch import Ending, LaunchError, Streams, program
 from node.shim.path_walk import NEW_FILE, WRITE, Walk
-from node.shim.sources import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """The control group (version 2) of one attempt: its shim makes it, its commands begin in it, and it goes when they have ended.
 
-The agent says where (`node.agent.control_groups`). The shim stays outside, so that what it needs does not count and it is
+The agent says where (`node.containers.control_groups`). The shim stays outside, so that what it needs does not count and it is
 never killed for its container's memory.
 """
 

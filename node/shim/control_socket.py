@@ -15,7 +15,7 @@ which means "go on" as long as its other end is open.
   then the line ends. With `local` it is tried at localhost, too, where the container has a network of its own. Without `timedOut` nothing was tried. When the line breaks, so is the attempt.
 
 A request has the node's key, without which nothing is answered: a pod that is kept from
-files may still connect to a socket whose path it knows (see `node.shim.landlock`).
+files may still connect to a socket whose path it knows (see `node.shim.isolation.landlock`).
 
 So a command's data never passes through here, nobody has to be asked whether
 a client still lives, and the end of any process between client and command is

@@ -14,7 +14,8 @@ import termios
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from node.shim import absent, capabilities, control_group, init, linux, root, tree, users, wall
+from node.shim import absent, control_group, init, linux, tree, users
+from node.shim.isolation import capabilities, root, wall
 
 if TYPE_CHECKING:
     from node.shim.order import Order

@@ -1,4 +1,4 @@
-"""A container as processes of this machine: forked by the shim, behind the wall of `node.shim.wall`."""
+"""A container as processes of this machine: forked by the shim, behind the wall of `node.shim.isolation.wall`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from node.shim import control_group, tree, wall
+from node.shim import control_group, tree
+from node.shim.isolation import wall
 from node.shim.launch import Ending, Inside, LaunchError, launch, processors, separate
 
 if TYPE_CHECKING:

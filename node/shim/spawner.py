@@ -19,7 +19,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn
 
-from node.shim import init, landlock, linux, network, seccomp, shim, users, wall
+from node.shim import init, linux, network, shim, users
+from node.shim.isolation import landlock, seccomp, wall
 from node.shim.launch import Streams
 from node.shim.network import Network, Plan
 from node.shim.order import Bind, Order, Wall

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from kube.kinds.core import PodPhase
 from kube.kinds.pod import ENDED
 from node import status
-from node.agent.lifecycle import SECOND, start_of
 from node.attempt import Attempt, AttemptState, Run, parse_us
+from node.pods.lifecycle import SECOND, start_of
 from node.simulator import stages
 from node.simulator.stages import Look
 from node.status import Place

@@ -28,7 +28,7 @@ from kube.kinds.core import Node, Pod
 from kube.kinds.pod import ENDED
 from kube.resources import CONFIGMAPS, NODES, PODS
 from node.listen import Listener, RedisSubscription
-from node.lookup import refused
+from node.pods.lookup import refused
 from node.simulator import stages
 from node.simulator.fleet import Fleet, Size
 from node.simulator.simulated_pod import Simulated

@@ -20,8 +20,8 @@ import msgspec
 import yaml
 
 from kube.kinds.core import PodPhase
-from node.agent.lifecycle import MESSAGES
 from node.attempt import DEADLINE
+from node.pods.lifecycle import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,8 @@ import os
 import struct
 import sys
 
-from node.shim import linux, seccomp
+from node.shim import linux
+from node.shim.isolation import seccomp
 
 X86 = os.uname().machine == "x86_64"
 REFUSED = (272 if X86 else 97, 444, 317 if X86 else 277)  # unshare, landlock_create_ruleset, seccomp

@@ -15,9 +15,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from node.agent import control_groups, reach
-from node.agent.control_groups import Groups
-from node.agent.spawn import Spawner
+from node.agent import reach
+from node.containers import control_groups
+from node.containers.control_groups import Groups
+from node.containers.spawn import Spawner
 from node.paths import Layout
 from node.shim import users
 from node.shim.network import Network, Plan

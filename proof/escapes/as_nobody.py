@@ -21,7 +21,7 @@ NEEDED = (
     "kube/mount_paths.py",
     "node/__init__.py",
     "node/agent/__init__.py",
-    "node/agent/spawn.py",
+    "node/containers/spawn.py",
     "node/programs.py",
     *(f"{name}/__init__.py" for name in ("proof", "proof/harness", "proof/escapes")),
     "proof/harness/waiting.py",

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from node.agent.spawn import Spawner
+from node.containers.spawn import Spawner
 from node.shim import linux, tree, users
 from node.shim.network import Network, Plan
 from node.shim.order import Bind, Order

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kube.kinds.core import Pod
-from node.agent import engines
-from node.agent.device_holders import DeviceHolders
-from node.agent.found_devices import FoundDevices
-from node.agent.image_orders import Contained, order
-from node.agent.images import Local
-from node.agent.lifecycle import Start
-from node.agent.means import Means
-from node.agent.user_ranges import UserRanges
-from node.agent.volumes import Prepared
-from node.lookup import StoreLookup
+from node.containers import engines
+from node.containers.device_holders import DeviceHolders
+from node.containers.found_devices import FoundDevices
+from node.containers.image_orders import Contained, order
+from node.containers.images import Local
+from node.containers.means import Means
+from node.containers.user_ranges import UserRanges
 from node.paths import Layout
+from node.pods.lifecycle import Start
+from node.pods.lookup import StoreLookup
 from node.shim.order import Wall
 from node.status import Place
+from node.volumes.volumes import Prepared
 from proof.escapes import breaking_out
 from proof.escapes.attempts import Attempts
 from proof.harness import engine

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from node.agent import engines
+from node.containers import engines
 from node.shim.order import Wall
 from proof.harness.ports import free_port
 from proof.harness.waiting import until

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster import clock
 from node.agent.agent import Agent
 from node.agent.checks import Checked
-from node.agent.local_cluster import LocalCluster
 from node.agent.machine import Machine
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
 from node.paths import Layout
+from node.pods.local_cluster import LocalCluster
 from node.programs import Program
-from node.shim import landlock
+from node.shim.isolation import landlock
 from node.shim.order import Wall
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from apiserver.http.app import ANONYMOUS, App
 from cluster import access, clock
 from cluster.access import tokens
 from cluster.models import Token
-from node.joined.membership import Server
 from node.link import presence
 from node.link.dialer import Dialer
+from node.membership import Server
 from node.paths import Layout
 from proof.harness.serving import in_thread
 from proof.harness.waiting import HANG_S, until

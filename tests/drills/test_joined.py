@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from node.joined import membership
+from node import membership
 from proof.harness.waiting import until
 from proof.systems.joined import Machine, _is_ready
 from proof.systems.system import System

@@ -30,7 +30,7 @@ from node import attempts, logs
 from node.agent import reach
 from node.agent.daemon import Daemon
 from node.agent.machine import valid_name
-from node.agent.spawn import Spawner
+from node.containers.spawn import Spawner
 from node.joined import agent, joining
 from node.joined.joining import Wish
 from node.shim import control_socket, tree

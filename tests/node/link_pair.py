@@ -7,11 +7,11 @@ import contextlib
 import json
 import threading
 
-from node.joined.membership import Server
 from node.link import frames, presence
 from node.link.dialer import Dialer
 from node.link.frames import LINE, Frame, Kind
 from node.link.holder import Holder
+from node.membership import Server
 from node.paths import Layout
 from proof.harness.waiting import HANG_S, until
 

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from kube.kinds.core import Pod
-from node.agent import control_groups
-from node.agent.control_groups import ControlGroups, Groups, Seen, Unavailable
+from node.containers import control_groups
+from node.containers.control_groups import ControlGroups, Groups, Seen, Unavailable
 from node.paths import Layout
 from node.shim import control_group, linux, tree
 from node.shim.order import Group, Order

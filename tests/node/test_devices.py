@@ -20,10 +20,10 @@ from kube import amounts
 from kube.kinds.core import Pod
 from kube.resources import NODES
 from node import devices
-from node.agent import cdi, found_devices
-from node.agent.cdi import CdiError, Specs
-from node.agent.device_holders import DeviceHolders
-from node.agent.found_devices import FoundDevices
+from node.containers import cdi, found_devices
+from node.containers.cdi import CdiError, Specs
+from node.containers.device_holders import DeviceHolders
+from node.containers.found_devices import FoundDevices
 from node.devices import Device, DevicesError, Kind, Short, parse
 from node.paths import Layout
 from tests.tables import cases

@@ -20,11 +20,11 @@ import pytest
 
 from cluster import clock
 from node import file_trees, usage
-from node.agent import storage_watch, trash
-from node.agent.engine_sweep import EngineSweep
-from node.agent.storage_watch import StorageWatch
+from node.containers.engine_sweep import EngineSweep
 from node.file_trees import Beyond, Bounds
 from node.usage import Sampler
+from node.volumes import storage_watch, trash
+from node.volumes.storage_watch import StorageWatch
 from proof.harness.waiting import until
 from tests.tables import cases
 

@@ -13,14 +13,14 @@ import pytest
 from kube.kinds.core import Container, Pod
 from kube.kinds.pod import PullPolicy
 from node import image_names
-from node.agent import image_containers, images
-from node.agent.engine_sweep import EngineSweep
-from node.agent.engines import Engine
-from node.agent.environment import ConfigError
-from node.agent.images import AUTHS, Images, ImageWaits
+from node.containers import image_containers, images
+from node.containers.engine_sweep import EngineSweep
+from node.containers.engines import Engine
+from node.containers.images import AUTHS, Images, ImageWaits
 from node.paths import Layout
-from node.shim.capabilities import KEPT, NAMES
+from node.pods.environment import ConfigError
 from node.shim.contained import VARIABLES, Contained
+from node.shim.isolation.capabilities import KEPT, NAMES
 from node.shim.launch import Streams
 from node.shim.order import Bind, Image, Order
 from proof.harness.waiting import until

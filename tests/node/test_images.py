@@ -19,7 +19,8 @@ import pytest
 from cluster.store import store
 from kube.resources import NODES, SECRETS
 from node import devices, usage
-from node.agent import cdi, image_containers, images, server
+from node.agent import server
+from node.containers import cdi, image_containers, images
 from node.shim import linux, tree
 from node.shim.contained import COMMAND_MARK
 from proof.harness import engine

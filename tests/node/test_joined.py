@@ -27,12 +27,13 @@ from cluster.runtime import nudge, retention
 from cluster.store import Create, Delete, Patch, store
 from kube.kinds.core import Event, Lease, Node
 from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS, SECRETS
-from node import walls
-from node.agent import claims
-from node.agent.cluster import Dismissed
-from node.joined import addresses, client, joining, membership, requests
+from node import membership
+from node.containers import walls
+from node.joined import addresses, client, joining, requests
 from node.joined.joining import JoinError
 from node.joined.pod_watch import Gap, PodWatch
+from node.pods.cluster import Dismissed
+from node.volumes import claims
 from proof.harness import proxy as proxying
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import HANG_S, until
@@ -203,7 +204,7 @@ class TestJoined:
         assert begun.printed(uid) == "newer"
 
     def test_a_container_that_fails_again_and_again_is_told_of_once_with_a_count(self, begun, monkeypatch):
-        monkeypatch.setattr("node.agent.lifecycle.BACK_OFF_S", 0.5)
+        monkeypatch.setattr("node.pods.lifecycle.BACK_OFF_S", 0.5)
         uid = begun.shell("exit 1", restartPolicy="Always")
         begun.until(lambda: [each.read(Event).times >= 2 for each in store.find(EVENTS, owner=uid)] == [True])
         assert [reason for reason, _ in begun.told(uid)] == ["BackOff"]

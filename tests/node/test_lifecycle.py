@@ -11,10 +11,10 @@ from kube.kinds.core import Container, Pod
 from kube.kinds.meta import ObjectMeta
 from kube.kinds.pod import ContainerState, ContainerStateWaiting, ContainerStatus, PodStatus
 from kube.resources import EVENTS, NAMESPACES
-from node.agent import events
-from node.agent.lifecycle import Refusal, back_off, decide, start_of
-from node.agent.local_cluster import LocalCluster
 from node.attempt import Attempt, AttemptState, Run, time_text, unknown
+from node.pods import events
+from node.pods.lifecycle import Refusal, back_off, decide, start_of
+from node.pods.local_cluster import LocalCluster
 from node.status import Place, Waiting, qos_class
 from proof.simulation.machine import Deaf
 from tests import builders

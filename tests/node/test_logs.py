@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from cluster.backend import LogExtent
 from node import attempts, inotify, log_extents, logs
-from node.agent import retention
 from node.attempt import parse_us
 from node.paths import Layout
 from node.shim.crilog import CriLog
+from node.volumes import retention
 from proof.harness.waiting import HANG_S
 from tests.tables import cases
 

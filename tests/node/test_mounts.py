@@ -14,10 +14,10 @@ import pytest
 
 from cluster.store import Create, Patch, store
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, SECRETS
-from node.agent import retention
 from node.paths import Layout
 from node.shim import control_socket, tree
 from node.shim.order import Bind, Wall
+from node.volumes import retention
 from proof.escapes import as_nobody, escapes
 from proof.harness.waiting import HANG_S, until
 from tests.node.driving import EMPTY, container, env, executing, field, in_ways, mount, person, put, ran, short_folder

@@ -17,10 +17,10 @@ import pytest
 
 from kube.resources import CREATOR_ANNOTATION
 from node import left
-from node.agent import networks, prepare
-from node.agent.environment import ConfigError
-from node.agent.networks import Networks
+from node.containers import networks, prepare
+from node.containers.networks import Networks
 from node.paths import Layout
+from node.pods.environment import ConfigError
 from node.shim import control_socket, linux, network, tree
 from node.shim.network import Network, Plan
 from node.shim.order import Wall

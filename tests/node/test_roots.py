@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.shim import init, launch, linux, root, users, wall
+from node.shim import init, launch, linux, users
+from node.shim.isolation import root, wall
 from node.shim.launch import Streams
 from node.shim.order import Bind, Order
 from node.shim.path_walk import Links, Make, PathRefused, Walk, lineage

@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.agent import spawn
-from node.shim import absent, control_socket, linux, seccomp, tree
+from node.containers import spawn
+from node.shim import absent, control_socket, linux, tree
+from node.shim.isolation import seccomp
 from proof.harness.waiting import until
 from tests.node.driving import behind_all, ran
 from tests.tables import cases

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from django.conf import settings
 
-from node.shim import seccomp
+from node.shim.isolation import seccomp
 
 DEPLOY = settings.BASE_DIR / "deploy"
 UNIT = DEPLOY / "volcano-ui.service"

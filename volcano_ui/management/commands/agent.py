@@ -16,18 +16,19 @@ from cluster import fingerprint
 from cluster.management.embedded import only_embedded
 from cluster.remote.request import Unreachable
 from cluster.runtime.outage import Outage
-from node.agent.cluster import Dismissed
+from node import membership
 from node.agent.daemon import Daemon
 from node.agent.machine import valid_name
-from node.joined import agent, joining, membership
+from node.joined import agent, joining
 from node.joined.joining import JoinError, Wish
+from node.pods.cluster import Dismissed
 from volcano_ui import heartbeat
 from volcano_ui.process_exit import exit_at_once
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from node.joined.membership import Membership
+    from node.membership import Membership
 
 RETRY_S = 2.0
 log = logging.getLogger(__name__)

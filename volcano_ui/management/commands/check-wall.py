@@ -11,9 +11,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from cluster.rules.node_walls import NodeWall
-from node import walls
-from node.agent import control_groups, networks, wall_check
-from node.agent.spawn import Spawner
+from node.agent import wall_check
+from node.containers import control_groups, networks, walls
+from node.containers.spawn import Spawner
 from node.paths import Layout
 from node.shim.order import Group
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kube.kinds.core import Pod
-    from node.agent.found_devices import FoundDevices
+    from node.containers.found_devices import FoundDevices
     from node.devices import Assigned
     from node.paths import Layout
 

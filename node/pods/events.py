@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from cluster.store import Write
     from kube.kinds.core import Pod
-    from node.agent.cluster import Cluster
     from node.attempt import Attempt, Run
+    from node.pods.cluster import Cluster
 
 REASON = "BackOff"
 PRE_STOP = "FailedPreStopHook"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.store import store
 from kube.resources import CONFIGMAPS, EVENTS, PODS, SECRETS
 from node.listen import Listener
-from node.lookup import StoreLookup
+from node.pods.lookup import StoreLookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cluster.store import Group, Stored, Write
     from kube.errors import ApiError
     from kube.resources import Resource
-    from node.agent.cluster import Cluster
     from node.listen import Subscription
+    from node.pods.cluster import Cluster
 
 WATCHED = (PODS, CONFIGMAPS, SECRETS)
 

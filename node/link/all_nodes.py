@@ -15,7 +15,7 @@ from cluster.store import store
 from kube.resources import PODS
 from node.link import presence
 from node.link.linked_node import LinkedNode
-from node.local_nodes import LocalNodes
+from node.link.local_nodes import LocalNodes
 
 if TYPE_CHECKING:
     import socket

@@ -11,14 +11,14 @@ from cluster.store import store
 from kube.errors import NotFound
 from kube.kinds.core import ConfigMap, Secret
 from kube.resources import CLAIMS, CONFIGMAPS, SECRETS
-from node.agent.environment import claim_of, decoded
+from node.pods.environment import claim_of, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from cluster.runtime.outage import Outage
     from kube.kinds.core import Pod
-    from node.agent.environment import Claim
+    from node.pods.environment import Claim
 
 
 def refused(outage: Outage, what: str, error: Exception) -> None:

@@ -2,12 +2,12 @@
 
 Layers are used where the kernel has them, as `node.shim.spawner` found out by trying:
 
-* a root directory of its own (`node.shim.root`): nothing but what is on a list has a name
+* a root directory of its own (`node.shim.isolation.root`): nothing but what is on a list has a name
 * a namespace of processes (`node.shim.init`), and of users (`node.shim.users`): nobody outside is there to be named, and
   its root is root of nothing else
 * no new privileges, and of root's capabilities the harmless ones: no program gives back what was given up
-* Landlock (`node.shim.landlock`): no file but those that are named, no process outside
-* the filter of system calls (`node.shim.seccomp`): what breaks walls is not called at all
+* Landlock (`node.shim.isolation.landlock`): no file but those that are named, no process outside
+* the filter of system calls (`node.shim.isolation.seccomp`): what breaks walls is not called at all
 
 The shim confines itself too, so that the commands of one container, those of
 exec among them, can signal each other and nobody else.
@@ -22,8 +22,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from kube.mount_paths import lies_in
-from node.shim import capabilities, landlock, linux, root, seccomp
-from node.shim.sources import open_source
+from node.shim import linux
+from node.shim.isolation import capabilities, landlock, root, seccomp
+from node.shim.isolation.sources import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.rules.node_walls import HOLDS, NO_PODS, NONE
-from node.shim.landlock import SCOPES_ABI
+from node.shim.isolation.landlock import SCOPES_ABI
 
 if TYPE_CHECKING:
-    from node.agent.control_groups import Groups
+    from node.containers.control_groups import Groups
     from node.shim.order import Wall
 
 _MOUNTS = {

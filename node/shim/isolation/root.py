@@ -3,7 +3,7 @@
 Nothing of the machine that is not on the list has a name inside, and nothing that a pod has put into its volumes has a
 say in how the root is built:
 
-1. What is shown is opened in the machine's own view (`node.shim.sources`).
+1. What is shown is opened in the machine's own view (`node.shim.isolation.sources`).
 2. The root is put together of the machine's programs, a /proc, /dev and /run of its own, and mount points for the volumes,
    which are copied as mounts that are mounted nowhere yet.
 3. It becomes the root directory, and the machine's is let go of: from here on nothing of the machine has a name.
@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 
 from kube import mount_paths
 from kube.mount_paths import SHARED_MEMORY, lies_in
-from node.shim import landlock, linux
+from node.shim import linux
 from node.shim import users as subordinates
-from node.shim.new_root import QUIET, SHOWN, NewRoot, TooManyEntries, go_making, kind_of
+from node.shim.isolation import landlock
+from node.shim.isolation.new_root import QUIET, SHOWN, NewRoot, TooManyEntries, go_making, kind_of
+from node.shim.isolation.sources import open_source
 from node.shim.path_walk import STEP, Make, PathRefused, Walk
-from node.shim.sources import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

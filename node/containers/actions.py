@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from node.agent import environment
-from node.agent.environment import ConfigError
+from node.pods import environment
+from node.pods.environment import ConfigError
 from node.shim.order import Action
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ import threading
 from typing import TYPE_CHECKING
 
 from node import attempts, file_trees, storage
-from node.agent import retention
-from node.agent.trash import Trash
 from node.faults import Faults
 from node.paths import TMP, VOLUMES, WORK
 from node.storage import Limits, Used
+from node.volumes import retention
+from node.volumes.trash import Trash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

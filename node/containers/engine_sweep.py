@@ -10,9 +10,9 @@ import time
 from typing import TYPE_CHECKING
 
 from node import shim_claims
-from node.agent.engines import environment
-from node.agent.image_containers import LABEL
-from node.agent.image_orders import node_id
+from node.containers.engines import environment
+from node.containers.image_containers import LABEL
+from node.containers.image_orders import node_id
 from node.faults import Faults
 from node.shim.contained import NOTE, VARIABLES, problem
 from node.shim.shim import read_json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from node.agent.engines import Engine
+    from node.containers.engines import Engine
     from node.paths import Layout
 
 TRIES = 20

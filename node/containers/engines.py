@@ -21,8 +21,9 @@ import tarfile
 import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
-from node.shim import seccomp, users
+from node.shim import users
 from node.shim.contained import problem
+from node.shim.isolation import seccomp
 from node.shim.order import FILES, Wall
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Engine(NamedTuple):
     stages: bool = False  # whether it sees mounts of the process that starts it
     cdi: bool = False  # whether it gives devices by their names in vendors' specs
     maps: bool = False  # whether its containers can have users of their own: see `node.shim.users`
-    filters: bool = False  # whether it takes our filter of system calls: see `node.shim.seccomp`
+    filters: bool = False  # whether it takes our filter of system calls: see `node.shim.isolation.seccomp`
 
     @property
     def shown(self) -> str:

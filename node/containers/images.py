@@ -26,17 +26,17 @@ from cluster import clock
 from kube.kinds.core import EventType
 from kube.kinds.pod import PullPolicy
 from node import image_names
-from node.agent import events
-from node.agent.engines import environment
-from node.agent.events import Told
+from node.containers.engines import environment
+from node.pods import events
+from node.pods.events import Told
 from node.shim.contained import problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kube.kinds.core import Container, Pod
-    from node.agent.engines import Engine
-    from node.agent.environment import Lookup
+    from node.containers.engines import Engine
+    from node.pods.environment import Lookup
 
 AT_ONCE = 3  # pulls, and looks at what is here
 SEEN_S = 2.0  # for how long a failure is told as such, before it is told as being waited for

@@ -13,32 +13,24 @@ from cluster.rules import node_engines
 from cluster.rules.node_engines import PROCESS, RUNTIME
 from kube import amounts
 from kube.mount_paths import lies_in
-from node import attempts, devices, probes, users, walls
-from node.agent import (
-    actions,
-    control_groups,
-    environment,
-    hosts,
-    image_orders,
-    networks,
-    retention,
-    ssh_host_keys,
-    volumes,
-)
-from node.agent.engines import INSTALL, Found
-from node.agent.image_containers import wants_image
-from node.agent.lifecycle import Refusal, grace_s
+from node import attempts, devices, probes, users
+from node.containers import actions, control_groups, hosts, image_orders, networks, ssh_host_keys, walls
+from node.containers.engines import INSTALL, Found
+from node.containers.image_containers import wants_image
 from node.paths import IDENTITY, TMP, WORK
+from node.pods import environment
+from node.pods.lifecycle import Refusal, grace_s
 from node.shim import users as shim_users
 from node.shim.order import Bind, Order
 from node.status import container_id
+from node.volumes import retention, volumes
 
 if TYPE_CHECKING:
     from kube.kinds.core import Container, Pod
-    from node.agent.lifecycle import Start
-    from node.agent.means import Means
+    from node.containers.means import Means
     from node.devices import Assigned
     from node.paths import Layout
+    from node.pods.lifecycle import Start
     from node.shim.order import Ids, Wall
     from node.status import Place
     from node.users import User

@@ -10,13 +10,13 @@ import shutil
 import socket
 from typing import TYPE_CHECKING
 
-from node.agent.environment import search_path
-from node.agent.hosts import write as write_in_place
+from node.containers.hosts import write as write_in_place
+from node.pods.environment import search_path
 from node.shim import control_socket
 from node.shim.network import RESOLVERS, UPLINKS, Network, Plan
 
 if TYPE_CHECKING:
-    from node.agent.spawn import Spawner
+    from node.containers.spawn import Spawner
     from node.paths import Layout
     from node.shim.order import Wall
 

@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from node import attempts, file_trees
-from node.agent import memory_volumes
-from node.agent.trash import discard
 from node.paths import TMP, VOLUMES, WORK
+from node.volumes import memory_volumes
+from node.volumes.trash import discard
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

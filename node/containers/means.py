@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from node.agent.control_groups import Groups
-from node.agent.engines import Found
+from node.containers.control_groups import Groups
+from node.containers.engines import Found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from node.agent.device_holders import DeviceHolders
-    from node.agent.environment import Lookup
-    from node.agent.images import Images
-    from node.agent.user_ranges import UserRanges
+    from node.containers.device_holders import DeviceHolders
+    from node.containers.images import Images
+    from node.containers.user_ranges import UserRanges
     from node.paths import Layout
+    from node.pods.environment import Lookup
     from node.shim.order import Wall
 
 

@@ -1,4 +1,4 @@
-"""What an agent asks of its cluster: the store of this machine (`node.agent.local_cluster`), or an API (`node.joined`)."""
+"""What an agent asks of its cluster: the store of this machine (`node.pods.local_cluster`), or an API (`node.joined`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cluster.store import Change, Group, Stored, Write
     from kube.errors import ApiError
     from kube.resources import Resource
-    from node.agent.environment import Lookup
+    from node.pods.environment import Lookup
 
 AWAY = (DatabaseError, Unreachable)  # what a cluster raises that does not answer now
 

@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kube import amounts
 from node import attempts, users
-from node.agent import actions, engines, environment, hosts, image_containers, volumes
-from node.agent.lifecycle import grace_s
-from node.agent.networks import RESOLV_CONF
+from node.containers import actions, engines, hosts, image_containers
+from node.containers.networks import RESOLV_CONF
+from node.pods import environment
+from node.pods.lifecycle import grace_s
 from node.shim import users as shim_users
 from node.shim.order import Bind, Image, Order
 from node.status import container_id
+from node.volumes import volumes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from kube.kinds.core import Container, Pod
-    from node.agent.engines import Engine
-    from node.agent.images import Local
-    from node.agent.lifecycle import Start
-    from node.agent.means import Means
-    from node.agent.volumes import Prepared
+    from node.containers.engines import Engine
+    from node.containers.images import Local
+    from node.containers.means import Means
+    from node.pods.lifecycle import Start
     from node.shim.order import Ids
     from node.status import Place
+    from node.volumes.volumes import Prepared
 
 
 class Contained(NamedTuple):

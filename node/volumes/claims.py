@@ -16,20 +16,20 @@ import time
 from typing import TYPE_CHECKING
 
 from node import file_trees
-from node.agent.environment import ConfigError
-from node.agent.retention import FRESH_S
-from node.agent.trash import discard
 from node.attempts import write_identity
 from node.paths import CLAIM, CLAIMS, FILES
+from node.pods.environment import ConfigError
 from node.shim.shim import read_json, write_json
+from node.volumes.retention import FRESH_S
+from node.volumes.trash import discard
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from kube.kinds.core import Pod
-    from node.agent.environment import Claim, Lookup
     from node.paths import Layout
+    from node.pods.environment import Claim, Lookup
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from node.agent import cdi
-from node.agent.environment import search_path
+from node.containers import cdi
 from node.devices import Device, Kind
+from node.pods.environment import search_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from cluster.rules import node_engines
 from cluster.rules.node_engines import PROCESS, RUNTIME
 from kube import amounts
-from node.agent.environment import ConfigError
-from node.agent.lifecycle import grace_s
-from node.shim.capabilities import NAMES
+from node.pods.environment import ConfigError
+from node.pods.lifecycle import grace_s
+from node.shim.isolation.capabilities import NAMES
 from node.shim.order import PROCESSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kube.kinds.core import Container, Pod
-    from node.agent.engines import Engine
+    from node.containers.engines import Engine
     from node.shim.order import Bind
 
 LABEL = "ui.volcano.sh/node"  # of containers: the state directory whose pods they belong to

@@ -12,23 +12,24 @@ import msgspec
 from cluster.access import hostpaths
 from kube.kinds.core import KeyToPath
 from node import file_trees, storage, users
-from node.agent import claims, environment, memory_volumes, published_files
-from node.agent.environment import ConfigError, Lookup
-from node.agent.lifecycle import Refusal
 from node.file_trees import Beyond
 from node.paths import VOLUMES, Layout, checked, inside
+from node.pods import environment
+from node.pods.environment import ConfigError, Lookup
+from node.pods.lifecycle import Refusal
 from node.shim import users as shim_users
+from node.shim.isolation.sources import open_source
 from node.shim.order import Bind
 from node.shim.path_walk import Make, PathRefused, Walk
-from node.shim.sources import open_source
+from node.volumes import claims, memory_volumes, published_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kube.kinds.core import Container, Pod, Volume
     from kube.kinds.pod import HostPathVolume
-    from node.agent.published_files import Files
     from node.status import Place
+    from node.volumes.published_files import Files
 
 SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
 PUBLISHED = ("config_map", "secret", "downward_api", "projected")

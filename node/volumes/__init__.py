@@ -1,0 +1,1 @@
+"""What pods have on disk: volumes, claims, their own storage, and when it goes."""
