@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from apiserver.discovery import Discovery
 from apiserver.health import MAJOR, MINOR
-from apiserver.http import handlers, routes  # noqa: F401  handlers registers the paths
+from apiserver.http import routes
 from apiserver.openapi import parameters
 from kube import resources
 

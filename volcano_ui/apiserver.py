@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-    from apiserver.http.app import App
+    from apiserver.app import App
     from cluster.access.certificates import Certificates
 
 # Clients keep a connection for 90 s (client-go); the server must not be the first to close it.
@@ -68,9 +68,12 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
     """Serve until SIGTERM."""
     import uvicorn
 
-    from apiserver import openapi
-    from apiserver.http import authentication, handlers  # noqa: F401  handlers registers who answers what
-    from apiserver.http.app import App
+    from apiserver import (
+        handlers,  # noqa: F401  handlers registers who answers what
+        openapi,
+    )
+    from apiserver.app import App
+    from apiserver.http import authentication
     from volcano_ui.web import become_server
 
     become_server()

@@ -1,6 +1,6 @@
 """Who answers what the verbs of stored objects do not: other paths, subresources, computed resources, upgrades.
 
-`apiserver.http.handlers` imports every module that registers here.
+`apiserver.handlers` imports every module that registers here.
 """
 
 from __future__ import annotations

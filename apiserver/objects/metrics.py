@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from apiserver.http import forms, query, respond, routes, threads
-from apiserver.objects import listing
+from apiserver.http import forms, listing, query, respond, routes, threads
 from cluster.api import backend
 from cluster.store import store
 from kube.errors import NotFound

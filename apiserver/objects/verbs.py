@@ -9,8 +9,7 @@ from starlette.responses import StreamingResponse
 
 from apiserver import openapi
 from apiserver import watch as watching
-from apiserver.http import bodies, forms, intake, query, respond, threads
-from apiserver.objects import listing
+from apiserver.http import bodies, forms, intake, listing, query, respond, threads
 from cluster import api
 from cluster.backend import Creation
 from cluster.rules.jobs import ORPHAN_WARNING

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from apiserver.http import listing
 from apiserver.http.query import ListOptions
-from apiserver.objects import listing
 from kube.errors import Expired
 
 if TYPE_CHECKING:

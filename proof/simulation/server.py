@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from apiserver.http import handlers  # noqa: F401  registers who answers what
-from apiserver.http.app import App
+from apiserver import handlers  # noqa: F401  registers who answers what
+from apiserver.app import App
 from proof.simulation.processes import Process
 from proof.simulation.virtual import VirtualLoop
 

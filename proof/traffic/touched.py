@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from apiserver.http.app import App
+from apiserver.app import App
 from proof.traffic import exchange, use
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from functools import partialmethod
 
 import httpx
 
-from apiserver.http import authentication, handlers, threads  # noqa: F401  handlers registers who answers what
-from apiserver.http.app import ANONYMOUS, App
+from apiserver import handlers  # noqa: F401  handlers registers who answers what
+from apiserver.app import ANONYMOUS, App
+from apiserver.http import authentication, threads
 from cluster import access, clock
 from cluster.access import tokens
 from cluster.models import Token

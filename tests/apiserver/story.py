@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from apiserver.http.app import ANONYMOUS
+from apiserver.app import ANONYMOUS
 from cluster import access
 from cluster.remote import paths
 from cluster.store import Create, store

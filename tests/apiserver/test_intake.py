@@ -12,7 +12,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from apiserver.http import app, bodies, intake, routes, slices, threads, write_queue
+from apiserver import app
+from apiserver.http import bodies, intake, routes, slices, threads, write_queue
 from apiserver.http.respond import success
 from apiserver.http.write_queue import Call, WriteQueue
 from apiserver.telemetry import telemetry

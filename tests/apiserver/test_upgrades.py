@@ -135,7 +135,7 @@ def test_a_defect_is_told_before_the_upgrade_and_closes_the_connection_once_afte
         with pytest.raises(ConnectionClosed) as closed:
             made.recv(timeout=HANG_S)
         assert closed.value.rcvd.code == code
-    assert [record.name for record in caplog.records if record.exc_info] == ["apiserver.http.app"]
+    assert [record.name for record in caplog.records if record.exc_info] == ["apiserver.app"]
     monkeypatch.setitem(routes._upgrades, ("pods", "exec"), breaking())
     code, status = upgrade(EXEC)
     assert (code, status["reason"], status["code"]) == (500, "InternalError", 500)

@@ -13,10 +13,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from starlette.datastructures import QueryParams
 
-from apiserver.http import forms, query
+from apiserver.http import forms, listing, query
 from apiserver.http import path as info
 from apiserver.http.request import Request
-from apiserver.objects import listing
 from apiserver.watch import log_follower, watch, window
 from apiserver.watch.log_follower import WatchFollower
 from apiserver.watch.selection import WatchedChange

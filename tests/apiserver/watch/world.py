@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl
 import httpx
 from asgiref.sync import sync_to_async
 
-from apiserver.http import handlers, threads  # noqa: F401  handlers registers who answers what
-from apiserver.http.app import App
+from apiserver.app import App
+from apiserver.http import threads
 from cluster import access, clock
 from cluster.runtime import retention
 from cluster.store import Create, Delete, Patch, store

@@ -11,8 +11,8 @@ import pytest
 from django.db import connections
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multiple, rule
 
+from apiserver.http import listing
 from apiserver.http.query import ListOptions
-from apiserver.objects import listing
 from cluster.runtime import retention
 from cluster.store import Create, Delete, Group, Patch, Store, log, pages
 from kube import selector
