@@ -9,19 +9,42 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Raw
 
 from kube import amounts
+from kube.kinds.fields import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kube.amounts import Amounts
-    from proof.invariants.views import PodSpec
 
 # The bytes of what containers, and init containers with their restartPolicy, ask for; overhead; the pod as a whole.
 _Template = tuple[tuple[bytes, ...], tuple[tuple[bytes, str], ...], bytes, bytes]
 _decode = msgspec.json.Decoder(dict[str, Any] | None).decode
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
+NOTHING = Raw(b"")
+
+
+class AskingContainer(View):
+    """What a container asks for, as bytes: equal bytes ask for the same."""
+
+    resources: Raw = NOTHING
+    restart_policy: str = ""
+
+
+class PodSpec(View):
+    """What is wished of a pod."""
+
+    containers: list[AskingContainer] = []
+    init_containers: list[AskingContainer] = []
+    overhead: Raw = NOTHING
+    resources: Raw = NOTHING
+    node_name: str = ""
+    scheduler_name: str = ""
+    restart_policy: str = ""
+    priority_class_name: str = ""
+    active_deadline_seconds: int | None = None
 
 
 class Ask:

@@ -49,7 +49,7 @@ class Picture:
         self.members: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         # Revisions by which somebody tells what is not so, see `proof.simulation.lies`.
         self.untrue: set[int] = set()
-        self.queue_use = QueueUse(self)
+        self.queue_use = QueueUse(self.groups, self.namespaces, self.queues)
         # Each is told of objects of its own kind.
         self._followers: dict[str, Callable[[str, Any, Any], None]] = {
             PODS: self._follow_pod,
@@ -105,7 +105,7 @@ class Picture:
 
     def _follow_group(self, key: str, before: Group | None, after: Group | None) -> None:
         if (before and before.queue) != (after and after.queue):
-            self.queue_use.move(self.members.get(key, {}))
+            self.queue_use.move(self.members.get(key, {}), self.at)
 
     def _follow_queue(self, key: str, before: Queue | None, after: Queue | None) -> None:
         if (before and before.spec) != (after and after.spec):
@@ -114,9 +114,8 @@ class Picture:
     def _follow_namespace(self, key: str, before: Namespace | None, after: Namespace | None) -> None:
         if (before and before.queue) != (after and after.queue):
             name = key.removeprefix("/")
-            self.queue_use.move(
-                {k: pod for k, pod in self.pods.items() if type(pod) is Pod and k.startswith(f"{name}/")}
-            )
+            there = {k: pod for k, pod in self.pods.items() if type(pod) is Pod and k.startswith(f"{name}/")}
+            self.queue_use.move(there, self.at)
 
 
 def _taken(pod: Pod | None) -> tuple[object, ...] | None:

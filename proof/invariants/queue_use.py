@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from proof.invariants.asks import Ask
-    from proof.invariants.picture import Picture
-    from proof.invariants.views import Pod
+    from proof.invariants.views import Pod, Seen
 
 
 class QueueUse:
@@ -22,8 +21,10 @@ class QueueUse:
     or may hold.
     """
 
-    def __init__(self, picture: Picture) -> None:
-        self._picture = picture
+    def __init__(
+        self, groups: Mapping[str, Seen], namespaces: Mapping[str, Seen], queues: Mapping[str, Seen]
+    ) -> None:
+        self._groups, self._namespaces, self._queues = groups, namespaces, queues
         self._counted: dict[str, tuple[str, Ask]] = {}  # key of a pod → its queue and what it asks for
         self.own: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.disturbed: dict[str, int] = {}
@@ -39,23 +40,23 @@ class QueueUse:
             self._counted[key] = queue, pod.ask
             self._add(queue, pod.ask, 1)
 
-    def move(self, pods: Mapping[str, Pod]) -> None:
-        """Count pods anew whose queue may be another one now."""
+    def move(self, pods: Mapping[str, Pod], at: int) -> None:
+        """Count pods anew whose queue may be another one since a time, in ms."""
         for key, pod in pods.items():
             before = self._counted.get(key)
             self.put(key, pod)
             after = self._counted.get(key)
             if after is not None and before != after:
-                self.disturbed.update(dict.fromkeys(self.line(after[0]), self._picture.at))
+                self.disturbed.update(dict.fromkeys(self.line(after[0]), at))
 
     def queue_of(self, key: str, pod: Pod) -> str:
         """Return the queue that a pod uses: its group's, else the one it names, else its namespace's."""
         if not pod.ours:
             return ""
-        group = self._picture.groups.get(pod.group)
+        group = self._groups.get(pod.group)
         if type(group) is Group:
             return group.queue
-        namespace = self._picture.namespaces.get(f"/{key.partition('/')[0]}")
+        namespace = self._namespaces.get(f"/{key.partition('/')[0]}")
         of_namespace = namespace.queue if type(namespace) is Namespace else ""
         return pod.wish or of_namespace or DEFAULT_QUEUE
 
@@ -73,14 +74,14 @@ class QueueUse:
 
     def parent(self, name: str) -> str:
         """Return the queue above, "" for root and for one that is not there."""
-        queue = self._picture.queues.get(f"/{name}")
+        queue = self._queues.get(f"/{name}")
         return "" if type(queue) is not Queue or name == ROOT_QUEUE else queue.spec.parent or ROOT_QUEUE
 
     def below(self, name: str) -> list[str]:
         """Return a queue and all below it."""
         if self._below is None:
             self._below = defaultdict(list)
-            for key in self._picture.queues:
+            for key in self._queues:
                 for above in self.line(key.removeprefix("/")):
                     self._below[above].append(key.removeprefix("/"))
         return self._below.get(name) or [name]

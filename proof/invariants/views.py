@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 
 from kube import amounts
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.kinds.meta import OwnerReference
 from kube.quantity import QuantityError
-from proof.invariants.asks import Ask, ask_of
+from proof.invariants.asks import Ask, PodSpec, ask_of
 from scheduler.idle import facts
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ ENDED = ("Succeeded", "Failed")
 DEFAULT_QUEUE, ROOT_QUEUE = "default", "root"
 # Kubernetes' default scheduler stands for Volcano's on this cluster.
 OUR_SCHEDULERS = ("volcano", "default-scheduler", "")
-NOTHING = Raw(b"")
 
 
 class Meta(View):
@@ -84,27 +83,6 @@ class PodMeta(Meta):
 
     annotations: PodNotes | None = None
     labels: PodLabels | None = None
-
-
-class AskingContainer(View):
-    """What a container asks for, as bytes: equal bytes ask for the same."""
-
-    resources: Raw = NOTHING
-    restart_policy: str = ""
-
-
-class PodSpec(View):
-    """What is wished of a pod."""
-
-    containers: list[AskingContainer] = []
-    init_containers: list[AskingContainer] = []
-    overhead: Raw = NOTHING
-    resources: Raw = NOTHING
-    node_name: str = ""
-    scheduler_name: str = ""
-    restart_policy: str = ""
-    priority_class_name: str = ""
-    active_deadline_seconds: int | None = None
 
 
 class Running(View):

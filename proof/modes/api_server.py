@@ -17,7 +17,7 @@ from cluster import access
 from cluster.remote.request import JSON
 from cluster.store import store
 from kube import errors
-from proof.modes.place import Place
+from proof.harness.place import Place
 from proof.simulation.request import Request
 from proof.simulation.server import Server
 from proof.simulation.virtual import VirtualClock

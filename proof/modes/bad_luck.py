@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.remote.request import Unreachable
 from kube.errors import Expired
-from proof.modes.answers import Answer, met
+from proof.harness.answers import Answer, met
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

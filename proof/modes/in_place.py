@@ -13,10 +13,10 @@ from cluster.remote.reflection import Standing
 from cluster.remote.reflector import Reflector
 from cluster.remote.ways import READERS, WRITERS
 from cluster.store import store
+from proof.harness.inline import Inline
+from proof.harness.place import Place, new_database
 from proof.modes.api_server import ApiServer
 from proof.modes.bad_luck import BadLuck
-from proof.modes.inline import Inline
-from proof.modes.place import Place, new_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

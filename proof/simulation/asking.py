@@ -11,7 +11,7 @@ import msgspec
 from cluster.remote.request import JSON, Unreachable
 from kube import errors
 from kube.errors import Expired
-from proof.modes.answers import Answer, met
+from proof.harness.answers import Answer, met
 from proof.simulation import strands, troubles
 from proof.simulation.request import Request
 from proof.simulation.server import Wrong
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cluster.remote.request import Impersonation
-    from proof.modes.place import Place
+    from proof.harness.place import Place
     from proof.simulation.faults import Steps
     from proof.simulation.server import Connection, Server
     from proof.simulation.story import Trouble

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import OperationalError, connection
 
-from proof.modes.answers import Killed
+from proof.harness.answers import Killed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

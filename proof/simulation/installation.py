@@ -25,9 +25,9 @@ from cluster.remote.target import Target
 from cluster.remote.ways import READERS, WRITERS, Way
 from cluster.runtime import nudge, registry, retention
 from cluster.store import sql, store
+from proof.harness.inline import Inline
+from proof.harness.place import Place
 from proof.invariants import Broken
-from proof.modes.inline import Inline
-from proof.modes.place import Place
 from proof.simulation import database, past, troubles
 from proof.simulation.asking import URL, Asking
 from proof.simulation.broker import Broker

@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from cluster.store.ledger import Turn
     from cluster.writes import Timer
     from jobs.controller.asked import Asked
-    from jobs.controller.facts import Dependency, JobFact, PodFact
+    from jobs.controller.facts import JobFact, PodFact
     from jobs.controller.pod_diff import PodDiff
     from jobs.controller.state import JobEntry, JobsState
     from jobs.crons.plan import Notice, Run
+    from jobs.lifecycle.dependencies import Dependency
     from jobs.lifecycle.situation import Task
     from jobs.made.jobs import MadeJob
     from jobs.rules.admission import JobRulesView

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from node.listen import Listener
-    from proof.modes.place import Place
+    from proof.harness.place import Place
     from proof.simulation.broker import Broker, Message
     from proof.simulation.machine import Processes
 

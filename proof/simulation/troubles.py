@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proof.modes.answers import Answer
+from proof.harness.answers import Answer
 
 if TYPE_CHECKING:
     from proof.simulation.story import Trouble

@@ -12,7 +12,7 @@ from cluster.store import store
 from jobs.controller.commands import to_job
 from kube.kinds.batch import Action
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, RESOURCE_QUOTAS
-from proof.invariants.small_cluster import SmallCluster
+from proof.modes.small_cluster import SmallCluster
 from tests.campaign import scaled
 
 STEPS = {"embedded": 120, "in-place": 40}

@@ -13,8 +13,8 @@ from cluster.store import Create, Group, Patch, store
 from jobs.controller import crowd
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
 from proof.benches import shapes
-from proof.invariants.small_cluster import SmallCluster
 from proof.modes.mode import EmbeddedMode
+from proof.modes.small_cluster import SmallCluster
 from tests.builders import config_map
 from tests.jobs.control import job as job_of
 from tests.tables import cases

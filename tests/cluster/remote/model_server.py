@@ -17,7 +17,7 @@ from cluster.remote.reflector import Reflector
 from cluster.remote.request import Unreachable
 from kube import patch, resources
 from kube.errors import AlreadyExists, Conflict, Expired, NotFound
-from proof.modes.answers import REFUSALS, Answer, met
+from proof.harness.answers import REFUSALS, Answer, met
 
 PLURALS = frozenset(kind.plural for kind in resources.ALL)
 MIRRORED = (models.Object, models.Change, models.Log, models.MirroredKind, models.MirroredCluster)

@@ -17,9 +17,9 @@ from cluster.runtime.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, Update, store
 from cluster.writes import Minimum
 from kube.resources import COMMANDS, PODS, QUEUES
+from proof.harness.answers import REFUSALS, Answer, Killed
 from proof.harness.clocks import ManualClock
-from proof.modes.answers import REFUSALS, Answer, Killed
-from proof.modes.inline import Inline
+from proof.harness.inline import Inline
 from tests import campaign
 from tests.builders import of
 from tests.cluster.remote.model_server import MIRRORED, OWN, Mirror, ModelServer, forget, held

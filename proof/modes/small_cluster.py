@@ -17,9 +17,9 @@ from cluster.store import store
 from kube.errors import ApiError
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
+from proof.harness.answers import Killed
 from proof.invariants import LAG_MS, Judge
 from proof.invariants.judge import BY_REQUESTS
-from proof.modes.answers import Killed
 from proof.modes.mode import Runner, others
 
 if TYPE_CHECKING:
