@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.rules.security_contexts import MOST_ID
+from cluster.rules.pod.security_contexts import MOST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

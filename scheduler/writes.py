@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.remote import gangs
+from cluster.remote.dispatch import gangs
 from cluster.store import Create, Group, Patch
 from cluster.writes import Minimum
 from kube import events

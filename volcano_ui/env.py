@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from cluster.remote import target as targets
+from cluster.remote.http import target as targets
 from cluster.remote.webhooks import hooks
 from cluster.several import entries
 from node import devices as node_devices
@@ -24,7 +24,7 @@ from node import devices as node_devices
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.remote.target import Target
+    from cluster.remote.http.target import Target
     from cluster.remote.webhooks.hooks import Address
     from cluster.several.entries import Entry
     from node.devices import Kind

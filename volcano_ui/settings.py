@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONCE, NONE, SELF
 
-from cluster.remote import target as targets
+from cluster.remote.http import target as targets
 from cluster.several import addresses, entries
 from node.left import AtStop
 from volcano_ui import env, logs, valkey

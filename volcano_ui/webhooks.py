@@ -83,7 +83,7 @@ def main() -> None:
     django.setup()
     from django.conf import settings
 
-    from cluster.remote import server
+    from cluster.remote.door import server
     from cluster.remote.webhooks import hooks
     from cluster.remote.webhooks.keeper import Keeper
     from cluster.remote.webhooks.served import Served

@@ -12,7 +12,7 @@ from apiserver import watch as watching
 from apiserver.http import bodies, forms, intake, listing, query, respond, threads
 from cluster import api
 from cluster.backend import Creation
-from cluster.rules.jobs import ORPHAN_WARNING
+from cluster.rules.batch.jobs import ORPHAN_WARNING
 from cluster.store import store
 from kube import errors
 from kube.errors import (

@@ -1,4 +1,4 @@
-"""Whether a node may do something: the conditions of `cluster.rules.node_rights`, looked up in the store.
+"""Whether a node may do something: the conditions of `cluster.rules.node.node_rights`, looked up in the store.
 
 Every request of a node comes by here, and by nothing else: it has no roles.
 """
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from cluster import access
 from cluster.access.authorizer import NODE, cannot, refused
-from cluster.rules import node_rights
-from cluster.rules.node_rights import If
+from cluster.rules.node import node_rights
+from cluster.rules.node.node_rights import If
 from cluster.store import store
 from kube.errors import Forbidden, NotFound
 from kube.resources import NODES, PODS

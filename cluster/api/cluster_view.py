@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from cluster.rules import node_engines
-from cluster.rules.leases import LEASE_NAMESPACE
+from cluster.rules.node import node_engines
+from cluster.rules.node.leases import LEASE_NAMESPACE
 from cluster.store import store
 from cluster.store.types import key_of
 from kube import resources, usage

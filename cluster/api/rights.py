@@ -30,7 +30,7 @@ from cluster import access
 from cluster.access import hostpaths, makers, nodes, system_priorities
 from cluster.access.ownership import creator_of, line, referred
 from cluster.api import metadata, walls
-from cluster.rules import node_walls
+from cluster.rules.node import node_walls
 from kube import lenient, resources
 from kube.errors import Forbidden, Invalid, NotFound, forbidden
 from kube.volcano import scheduler_configuration
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from cluster.access import Actor
     from cluster.api.cluster_view import ClusterView
-    from cluster.rules.node_walls import NodeWall
+    from cluster.rules.node.node_walls import NodeWall
     from kube.meta import Object
     from kube.resources import Resource
 

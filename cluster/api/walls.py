@@ -8,7 +8,8 @@ from django.conf import settings
 
 from cluster.access import hostpaths, makers
 from cluster.api.cluster_view import ClusterView
-from cluster.rules import node_walls, simulation
+from cluster.rules import simulation
+from cluster.rules.node import node_walls
 from cluster.store import store
 from kube import resources
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.access import Actor
-    from cluster.rules.node_walls import NodeWall
+    from cluster.rules.node.node_walls import NodeWall
     from kube.meta import Object
     from kube.resources import Resource
 

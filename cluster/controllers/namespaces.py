@@ -24,7 +24,7 @@ from django.conf import settings
 from cluster.api import custom_kinds
 from cluster.consumers.consumer import RETRY, Consumer, Plan
 from cluster.rules.namespaces import FINALIZER, NAME_LABEL
-from cluster.rules.pods import DEFAULT_ACCOUNT
+from cluster.rules.pod.pods import DEFAULT_ACCOUNT
 from cluster.store import Create, Delete, Group, Patch, Update, store
 from cluster.writes import Timer
 from kube import meta, resources

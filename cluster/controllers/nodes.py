@@ -21,7 +21,7 @@ from django.conf import settings
 
 from cluster import clock
 from cluster.consumers.consumer import Consumer, Plan
-from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
+from cluster.rules.node.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
 from cluster.store import Delete, Group, Patch, store
 from cluster.writes import Timer
 from kube.kinds.core import Lease, Node, PodPhase, TaintEffect

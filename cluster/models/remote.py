@@ -12,7 +12,7 @@ class MirroredCluster(models.Model):
     another one at the same address; "" until it was read. Times are in epoch ms: it was last `heard`,
     and is `away` since, 0 while it answers.
 
-    `way` is in-place where our controllers work on it, otherwise "". There one installation of these pages works at a time (`cluster.remote.lease`):
+    `way` is in-place where our controllers work on it, otherwise "". There one installation of these pages works at a time (`cluster.remote.leader_election.lease`):
     `identity` is this one's name, `leader` who leads, `term` this one's leadership ("" while it has none), which lasts until
     `leads_until`, and `hindrance` says why it does not lead. `webhooks` says what keeps our webhooks from being asked there.
     """
@@ -35,7 +35,7 @@ class MirroredCluster(models.Model):
 
 
 class ProgramsLease(models.Model):
-    """Which of several `up`s on this database runs what there may be one of (`cluster.remote.standby`).
+    """Which of several `up`s on this database runs what there may be one of (`cluster.remote.leader_election.standby`).
 
     `holder` is its name, "" when nobody does; `term` grows with each holder, `renewals` with each renewal.
     """
@@ -51,8 +51,8 @@ class ProgramsLease(models.Model):
 class Outgoing(models.Model):
     """A group of writes that a consumer's shard has planned, by its cursor, and of which the cluster has not answered all.
 
-    `term` tells under which leadership it was planned (`cluster.remote.lease`), `body` is what
-    `cluster.remote.encoding` makes of a group. Those of a cursor are one plan, in the order of their ids.
+    `term` tells under which leadership it was planned (`cluster.remote.leader_election.lease`), `body` is what
+    `cluster.remote.http.encoding` makes of a group. Those of a cursor are one plan, in the order of their ids.
     `commands_seen` says that the Commands which the group deletes were in the cluster after it was planned; before that nothing is sent.
     """
 
@@ -70,7 +70,7 @@ class MirroredKind(models.Model):
 
     A watch goes on after `version`, the newest resourceVersion whose changes are all in the store; "" asks for a
     list. `anew` says that the cluster's versions cannot be compared with those stored. `phase` is one of
-    `cluster.remote.reflection.Phase`, `since` (epoch ms), for the `reason`; `objects` counts while it loads.
+    `cluster.remote.mirroring.reflection.Phase`, `since` (epoch ms), for the `reason`; `objects` counts while it loads.
     """
 
     resource = models.CharField(primary_key=True, max_length=128)

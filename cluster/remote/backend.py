@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from cluster.remote import changing, creation, deletion, preview, server
-from cluster.remote.authorizer import ClusterAuthorizer
-from cluster.remote.nodes import RemoteNodes
-from cluster.remote.ways import READERS
+from cluster.remote.door import changing, creation, deletion, preview, server
+from cluster.remote.door.authorizer import ClusterAuthorizer
+from cluster.remote.logs.nodes import RemoteNodes
+from cluster.remote.mirroring.ways import READERS
 from kube import usage
 
 if TYPE_CHECKING:

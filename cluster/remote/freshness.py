@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 
 from cluster import clock
-from cluster.remote import election, kinds, recorder
-from cluster.remote.reflection import Phase
+from cluster.remote.leader_election import election
+from cluster.remote.mirroring import kinds, recorder
+from cluster.remote.mirroring.reflection import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.models import MirroredCluster
-    from cluster.remote.reflection import Standing
+    from cluster.remote.mirroring.reflection import Standing
 
 ASKED_WITHIN_MS = 5_000  # a mirror that begins has asked the cluster, and missed it if it is away
 SILENT_MS = 20_000  # the program hears from the cluster, or misses it, every few seconds

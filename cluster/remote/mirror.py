@@ -12,11 +12,14 @@ import msgspec
 from django.db import connection as database
 
 from cluster import clock
-from cluster.remote import discovery, kinds, recorder, server, standby
-from cluster.remote.election import Election
-from cluster.remote.reflection import News, Phase, Standing, Step
-from cluster.remote.reflector import Reflector
-from cluster.remote.request import Unreachable
+from cluster.remote.door import server
+from cluster.remote.http import discovery
+from cluster.remote.http.request import Unreachable
+from cluster.remote.leader_election import standby
+from cluster.remote.leader_election.election import Election
+from cluster.remote.mirroring import kinds, recorder
+from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
+from cluster.remote.mirroring.reflector import Reflector
 from cluster.runtime.outage import AWAY, Outage
 from kube.errors import ApiError, Forbidden, NotFound
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from cluster.remote.request import RestClient
+    from cluster.remote.http.request import RestClient
     from kube.resources import Resource
 
 PULSE_S = 5.0

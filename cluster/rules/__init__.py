@@ -23,18 +23,15 @@ def register(add: Callable[..., None]) -> None:
         groups,
         hyper_nodes,
         intake,
-        job_statuses,
-        jobs,
         limits,
         namespaces,
         network,
-        nodes,
-        pod_updates,
-        pods,
         priorities,
         ranges,
-        volumes,
     )
+    from cluster.rules.batch import job_statuses, jobs
+    from cluster.rules.node import nodes
+    from cluster.rules.pod import pod_updates, pods, volumes
     from kube import resources as kinds
 
     add(kinds.PODS, pods.default, pods.validate, pods.warn)

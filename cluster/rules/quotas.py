@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cluster.rules.pods import quality
+from cluster.rules.pod.pods import quality
 from kube import amounts, lenient, quantity
 from kube.kinds.limits import QuotaScope
 from kube.kinds.pod import ENDED

@@ -15,7 +15,7 @@ WAYS = (
     "read-only",
     "beside",
     "in-place",
-)  # those of `cluster.remote.ways`, which settings have no time to load
+)  # those of `cluster.remote.mirroring.ways`, which settings have no time to load
 FORM = f"NAME=KUBECONFIG, NAME=KUBECONFIG#CONTEXT or NAME={EMBEDDED}"
 
 

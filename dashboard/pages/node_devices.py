@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster import access, clock
 from cluster.api import backend
-from cluster.rules import node_devices
+from cluster.rules.node import node_devices
 from cluster.store import store
 from dashboard.parts import svg
 from kube import amounts
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
     from cluster.access import Actor
-    from cluster.rules.node_devices import NodeDevice
+    from cluster.rules.node.node_devices import NodeDevice
     from kube.kinds.core import Node
 
 _HERE = (PodPhase.PENDING, PodPhase.RUNNING)

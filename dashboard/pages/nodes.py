@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from cluster import access
 from cluster.access import joining
 from cluster.api import backend
-from cluster.rules import node_engines
+from cluster.rules.node import node_engines
 from cluster.rules.simulation import WISH
 from cluster.store import store
 from dashboard import cluster_usage, kept_room, live

@@ -8,9 +8,10 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from cluster import clock
-from cluster.remote import freshness, server
+from cluster.remote import freshness
+from cluster.remote.door import server
 from cluster.remote.freshness import Word
-from cluster.remote.ways import Way
+from cluster.remote.mirroring.ways import Way
 from dashboard import live
 from dashboard.live import Parts, TopicRequest
 

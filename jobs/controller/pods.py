@@ -9,8 +9,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import disruption_annotations, pod_defaults, simulation
+from cluster.rules import disruption_annotations, simulation
 from cluster.rules import ranges as ranging
+from cluster.rules.pod import pod_defaults
 from jobs.controller import facts
 from jobs.plugins import table
 from jobs.plugins.contract import Draft, Place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import templates
+from cluster.rules.pod import templates
 from jobs.crons import schedule
 from jobs.crons.schedule import ScheduleError
 from jobs.made import jobs

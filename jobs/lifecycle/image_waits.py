@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from cluster.rules import node_engines
+from cluster.rules.node import node_engines
 
 NEVER, NO_NAME = "ErrImageNeverPull", "InvalidImageName"
 REASONS: Final = ("ErrImagePull", "ImagePullBackOff", NEVER, NO_NAME)

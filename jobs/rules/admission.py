@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.rules import disruption_annotations, intake, pods, simulation, templates
+from cluster.rules import disruption_annotations, intake, simulation
+from cluster.rules.pod import pods, templates
 from jobs.lifecycle import dependencies
 from jobs.plugins import arguments, table
 from jobs.rules import overwritten, policies, program_warnings, updates, warnings

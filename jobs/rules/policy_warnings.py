@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cluster.rules import templates
+from cluster.rules.pod import templates
 from jobs.rules import policies
 from kube import lenient
 from kube.kinds.batch import Action, JobEvent

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from cluster.rules import node_engines
+from cluster.rules.node import node_engines
 from jobs.plugins import table
 from kube import lenient
 from node import programs

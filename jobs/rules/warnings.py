@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.rules import mentions, templates
+from cluster.rules import mentions
+from cluster.rules.pod import templates
 from jobs.lifecycle import dependencies
 from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.situation import Task

@@ -1,7 +1,7 @@
 """Job of `batch/v1` (seed: the batch/v1 Job reference; reference: kubernetes-api §1).
 
 Bounds that Kubernetes words in its own way are rules of admission
-(`cluster.rules.jobs`); here stand the types.
+(`cluster.rules.batch.jobs`); here stand the types.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster import clock
-from cluster.rules import node_devices, node_engines, node_rights, node_walls
-from cluster.rules.leases import (
+from cluster.rules.node import node_devices, node_engines, node_rights, node_walls
+from cluster.rules.node.leases import (
     LEASE_ANNOTATION,
     LEASE_NAMESPACE,
     LEASE_S,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import node_devices
+from cluster.rules.node import node_devices
 from node import devices
 from node.devices import Short
 from node.paths import DEVICES

@@ -208,7 +208,7 @@ def _read(path: Path) -> str:
 
 
 def describe(seen: Seen) -> Iterable[tuple[str, str, str, bool]]:
-    """Return each device as `cluster.rules.node_devices` lists it."""
+    """Return each device as `cluster.rules.node.node_devices` lists it."""
     return [
         (kind.resource, one.id, one.name, (kind.resource, one.id) in seen.gone)
         for kind in seen.kinds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules import node_engines
-from cluster.rules.node_engines import PROCESS, RUNTIME
+from cluster.rules.node import node_engines
+from cluster.rules.node.node_engines import PROCESS, RUNTIME
 from kube import amounts
 from node.pods.environment import ConfigError
 from node.pods.lifecycle import grace_s

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from cluster.rules import node_engines
-from cluster.rules.node_engines import PROCESS, RUNTIME
+from cluster.rules.node import node_engines
+from cluster.rules.node.node_engines import PROCESS, RUNTIME
 from kube import amounts
 from kube.mount_paths import lies_in
 from node import attempts, devices, probes, users

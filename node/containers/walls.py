@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.node_walls import HOLDS, NO_PODS, NONE
+from cluster.rules.node.node_walls import HOLDS, NO_PODS, NONE
 from node.shim.isolation.landlock import SCOPES_ABI
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.remote import paths, reflection
+from cluster.remote.http import paths
+from cluster.remote.mirroring import reflection
 from cluster.store import Create, Delete, Stored
 from kube import lenient
 from kube.errors import ApiError, NotFound

@@ -10,9 +10,9 @@ import msgspec
 from django.conf import settings
 
 from cluster.access.hostpaths import EVERYTHING
-from cluster.remote import paths
-from cluster.remote.request import Unreachable
-from cluster.rules import node_rights
+from cluster.remote.http import paths
+from cluster.remote.http.request import Unreachable
+from cluster.rules.node import node_rights
 from cluster.runtime.outage import Outage
 from cluster.store import Change
 from kube.errors import ApiError, Forbidden, NotFound

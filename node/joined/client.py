@@ -11,8 +11,8 @@ import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from cluster import clock, fingerprint
-from cluster.remote.exchange import CONNECT_S, KEEPALIVE, Exchange, cause_of, send
-from cluster.remote.request import JSON, Unreachable
+from cluster.remote.http.exchange import CONNECT_S, KEEPALIVE, Exchange, cause_of, send
+from cluster.remote.http.request import JSON, Unreachable
 from kube.errors import InternalError, ServiceUnavailable, Timeout, TooManyRequests, Unauthorized
 from node.pods.cluster import Dismissed
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from cluster import clock, fingerprint
-from cluster.remote.request import Unreachable
+from cluster.remote.http.request import Unreachable
 from kube.errors import ApiError, NotFound
 from node import membership
 from node.agent.machine import LOOPBACK, valid_name

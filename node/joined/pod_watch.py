@@ -1,7 +1,7 @@
 """Following the pods of one node over an API: a thread that watches, and a descriptor that wakes the agent.
 
 What is heard is handed to the agent in order, with the revision that it reaches. A watch that breaks goes on from there;
-where history does not reach so far the agent reads its pods anew. The rules are those of every mirror (`cluster.remote.reflection`).
+where history does not reach so far the agent reads its pods anew. The rules are those of every mirror (`cluster.remote.mirroring.reflection`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster import clock
-from cluster.remote import paths, reflection
-from cluster.remote.request import Unreachable
+from cluster.remote.http import paths
+from cluster.remote.http.request import Unreachable
+from cluster.remote.mirroring import reflection
 from cluster.runtime.outage import Outage
 from cluster.store import Change
 from kube.errors import ApiError

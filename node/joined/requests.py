@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.remote import paths, requests
-from cluster.remote.request import MEDIA_TYPES
-from cluster.remote.requests import Asked
+from cluster.remote.dispatch import requests
+from cluster.remote.dispatch.requests import Asked
+from cluster.remote.http import paths
+from cluster.remote.http.request import MEDIA_TYPES
 from cluster.writes import Patch
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db import Error as DatabaseError
 
-from cluster.remote.request import Unreachable
+from cluster.remote.http.request import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

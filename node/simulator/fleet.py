@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster import clock
-from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE
+from cluster.rules.node.leases import LEASE_ANNOTATION, LEASE_NAMESPACE
 from cluster.rules.simulation import SIMULATED, TAINT, tainted, tolerate
 from cluster.store import Create, Delete, Group, Patch, store
 from kube.errors import ApiError

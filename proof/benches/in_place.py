@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster import clock
-from cluster.remote.sending import AT_ONCE
+from cluster.remote.dispatch.sending import AT_ONCE
 from kube.resources import PODS
 from proof.benches import placing
 from proof.kubernetes import world

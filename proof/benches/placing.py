@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster import clock
-from cluster.remote import paths
+from cluster.remote.http import paths
 from kube.resources import JOBS, POD_GROUPS, PODS
 from proof.harness.waiting import until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from cluster.remote.request import Unreachable
+from cluster.remote.http.request import Unreachable
 from kube.errors import (
     ApiError,
     Conflict,

@@ -19,7 +19,8 @@ import psycopg
 import redis
 
 from proof.harness.waiting import HANG_S
-from volcano_ui import supervisor, valkey
+from volcano_ui import valkey
+from volcano_ui.supervision import supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from cluster import bootstrap
-from cluster.remote import paths
+from cluster.remote.http import paths
 from proof.harness.kubectl import Kubectl
 from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until

@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from proof.harness.waiting import HANG_S
-from volcano_ui import supervisor
+from volcano_ui.supervision import supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.remote.kinds import KINDS, selectors
-from cluster.remote.paths import collection
+from cluster.remote.http.paths import collection
+from cluster.remote.mirroring.kinds import KINDS, selectors
 from proof.harness.waiting import until
 from proof.systems.system import running
 from proof.systems.work import Person

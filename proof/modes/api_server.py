@@ -1,6 +1,6 @@
 """The API server of the cluster in this process, as those ask it who work on it from elsewhere.
 
-It stands where `cluster.remote.connection.Connection` does: the application itself answers, without a socket. A watch
+It stands where `cluster.remote.http.connection.Connection` does: the application itself answers, without a socket. A watch
 tells what there is to tell and ends, as one does whose time is over.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 
 from apiserver.watch import follower
 from cluster import access
-from cluster.remote.request import JSON
+from cluster.remote.http.request import JSON
 from cluster.store import store
 from kube import errors
 from proof.harness.place import Place
@@ -25,7 +25,7 @@ from proof.simulation.virtual import VirtualClock
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cluster.remote.request import Impersonation
+    from cluster.remote.http.request import Impersonation
     from proof.simulation.server import Connection
 
 PASS_US = 110_000  # longer than the follower rests between two passes

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from cluster.remote.request import Unreachable
+from cluster.remote.http.request import Unreachable
 from kube.errors import Expired
 from proof.harness.answers import Answer, met
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.remote.request import RestClient
+    from cluster.remote.http.request import RestClient
 
 FAILING = tuple(each for each in Answer if each is not Answer.DONE)
 

@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cluster import clock
-from cluster.remote import election, kinds, outbox, recorder
-from cluster.remote.election import Leadership
+from cluster.remote.dispatch import outbox
 from cluster.remote.in_place import InPlace
-from cluster.remote.reflection import Standing
-from cluster.remote.reflector import Reflector
-from cluster.remote.ways import READERS, WRITERS
+from cluster.remote.leader_election import election
+from cluster.remote.leader_election.election import Leadership
+from cluster.remote.mirroring import kinds, recorder
+from cluster.remote.mirroring.reflection import Standing
+from cluster.remote.mirroring.reflector import Reflector
+from cluster.remote.mirroring.ways import READERS, WRITERS
 from cluster.store import store
 from proof.harness.inline import Inline
 from proof.harness.place import Place, new_database
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from cluster.consumers.consumer import Runner
-    from cluster.remote.reflection import News
+    from cluster.remote.mirroring.reflection import News
     from kube.resources import Resource
 
 HOUR_MS = 3_600_000

@@ -1,4 +1,4 @@
-"""How an installation of these pages asks the API server of the world: it stands where `cluster.remote.connection` does."""
+"""How an installation of these pages asks the API server of the world: it stands where `cluster.remote.http.connection` does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from cluster.remote.request import JSON, Unreachable
+from cluster.remote.http.request import JSON, Unreachable
 from kube import errors
 from kube.errors import Expired
 from proof.harness.answers import Answer, met
@@ -19,7 +19,7 @@ from proof.simulation.server import Wrong
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from cluster.remote.request import Impersonation
+    from cluster.remote.http.request import Impersonation
     from proof.harness.place import Place
     from proof.simulation.faults import Steps
     from proof.simulation.server import Connection, Server

@@ -18,11 +18,14 @@ from django.db import connection
 
 from cluster import clock
 from cluster.models import MirroredCluster
-from cluster.remote import election, kinds, lease, mirror, outbox, recorder, reflection, sending, standby
+from cluster.remote import mirror
+from cluster.remote.dispatch import outbox, sending
+from cluster.remote.http.target import Target
 from cluster.remote.in_place import InPlace
+from cluster.remote.leader_election import election, lease, standby
 from cluster.remote.mirror import ClusterMirror
-from cluster.remote.target import Target
-from cluster.remote.ways import READERS, WRITERS, Way
+from cluster.remote.mirroring import kinds, recorder, reflection
+from cluster.remote.mirroring.ways import READERS, WRITERS, Way
 from cluster.runtime import nudge, registry, retention
 from cluster.store import sql, store
 from proof.harness.inline import Inline

@@ -1003,14 +1003,14 @@ def asked_of_nobody(put: Put) -> None:
 
 @plant("what the API answered is mirrored whatever the watch has told since: what is gone comes back")
 def gone_comes_back(put: Put) -> None:
-    from cluster.remote import reflection
+    from cluster.remote.mirroring import reflection
 
     put(reflection, "is_news", lambda version, standing: True)
 
 
 @plant("what a list does not name stays in the mirror")
 def list_keeps(put: Put) -> None:
-    from cluster.remote import reflection
+    from cluster.remote.mirroring import reflection
 
     put(reflection, "vanished", lambda stored, listed, versions, news: [])
 

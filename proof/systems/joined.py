@@ -20,7 +20,7 @@ from node.paths import Layout
 from node.shim import tree
 from proof.harness.waiting import HANG_S, until
 from proof.systems.system import PROJECT
-from volcano_ui import supervisor
+from volcano_ui.supervision import supervisor
 
 if TYPE_CHECKING:
     from typing import Self

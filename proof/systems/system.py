@@ -24,7 +24,8 @@ from node.paths import Layout
 from node.shim import tree
 from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
-from volcano_ui import env, held_ports, supervisor
+from volcano_ui import env
+from volcano_ui.supervision import held_ports, supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -170,7 +171,8 @@ class System:
     def fork_server(self) -> int | None:
         """Return the id of the process of which the programs are forks, or None while there is none."""
         return next(
-            (pid for pid in _children_of(self.up.pid) if b"volcano_ui.fork_server" in _line(pid)), None
+            (pid for pid in _children_of(self.up.pid) if b"volcano_ui.supervision.fork_server" in _line(pid)),
+            None,
         )
 
     def holder(self) -> int | None:

@@ -12,7 +12,7 @@ import yaml
 
 from apiserver.app import ANONYMOUS
 from cluster import access
-from cluster.remote import paths
+from cluster.remote.http import paths
 from cluster.store import Create, store
 from kube import resources
 from kube.patch import merge

@@ -13,7 +13,7 @@ from apiserver.http import routes
 from cluster import access
 from cluster.access import Actor, tokens
 from cluster.models import Token
-from cluster.remote import paths
+from cluster.remote.http import paths
 from cluster.runtime import nudge
 from kube import resources
 from node.link import presence

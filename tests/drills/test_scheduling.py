@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from cluster.remote import paths
+from cluster.remote.http import paths
 from kube.resources import HYPER_NODES, PRIORITY_CLASSES, QUEUES, RESOURCE_QUOTAS
 from proof import invariants
 from proof.harness.waiting import until

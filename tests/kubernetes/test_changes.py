@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from cluster.remote.kinds import KINDS
+from cluster.remote.mirroring.kinds import KINDS
 from kube.indexes import CREATOR_ANNOTATION
 from kube.resources import COMMANDS, CONFIGMAPS, JOBS, PODS, QUEUES, RESOURCE_QUOTAS
 from proof.harness.waiting import until

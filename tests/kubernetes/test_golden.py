@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cluster.remote import paths
+from cluster.remote.http import paths
 from proof.harness.waiting import HANG_S
 from tests.apiserver import asked
 from tests.cluster.rules import defaulted

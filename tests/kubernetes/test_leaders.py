@@ -16,7 +16,7 @@ from collections import defaultdict
 import pytest
 
 from cluster.models import MirroredCluster
-from cluster.remote import lease
+from cluster.remote.leader_election import lease
 from kube.kinds.pod import ENDED
 from kube.quantity import parse
 from kube.resources import JOBS, LEASES

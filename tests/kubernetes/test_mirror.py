@@ -9,8 +9,8 @@ import signal
 import pytest
 
 from cluster.models import MirroredKind
-from cluster.remote.kinds import KINDS
-from cluster.remote.reflection import PAGE
+from cluster.remote.mirroring.kinds import KINDS
+from cluster.remote.mirroring.reflection import PAGE
 from kube.resources import COMMANDS, JOBS, LIMIT_RANGES, POD_GROUPS, PODS
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import until

@@ -13,9 +13,12 @@ import pytest
 import uvicorn
 
 from cluster import clock, issuing
-from cluster.remote import election, recorder, server, target
-from cluster.remote.election import Leadership
-from cluster.remote.reflection import News, Step
+from cluster.remote.door import server
+from cluster.remote.http import target
+from cluster.remote.leader_election import election
+from cluster.remote.leader_election.election import Leadership
+from cluster.remote.mirroring import recorder
+from cluster.remote.mirroring.reflection import News, Step
 from cluster.remote.webhooks import hooks
 from cluster.remote.webhooks import keys as keeping
 from cluster.remote.webhooks.keeper import SECRET, Keeper

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from cluster.remote import calls
-from cluster.remote.request import MANAGER
+from cluster.remote.door import calls
+from cluster.remote.http.request import MANAGER
 from cluster.remote.webhooks import hooks
 from kube.errors import InternalError
 from kube.resources import COMMANDS, JOBS, QUEUES

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError, connection
 
-from cluster.rules.leases import LEASE_NAMESPACE, PLACE_ANNOTATION
+from cluster.rules.node.leases import LEASE_NAMESPACE, PLACE_ANNOTATION
 from cluster.runtime import nudge
 from cluster.store import Delete, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.rules import node_devices
+from cluster.rules.node import node_devices
 from cluster.store import store
 from kube import amounts
 from kube.kinds.core import Pod

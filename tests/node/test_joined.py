@@ -21,8 +21,8 @@ from cluster import access, clock, fingerprint, issuing
 from cluster.access import joining as invitations
 from cluster.access import tokens
 from cluster.models import AuditEntry, Token
-from cluster.remote import reflection
-from cluster.remote.request import Unreachable
+from cluster.remote.http.request import Unreachable
+from cluster.remote.mirroring import reflection
 from cluster.runtime import nudge, retention
 from cluster.store import Create, Delete, Patch, store
 from kube.kinds.core import Event, Lease, Node

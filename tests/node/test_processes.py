@@ -22,7 +22,8 @@ from proof.harness.waiting import HANG_S, until
 from tests import builders
 from tests.cluster.store.conftest import database_opened
 from tests.node.driving import short_folder
-from volcano_ui import env, supervisor
+from volcano_ui import env
+from volcano_ui.supervision import supervisor
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ import re
 
 from cluster import access, clock
 from cluster.models import MirroredCluster, MirroredKind
-from cluster.remote.target import Target
+from cluster.remote.http.target import Target
 from cluster.several.entries import Entry
 from dashboard.live import TopicRequest
 from dashboard.live.topics import find
@@ -14,7 +14,7 @@ from kube.resources import JOBS, PODS
 from tests.dashboard.pages.conftest import admin, page  # noqa: F401  admin is a fixture
 from tests.same import differing
 from tests.tables import cases
-from volcano_ui import reporting
+from volcano_ui.supervision import reporting
 
 LIVE, REFUSED, LOADING = (
     {"phase": "live"},

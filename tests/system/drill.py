@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 import yaml
 
-from cluster.remote import paths
+from cluster.remote.http import paths
 from jobs.rules.remedies import REASONS
 from kube.resources import CONFIGMAPS, DISRUPTION_BUDGETS, JOBS, NAMESPACES, NODES, PODS
 from kube.volcano.scheduler_configuration import KEY, NAME, NAMESPACE

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from cluster.remote.kinds import KINDS
+from cluster.remote.mirroring.kinds import KINDS
 from kube.resources import COMMANDS, JOBS, PODS
 from proof.harness.waiting import until
 from proof.systems.system import PROJECT, running

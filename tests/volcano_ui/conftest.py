@@ -14,7 +14,7 @@ from tests.volcano_ui.system import System
 HARNESS = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from volcano_ui.supervisor import Program, Supervisor
+from volcano_ui.supervision.supervisor import Program, Supervisor
 
 def sh(name, script, **options):
     return Program(name, ["sh", "-c", script], **options)

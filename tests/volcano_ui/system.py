@@ -17,7 +17,7 @@ from django.conf import settings
 
 from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
-from volcano_ui import supervisor
+from volcano_ui.supervision import supervisor
 
 
 class System:

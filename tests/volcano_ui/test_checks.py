@@ -9,8 +9,9 @@ import yaml
 from cluster.several.entries import Entry
 from cluster.version import VERSION
 from tests.tables import cases
-from volcano_ui import checks, clusters, up, valkey
-from volcano_ui.up import StartError
+from volcano_ui import checks, valkey
+from volcano_ui.supervision import clusters, up
+from volcano_ui.supervision.up import StartError
 
 
 def ids(messages):

@@ -20,8 +20,9 @@ from proof.harness import services
 from proof.harness.waiting import HANG_S, until
 from tests.schemas import default_database, emptied_at_the_end, execute, migrated_schema, settings_of
 from tests.tables import cases
-from volcano_ui import database_claim, env
-from volcano_ui.database_claim import Claim, Place, Taken
+from volcano_ui import env
+from volcano_ui.supervision import database_claim
+from volcano_ui.supervision.database_claim import Claim, Place, Taken
 
 LOOK_S = 0.1
 

@@ -145,7 +145,7 @@ def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones
 def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place(forking, tmp_path):
     lines = forking(
         """
-        from volcano_ui.supervisor import _own_children
+        from volcano_ui.supervision.supervisor import _own_children
         loop, server = asyncio.get_running_loop(), supervisor._fork_server
 
         async def lost(channel, size):

@@ -12,7 +12,7 @@ from cluster.version import VERSION
 from proof.harness.waiting import HANG_S
 from tests.tables import cases
 from volcano_ui import web
-from volcano_ui.health_server import HealthServer
+from volcano_ui.supervision.health_server import HealthServer
 
 pytestmark = pytest.mark.django_db
 

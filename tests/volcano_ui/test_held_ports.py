@@ -18,8 +18,8 @@ from node import port_holder
 from node.shim import control_socket, linux
 from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
-from volcano_ui import held_ports, up
-from volcano_ui.held_ports import HeldPorts
+from volcano_ui.supervision import held_ports, up
+from volcano_ui.supervision.held_ports import HeldPorts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="holders are Linux's")
 HERE = "127.0.0.1"

@@ -11,8 +11,8 @@ import subprocess
 import pytest
 from django.conf import settings
 
-from cluster.remote.target import Target
-from cluster.rules import node_engines, node_walls
+from cluster.remote.http.target import Target
+from cluster.rules.node import node_engines, node_walls
 from cluster.store import Create, Patch, store
 from kube.resources import NODES
 from node.agent import machine
@@ -20,7 +20,7 @@ from proof.harness.waiting import until
 from tests.cluster.store.forgetting import forget
 from tests.tables import cases
 from tests.volcano_ui.system import System
-from volcano_ui import probes, up
+from volcano_ui.supervision import probes, up
 
 # What a program's command line contains, and what `up` calls it.
 PROGRAMS = {

@@ -10,7 +10,7 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from cluster.remote.request import MANAGER
+from cluster.remote.http.request import MANAGER
 from kube.resources import (
     COMMANDS,
     CRON_JOBS,

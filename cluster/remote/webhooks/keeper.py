@@ -1,7 +1,7 @@
 """Keeping the webhooks' certificate in a Secret of the cluster, and telling its API server where they are.
 
 All processes that answer show the same certificate, the one in the Secret, since the API server asks any of them. Only
-the installation that leads (`cluster.remote.election`) changes the Secret and the two configurations; what several of its
+the installation that leads (`cluster.remote.leader_election.election`) changes the Secret and the two configurations; what several of its
 processes do at once is settled by resourceVersions.
 """
 
@@ -15,8 +15,9 @@ from django.conf import settings
 
 from cluster import clock, issuing
 from cluster.models import MirroredCluster
-from cluster.remote import election, paths
-from cluster.remote.lookup import look_up
+from cluster.remote.http import paths
+from cluster.remote.http.lookup import look_up
+from cluster.remote.leader_election import election
 from cluster.remote.webhooks import hooks
 from cluster.remote.webhooks import keys as keeping
 from cluster.remote.webhooks.rotation import Lives, Step, next_step
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from cluster.remote.connection import Connection
+    from cluster.remote.http.connection import Connection
     from cluster.remote.webhooks.hooks import Address, Verb
     from cluster.remote.webhooks.keys import Keys
     from kube.meta import Object

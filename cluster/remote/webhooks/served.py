@@ -13,7 +13,7 @@ from django.db import DatabaseError
 
 from cluster import clock
 from cluster.access import certificates
-from cluster.remote.request import Unreachable
+from cluster.remote.http.request import Unreachable
 from cluster.remote.webhooks.keeper import note
 from cluster.store.connections import connected
 from kube.errors import ApiError

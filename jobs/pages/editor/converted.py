@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules.jobs import JOB_NAME, JOB_UID, LEGACY_JOB_NAME, LEGACY_JOB_UID
+from cluster.rules.batch.jobs import JOB_NAME, JOB_UID, LEGACY_JOB_NAME, LEGACY_JOB_UID
 from jobs.rules import yaml_write
 from jobs.rules.job_text import API_VERSION, KIND
 from kube import lenient

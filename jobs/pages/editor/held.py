@@ -6,7 +6,7 @@ import json
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import pods
+from cluster.rules.pod import pods
 from kube import lenient
 
 if TYPE_CHECKING:

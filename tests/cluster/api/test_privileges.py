@@ -6,8 +6,8 @@ import pytest
 
 from cluster import api
 from cluster.access import SYSTEM
-from cluster.rules import node_walls
-from cluster.rules.leases import LEASE_NAMESPACE
+from cluster.rules.node import node_walls
+from cluster.rules.node.leases import LEASE_NAMESPACE
 from cluster.store import Create, store
 from jobs.crons import plan
 from jobs.pages.editor import choices

@@ -12,9 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 from cluster import access
-from cluster.remote import server, target
-from cluster.remote.access_rules import Question, read
-from cluster.remote.authorizer import ClusterAuthorizer
+from cluster.remote.door import server
+from cluster.remote.door.access_rules import Question, read
+from cluster.remote.door.authorizer import ClusterAuthorizer
+from cluster.remote.http import target
 from cluster.remote.webhooks import hooks
 from kube import patch
 from kube.meta import now_text, parse_time

@@ -8,10 +8,11 @@ import threading
 import pytest
 import yaml
 
-from cluster.remote import discovery, kinds, target
-from cluster.remote.connection import Connection
-from cluster.remote.request import Impersonation, Unreachable
-from cluster.remote.target import Target, TargetError
+from cluster.remote.http import discovery, target
+from cluster.remote.http.connection import Connection
+from cluster.remote.http.request import Impersonation, Unreachable
+from cluster.remote.http.target import Target, TargetError
+from cluster.remote.mirroring import kinds
 from kube.errors import ApiError, Conflict, Invalid, Unauthorized, required
 from kube.resources import PODS
 from tests.cluster.remote.servers import Handler, Server, kubeconfig

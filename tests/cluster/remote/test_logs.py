@@ -5,10 +5,10 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from cluster.remote import log_ends, log_offsets
-from cluster.remote.log_ends import MOST_NEW, RATE, End, Instance, LogName
-from cluster.remote.log_offsets import Block, TimedLine, offset_of
-from cluster.remote.nodes import instances
+from cluster.remote.logs import log_ends, log_offsets
+from cluster.remote.logs.log_ends import MOST_NEW, RATE, End, Instance, LogName
+from cluster.remote.logs.log_offsets import Block, TimedLine, offset_of
+from cluster.remote.logs.nodes import instances
 from kube.meta import now_text, parse_time
 from tests.blocks import blocks
 from tests.cluster.objects import of_values

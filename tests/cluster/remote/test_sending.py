@@ -6,9 +6,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from cluster.remote import encoding, gangs, order, requests, verdicts
-from cluster.remote.progress import Progress
-from cluster.remote.verdicts import Again, Done, Refused
+from cluster.remote.dispatch import gangs, order, requests, verdicts
+from cluster.remote.dispatch.progress import Progress
+from cluster.remote.dispatch.verdicts import Again, Done, Refused
+from cluster.remote.http import encoding
 from cluster.writes import Create, Decision, Delete, Group, Minimum, Mirror, Patch, Timer, Update
 from kube import errors
 from kube.kinds.pod import OUT_OF_SYNC

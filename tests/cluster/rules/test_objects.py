@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.api import admission
-from cluster.rules import intake, job_policies, node_engines, node_rights, quotas, ranges, templates
-from cluster.rules.leases import PLACE_ANNOTATION, other_place
-from cluster.rules.node_walls import NodeWall
+from cluster.rules import intake, quotas, ranges
+from cluster.rules.batch import job_policies
+from cluster.rules.node import node_engines, node_rights
+from cluster.rules.node.leases import PLACE_ANNOTATION, other_place
+from cluster.rules.node.node_walls import NodeWall
+from cluster.rules.pod import templates
 from kube import resources
 from kube.errors import Forbidden
 from kube.meta import timestamp

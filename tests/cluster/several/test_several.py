@@ -12,7 +12,7 @@ from cluster import access
 from cluster.access import router
 from cluster.models import AuditEntry, Identity, LoginFailure, LoginLink, Object, RoleBinding, Token
 from cluster.remote.freshness import Word
-from cluster.remote.ways import Way
+from cluster.remote.mirroring.ways import Way
 from cluster.several import addresses, entries, reports
 from cluster.several.addresses import counterpart, route
 from cluster.several.entries import Entry

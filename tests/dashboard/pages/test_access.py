@@ -7,7 +7,7 @@ from django.test import Client
 from cluster import access
 from cluster.access import audit, tokens
 from cluster.models import RoleBinding
-from cluster.remote import viewer
+from cluster.remote.door import viewer
 from cluster.store import Create, store
 from kube.resources import COMMANDS, CONFIGMAPS, EVENTS, JOBS, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
 from tests.cluster.api.conftest import make_user

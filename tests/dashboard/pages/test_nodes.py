@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster import clock
-from cluster.rules import node_devices
-from cluster.rules.node_devices import NodeDevice
+from cluster.rules.node import node_devices
+from cluster.rules.node.node_devices import NodeDevice
 from dashboard.pages import nodes
 from dashboard.pages.hyper_nodes import tree
 from kube.resources import HYPER_NODES

@@ -6,8 +6,8 @@ import pytest
 
 from cluster import access
 from cluster.api import backend
-from cluster.remote import log_ends, log_memory
-from cluster.remote.nodes import RemoteNodes
+from cluster.remote.logs import log_ends, log_memory
+from cluster.remote.logs.nodes import RemoteNodes
 from cluster.store import Patch, store
 from jobs.logs import window
 from jobs.logs.window import Limits, Mark
@@ -131,7 +131,7 @@ def test_line_that_its_node_has_dropped_is_said_to_be_gone(gang, alone, api):
 
 @pytest.mark.django_db(transaction=True)
 def test_download_has_all_of_it(alice, gang, api, monkeypatch):
-    monkeypatch.setattr("cluster.remote.nodes.CHUNK", 500)
+    monkeypatch.setattr("cluster.remote.logs.nodes.CHUNK", 500)
     api.write("train-worker-0", *((n * 0.3, f"a{n}") for n in range(1000)))
     api.write("train-worker-1", (1, "b"))
     api.refused["train-worker-2"] = 500, "the node does not answer"

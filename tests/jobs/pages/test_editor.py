@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from cluster import access, api
 from cluster.api import backend
-from cluster.rules import intake, node_engines
+from cluster.rules import intake
+from cluster.rules.node import node_engines
 from cluster.store import Create, Delete, Patch, store
 from jobs.pages.editor import choices, editor, foreseen
 from jobs.pages.editor.samples import SAMPLES

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from cluster import fingerprint
 from cluster.management.embedded import only_embedded
-from cluster.remote.request import Unreachable
+from cluster.remote.http.request import Unreachable
 from cluster.runtime.outage import Outage
 from node import membership
 from node.agent.daemon import Daemon

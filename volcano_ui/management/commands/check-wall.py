@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from cluster.rules.node_walls import NodeWall
+from cluster.rules.node.node_walls import NodeWall
 from node.agent import wall_check
 from node.containers import control_groups, networks, walls
 from node.containers.spawn import Spawner

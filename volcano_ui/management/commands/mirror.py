@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from cluster.remote import standby
+from cluster.remote.leader_election import standby
 from cluster.remote.mirror import ClusterMirror, OtherCluster
 from cluster.runtime import nudge
 from volcano_ui import heartbeat

@@ -73,7 +73,7 @@ class Command(BaseCommand):
             # Settings were read before the options were: they are read again with the options in place.
             os.environ.update(changed)
             os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
-        from volcano_ui import clusters, up
+        from volcano_ui.supervision import clusters, up
 
         if options["behind_front"]:
             sys.exit(up.run(is_behind_front=True))

@@ -1,0 +1,119 @@
+"""What became of a plan in the cluster, and how the store is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.remote.dispatch import gangs, order, outbox
+from cluster.remote.dispatch.verdicts import Done
+from cluster.remote.http import encoding
+from cluster.remote.mirroring import recorder
+from cluster.store import Delete, Patch
+from kube.errors import ServiceUnavailable
+from kube.kinds.pod import ENDED
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.remote.dispatch.outbox import Row
+    from cluster.remote.dispatch.progress import Progress
+    from cluster.store import Group, Store, Write
+    from cluster.store.types import Stored
+    from kube.errors import ApiError
+    from kube.meta import Object
+    from kube.resources import Resource
+
+
+class Answered:
+    """A plan to all of which the cluster has answered."""
+
+    def __init__(self, progress: Sequence[Progress], rows: Sequence[Row], using: Store) -> None:
+        self.groups: Sequence[Group] = [each.group for each in progress]
+        self._progress, self._rows, self._using = progress, rows, using
+
+    def settle(self) -> list[list[Stored] | ApiError]:
+        """Mirror the answers and empty the outbox; an outcome has revision 0 where the store shows more than was answered."""
+        outbox.remove(self._rows, self._using.using)
+        told = list(_told(self._progress))
+        by_kind: dict[Resource, list[int]] = {}
+        for at, (_, _, write, _) in enumerate(told):
+            by_kind.setdefault(write.resource, []).append(at)
+        rows: dict[tuple[int, int], Stored] = {}
+        for kind, places in by_kind.items():
+            objects = [told[at][3] for at in places]
+            for at, row in zip(places, recorder.confirm(kind, objects), strict=True):
+                group, number, _, obj = told[at]
+                is_exact = row.version == obj["metadata"]["resourceVersion"]
+                rows[group, number] = row if is_exact else recorder.unsaved(kind, obj)
+        return [
+            each.error or [rows.get((at, i)) or _nothing(write) for i, write in enumerate(each.group.writes)]
+            for at, each in enumerate(self._progress)
+        ]
+
+
+class Dropped:
+    """A plan that is not sent any more; each of its groups is planned anew."""
+
+    def __init__(self, rows: Sequence[Row], using: Store, error: ApiError | None = None) -> None:
+        self.groups: Sequence[Group] = [encoding.decode(row.body) for row in rows]
+        self._rows, self._using = rows, using
+        self._error = error or ServiceUnavailable(
+            "Others may have worked on the cluster since this was planned."
+        )
+
+    def settle(self) -> list[list[Stored] | ApiError]:
+        """Empty the outbox."""
+        outbox.remove(self._rows, self._using.using)
+        return [self._error for _ in self.groups]
+
+
+def _told(progress: Sequence[Progress]) -> Iterator[tuple[int, int, Write, Object]]:
+    """Yield what the cluster has told of objects, also while bindings were taken back, by group and write."""
+    for at, each in enumerate(progress):
+        for number, obj in each.objects():
+            yield at, number, each.group.writes[number], obj
+        if each.undoing is not None:
+            for number, obj in each.undoing.objects():
+                yield at, -1 - number, each.undoing.group.writes[number], obj
+
+
+def _nothing(write: Write) -> Stored:
+    """Return the outcome of a write of which the answer told no object: it has no place in the log."""
+    _, namespace, name = order.place_of(write)
+    return recorder.unsaved(write.resource, {"metadata": {"namespace": namespace, "name": name}})
+
+
+def _gone(progress: Progress) -> Iterator[str]:
+    """Yield the uids of what is no more, and was not said to wait for its end."""
+    for number, write in enumerate(progress.group.writes):
+        verdict = progress.verdicts.get(number)
+        if isinstance(write, Delete) and isinstance(verdict, Done) and verdict.object is None and write.uid:
+            yield write.uid
+
+
+def ended(using: Store, groups: Sequence[Group]) -> set[str]:
+    """Return the uids of those pods which groups bind and which have ended."""
+    keys = [
+        f"{write.namespace}/{write.name}"
+        for group in groups
+        for write in group.writes
+        if isinstance(write, Patch) and write.subresource == "binding"
+    ]
+    found = using.by_keys(PODS, keys).values()
+    return {one.uid for one in found if (one.object.get("status") or {}).get("phase") in ENDED}
+
+
+def unseen(progress: Sequence[Progress], using: Store) -> bool:
+    """Whether the mirror has yet to show something that was done and of which no object was told: a binding, an end.
+
+    Planning before it does would do it twice.
+    """
+    gone: list[str] = []
+    bound: list[str] = []
+    for each in progress:
+        undone = each.undoing.group.writes if each.undoing is not None else ()
+        gone += [*_gone(each), *(_gone(each.undoing) if each.undoing is not None else ())]
+        if not undone:
+            bound += [write.uid for write in gangs.bound(each.group, each.verdicts)]
+    return bool(using.living(gone)) or bool(using.unbound(bound))

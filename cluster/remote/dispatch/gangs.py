@@ -1,0 +1,78 @@
+"""What is taken back of a gang that could not be bound whole: pure functions.
+
+A half gang must hold no nodes. A pod cannot be unbound, so those that were bound are deleted, marked first as their
+job's controller marks pods: no policy takes that for an eviction, and the controller makes them again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from cluster.remote.dispatch.verdicts import Done
+from cluster.writes import Delete, Patch
+from kube.kinds.pod import OUT_OF_SYNC
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from cluster.remote.dispatch.verdicts import Verdict
+    from cluster.writes import Group, Write
+
+
+class Named(Protocol):
+    """What says which pod is meant."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+
+
+def bound(group: Group, verdicts: Mapping[int, Verdict]) -> list[Patch]:
+    """Return the bindings of a group that were made."""
+    return [write for number in _bound(group, verdicts) if isinstance(write := group.writes[number], Patch)]
+
+
+def _bound(group: Group, verdicts: Mapping[int, Verdict]) -> set[int]:
+    """Return the places of the bindings that were made."""
+    return {
+        number
+        for number, write in enumerate(group.writes)
+        if isinstance(write, Patch)
+        and write.subresource == "binding"
+        and isinstance(verdicts.get(number), Done)
+    }
+
+
+def is_whole(group: Group, verdicts: Mapping[int, Verdict]) -> bool:
+    """Say whether the bindings that were made fulfil the minima of a gang: those of its tasks as well as its own."""
+    made = _bound(group, verdicts)
+    return all(sum(place in made for place in each.among) >= each.need for each in group.minima)
+
+
+def taken_back(
+    group: Group, verdicts: Mapping[int, Verdict], unknown: Collection[int], ended: Collection[str]
+) -> list[Write]:
+    """Return the writes that take back the bindings of a group that has failed, if they are too few for its gang.
+
+    unknown are the places of writes that may have been carried out, though nobody heard of it: their pods go as well,
+    since a pod that holds no node is soon made again. ended are the uids of pods that have run to their end since: what
+    they did counts, and they hold nothing.
+    """
+    if is_whole(group, verdicts):
+        return []
+    made = bound(group, verdicts)
+    perhaps = bound(group, {number: Done() for number in unknown})
+    return removal([write for write in (*made, *perhaps) if write.uid not in ended])
+
+
+def removal(pods: Sequence[Named]) -> list[Write]:
+    """Return the writes that have pods made again by their controllers."""
+    mark = {"metadata": {"annotations": {OUT_OF_SYNC: "true"}}}
+    return [
+        *(Patch(PODS, pod.namespace, pod.name, mark, uid=pod.uid) for pod in pods),
+        *(Delete(PODS, pod.namespace, pod.name, uid=pod.uid) for pod in pods),
+    ]

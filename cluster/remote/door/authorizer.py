@@ -1,0 +1,159 @@
+"""Who may do what where people act as themselves: the cluster decides, and is asked in their names.
+
+So its roles are all that counts for its objects, in what is shown, in what is offered and in what is done. Ours count for
+accounts and the audit. While the cluster is away, what it said last counts for reading; changes are refused.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cluster import clock
+from cluster.access import authorizer, roles
+from cluster.api.rights import QUEUE_STATE
+from cluster.remote.door import reviews, server, viewer
+from cluster.remote.door.reviews import Unanswered
+from cluster.remote.door.viewer import Asking, Viewer
+from cluster.remote.http.request import Unreachable
+from cluster.remote.mirroring import ways
+from cluster.store import store
+from kube import resources
+from kube.errors import ServiceUnavailable
+from kube.resources import COMMANDS, NAMESPACES
+from kube.volcano.commands import NAMESPACE_OF_QUEUES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from typing import TypeVar
+
+    from cluster.access import Actor
+    from cluster.access.authorizer import Authorizer
+    from cluster.access.roles import Everywhere
+    from cluster.remote.door.access_rules import Question
+    from cluster.remote.http.request import Impersonation
+
+    T = TypeVar("T")
+
+AWAY_S = 2.0  # for which nothing is asked of a cluster that did not answer
+NAMES_S = 1.0  # for which the names of namespaces are remembered
+MOST_VIEWERS = 1000
+
+
+class ClusterAuthorizer:
+    """The rights of a cluster with an API of its own. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._viewers: OrderedDict[Impersonation, Viewer] = OrderedDict()
+        self._away_until, self._away = 0.0, ""
+        self._names: tuple[float, list[str]] = (float("-inf"), [])
+
+    def decides(self, resource: str) -> bool:
+        """Say whether a resource is of the cluster."""
+        return ways.is_of_cluster(resource)
+
+    def allowed(self, actor: Actor, verb: str, resource: str, namespace: str) -> bool:
+        """Say whether the cluster allows it, as far as it was last told."""
+        found = self._viewer(actor)
+        return found is not None and self._told(found.allows, _question(verb, resource, namespace))
+
+    def require(self, actor: Actor, verb: str, resource: str, namespace: str, name: str) -> None:
+        """Raise Forbidden unless the cluster allows it; a change needs an answer of now."""
+        asked, found = _question(verb, resource, namespace, name), self._viewer(actor)
+        is_allowed = found is not None and self._told(found.allows, asked)
+        if found is not None and verb not in ways.READS and not found.is_fresh(asked):
+            raise self._unanswered(
+                f"{self._away}, so whether you may do this is not known, and nothing was changed"
+            )
+        if not is_allowed:
+            why = found.refusal(asked) if found else ""
+            raise authorizer.refused(self._refusal(actor, asked, why), resource, name)
+
+    def namespaces(self, actor: Actor, verb: str, resource: str) -> frozenset[str] | Everywhere:
+        """Return where the cluster allows it, among the namespaces that the mirror shows."""
+        found = self._viewer(actor)
+        if found is None:
+            return frozenset()
+        names = self._namespaces() if _is_namespaced(resource) else []
+        return self._told(found.namespaces, verb, resource, names)
+
+    def scope(self, actor: Actor) -> Hashable:
+        """Return what the cluster allows, as a value to compare."""
+        found = self._viewer(actor)
+        return None if found is None else found.scope(self._namespaces())
+
+    @property
+    def remedy(self) -> str:
+        """Who can give a right."""
+        return f"The cluster {server.target().name} decides this; ask who administers it for a role there."
+
+    def _refusal(self, actor: Actor, asked: Question, why: str) -> str:
+        who = server.impersonation(actor)
+        user = who.user if who else actor.name
+        text = authorizer.cannot(user, asked.verb, asked.resource, asked.namespace, asked.name)
+        if why:
+            return f"{text}. The cluster does not tell what {user} may do: {why}"
+        return f"{text}. {self.remedy}"
+
+    def _told(self, ask: Callable[..., T], *arguments: object) -> T:
+        try:
+            return ask(*arguments)
+        except Unanswered as error:
+            raise self._unanswered(f"{error}, and what you may see and do there is not known yet") from None
+
+    def _unanswered(self, why: str) -> ServiceUnavailable:
+        name = server.target().name
+        return ServiceUnavailable(f"The cluster {name} does not answer: {why}. Try again later.")
+
+    def _viewer(self, actor: Actor) -> Viewer | None:
+        """Return what is known of an actor; None for somebody who is nobody there."""
+        who = server.impersonation(actor)
+        if who is None:
+            return None
+        with self._lock:
+            found = self._viewers.pop(who, None) or Viewer(who, self._asking(who))
+            self._viewers[who] = found
+            if len(self._viewers) > MOST_VIEWERS:
+                self._viewers.popitem(last=False)
+        return found
+
+    def _asking(self, who: Impersonation) -> Asking:
+        return Asking(partial(self._ask, reviews.rules, who), partial(self._ask, reviews.access, who))
+
+    def _ask(self, review: Callable[..., T], who: Impersonation, about: object) -> T:
+        """Ask the cluster, unless it has just not answered: each question would wait as long for that."""
+        if clock.monotonic() < self._away_until:
+            raise Unanswered(self._away)
+        try:
+            return review(server.connection(), who, about)
+        except (Unanswered, Unreachable) as error:
+            why = error.cause if isinstance(error, Unreachable) else str(error)
+            self._away_until, self._away = clock.monotonic() + AWAY_S, why
+            raise Unanswered(why) from None
+
+    def _namespaces(self) -> list[str]:
+        until, names = self._names
+        if until < clock.monotonic():
+            names = sorted(key.partition("/")[2] for key in store.names(NAMESPACES).values())
+            self._names = clock.monotonic() + NAMES_S, names
+        return names
+
+
+def _question(verb: str, resource: str, namespace: str, name: str = "") -> Question:
+    """Return what is asked of the cluster for a right of ours; Volcano's queues are opened and closed by Commands."""
+    if resource == QUEUE_STATE:
+        return viewer.question("create", COMMANDS.id, NAMESPACE_OF_QUEUES)
+    place = "" if namespace == roles.EVERYWHERE else namespace
+    return viewer.question(verb, resource, place, name)
+
+
+def _is_namespaced(resource: str) -> bool:
+    base = resources.by_id(resource.partition("/")[0])
+    return base.namespaced or base == NAMESPACES
+
+
+if TYPE_CHECKING:
+    _decides: Authorizer = ClusterAuthorizer()

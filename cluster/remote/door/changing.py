@@ -1,0 +1,120 @@
+"""How objects of a cluster with an API of its own are changed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from cluster.access.ownership import creator_of
+from cluster.api import admission, audit_trail, metadata, rights, server_fields, transaction, verbs
+from cluster.api.cluster_view import ClusterView
+from cluster.remote.door import server
+from cluster.remote.mirroring import recorder
+from kube.errors import ApiError, BadRequest, Conflict, Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+    from cluster.access import Actor
+    from cluster.backend import How, PartOptions
+    from cluster.remote.door.calls import Calls
+    from cluster.store import Stored
+    from kube.meta import Object
+    from kube.resources import Resource
+
+
+def update(actor: Actor, resource: Resource, obj: Object, **options: Unpack[PartOptions]) -> Stored:
+    """Replace an object; without a resourceVersion the one that the mirror has must be the newest."""
+    _only_whole(resource, options)
+    name = metadata.name_of(obj)
+    if not name:
+        raise BadRequest("name is required")
+
+    def change(old: Stored) -> Object:
+        given = obj["metadata"].get("resourceVersion") or old.version
+        return {**obj, "metadata": {**obj["metadata"], "uid": old.uid, "resourceVersion": given}}
+
+    def call(asked: Calls, old: Stored, new: Object, **how: Any) -> Object:
+        return asked.replace(resource, new, **how)
+
+    namespace = metadata.namespace_of(resource, obj)
+    return _change(actor, "update", resource, (namespace, name), change, call, options)
+
+
+def patch(
+    actor: Actor,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    patch: Object | list[Object],
+    *,
+    how: How = "merge",
+    **options: Unpack[PartOptions],
+) -> Stored:
+    """Change parts of an object. What it would become is judged by the mirror, what becomes of it by the cluster."""
+    _only_whole(resource, options)
+
+    def change(old: Stored) -> Object:
+        made = verbs.patched(resource, old.object, patch, how)
+        if creator_of(made) != creator_of(old.object):
+            raise Forbidden.of(resource.id, name, "who created an object is noted once and stays so")
+        return made
+
+    def call(asked: Calls, old: Stored, new: Object, **more: Any) -> Object:
+        return asked.patch(resource, old, patch, how, **more)
+
+    return _change(actor, "patch", resource, (namespace, name), change, call, options)
+
+
+def _change(
+    actor: Actor,
+    verb: str,
+    resource: Resource,
+    key: tuple[str, str],
+    change: Callable[[Stored], Object],
+    call: Callable[..., Object],
+    options: PartOptions,
+) -> Stored:
+    """Have the API change an object, once the actor may make of it what `change` says."""
+    namespace, name = key
+    is_dry = options.get("dry_run", False)
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with audit_trail.following(actor, verb, resource, target, quiet=is_dry) as step:
+        old = transaction.stored(actor, verb, resource, namespace, name)
+        new = _may_become(actor, verb, resource, old, change(old))
+        manager = options.get("manager", "")
+        asked = server.calls(actor)
+        try:
+            answer = call(asked, old, new, manager=manager, dry_run=is_dry)
+        except Conflict:
+            _read_again(asked, resource, old)
+            raise
+        stored = recorder.taken(resource, answer, is_dry)
+        if stored.version != old.version:
+            step.done(old, stored)
+    return stored
+
+
+def _may_become(actor: Actor, verb: str, resource: Resource, old: Stored, made: Object) -> Object:
+    """Return the shaped object that the actor may make of a stored one; who created it stays."""
+    shaped = admission.shape(resource, made, old.object)
+    if shaped.causes:
+        rights.check_change(actor, verb, resource, old.object, None, "", ClusterView())
+        return shaped.checked()
+    server_fields.servers_fields(resource, shaped.object, old.object, "")
+    rights.check_change(actor, verb, resource, old.object, shaped.object, "", ClusterView())
+    return shaped.object
+
+
+def _read_again(asked: Calls, resource: Resource, old: Stored) -> None:
+    """Mirror an object as it is now, so that who was refused for an old version and tries again has the newest."""
+    with suppress(ApiError):
+        newest = asked.read(resource, old.namespace, old.name)
+        if newest["metadata"]["uid"] == old.uid:  # that another has its name by now is for the watch to tell
+            recorder.taken(resource, newest, is_dry=False)
+
+
+def _only_whole(resource: Resource, options: PartOptions) -> None:
+    if part := options.get("subresource", ""):
+        raise server.not_here(f"changing the {part} of {resource.plural}")

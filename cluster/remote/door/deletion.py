@@ -1,0 +1,149 @@
+"""How objects of a cluster with an API of its own are deleted.
+
+What goes away is taken out of the mirror by the watch alone, and waited for: only it knows in which order things
+happened, so that nothing comes back that is gone.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from django.db import transaction as database
+
+from cluster import clock
+from cluster.api import audit_trail, bulk, rights, transaction
+from cluster.api.cluster_view import ClusterView
+from cluster.remote.door import calls, server
+from cluster.remote.mirroring import recorder
+from cluster.store import store
+from kube.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from cluster.store.types import Propagation
+    from kube.meta import Object
+    from kube.resources import Resource
+
+GONE_WITHIN_S = 3.0  # how long who deletes waits for the watch to say so
+LOOK_EVERY_S = 0.03
+
+
+def delete(
+    actor: Actor,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    *,
+    uid: str = "",
+    version: str = "",
+    grace: int | None = None,
+    propagation: Propagation | None = None,
+    dry_run: bool = False,
+) -> Stored:
+    """Delete an object, the one that the mirror shows; return its last state, or the one in which it waits to go."""
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with audit_trail.following(actor, "delete", resource, target, quiet=dry_run) as step:
+        old = _deletable(actor, resource, (namespace, name), ClusterView())
+        answer = server.calls(actor).delete(
+            resource,
+            old.namespace,
+            name,
+            uid or old.uid,
+            version=version,
+            grace=grace,
+            propagation=propagation,
+            dry_run=dry_run,
+        )
+        stored = old if dry_run else _outcomes(resource, [(old, answer)])[0]
+        step.done(None, stored)
+    return stored
+
+
+def delete_many(
+    actor: Actor,
+    resource: Resource,
+    keys: Sequence[tuple[str, str]],
+    *,
+    uids: Sequence[str] = (),
+    grace: int | None = None,
+    propagation: Propagation | None = None,
+    dry_run: bool = False,
+) -> list[Stored | ApiError]:
+    """Delete objects, a few at a time; each stands or fails for itself, in the order given."""
+    view = ClusterView()
+    view.fetch(resource, keys)
+    olds = [bulk.attempt(_deletable, actor, resource, key, view) for key in keys]
+    asked = server.calls(actor)
+
+    def ask(item: tuple[Stored, str]) -> Object:
+        old, uid = item
+        return asked.delete(
+            resource,
+            old.namespace,
+            old.name,
+            uid or old.uid,
+            grace=grace,
+            propagation=propagation,
+            dry_run=dry_run,
+        )
+
+    wanted = uids or [""] * len(keys)
+    pairs = zip(olds, wanted, strict=True)
+    answers = calls.each(ask, [old if isinstance(old, ApiError) else (old, uid) for old, uid in pairs])
+    outcomes = _outcomes_of_many(resource, olds, answers, dry_run)
+    if not dry_run:
+        targets = [{"metadata": {"namespace": namespace, "name": name}} for namespace, name in keys]
+        audit_trail.many(actor, "delete", resource, targets, outcomes)
+    return outcomes
+
+
+def _deletable(actor: Actor, resource: Resource, key: tuple[str, str], view: ClusterView) -> Stored:
+    namespace, name = key
+    old = transaction.stored(actor, "delete", resource, namespace, name)
+    rights.check_delete(actor, "delete", resource, old.object, view)
+    return old
+
+
+def _outcomes_of_many(
+    resource: Resource,
+    olds: Sequence[Stored | ApiError],
+    answers: Sequence[Object | ApiError],
+    is_dry: bool,
+) -> list[Stored | ApiError]:
+    """Return what became of each, in their order; an error stands where it was met."""
+    done = [
+        (old, answer)
+        for old, answer in zip(olds, answers, strict=True)
+        if not isinstance(old, ApiError) and not isinstance(answer, ApiError)
+    ]
+    outcomes = iter([old for old, _ in done] if is_dry else _outcomes(resource, done))
+    return [answer if isinstance(answer, ApiError) else next(outcomes) for answer in answers]
+
+
+def _outcomes(resource: Resource, done: Sequence[tuple[Stored, Object]]) -> list[Stored]:
+    """Return deleted objects as they wait to go, or as they last were once the mirror knows that they went."""
+    taken = iter(recorder.confirm(resource, [answer for _, answer in done if _is_waiting(answer)]))
+    outcomes = [next(taken) if _is_waiting(answer) else old for old, answer in done]
+    _await_gone([old.uid for old, answer in done if not _is_waiting(answer)])
+    return outcomes
+
+
+def _is_waiting(answer: Object) -> bool:
+    """Whether a deletion was answered with an object that is still there."""
+    return bool((answer.get("metadata") or {}).get("deletionTimestamp"))
+
+
+def _await_gone(uids: Sequence[str]) -> None:
+    """Wait until the mirror shows no object of these uids, but no longer than people wait for a page.
+
+    Inside a transaction nothing that others write could be seen.
+    """
+    until = clock.monotonic() + GONE_WITHIN_S
+    while uids and not database.get_connection().in_atomic_block and clock.monotonic() < until:
+        if not store.living(uids):
+            return
+        time.sleep(LOOK_EVERY_S)

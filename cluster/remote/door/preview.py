@@ -1,0 +1,62 @@
+"""What would happen to an object: first by our own rules and the mirror, then by a dry run of the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.api import metadata
+from cluster.api import preview as embedded
+from cluster.api.cluster_view import ClusterView
+from cluster.backend import Admitted
+from cluster.remote.door import creation, server
+from cluster.store import store
+from kube.errors import ApiError, Cause, Conflict
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from cluster.remote.door.calls import Calls
+    from kube.meta import Object
+    from kube.resources import Resource
+
+
+def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = False) -> Admitted:
+    """Say what our rules think of an object, by the mirror, and then what the cluster says to a dry run."""
+    found = embedded.review(actor, resource, obj, update=update)
+    if found.causes or server.permits().refusal("update" if update else "create", resource.id):
+        return found
+    try:
+        asked = server.calls(actor)
+        if update:
+            _replace(asked, resource, obj)
+        else:
+            asked.create(resource, creation.ready(actor, resource, obj, ClusterView()), dry_run=True)
+    except ApiError as error:
+        return _with_error(found, error)
+    return found
+
+
+def _replace(asked: Calls, resource: Resource, obj: Object) -> None:
+    """Try to replace an object, whichever version was read: that it changes meanwhile is no fault of what is written."""
+    namespace, name = metadata.namespace_of(resource, obj), metadata.name_of(obj)
+    version = obj["metadata"].get("resourceVersion") or store.get(resource, namespace, name).version
+    try:
+        asked.replace(resource, _at(obj, version), dry_run=True)
+    except Conflict:
+        newest = asked.read(resource, namespace, name)["metadata"]["resourceVersion"]
+        asked.replace(resource, _at(obj, newest), dry_run=True)
+
+
+def _at(obj: Object, version: str) -> Object:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
+
+
+def _with_error(found: Admitted, error: ApiError) -> Admitted:
+    """Return a review with what the cluster refuses; that it does not answer is no fault of the object."""
+    if error.code >= 500:
+        return Admitted(
+            found.resource,
+            found.object,
+            warnings=(*found.warnings, f"The cluster could not be asked. {error.message}"),
+        )
+    causes = error.causes or (Cause(error.reason, error.message, ""),)
+    return Admitted(found.resource, found.object, causes, found.warnings)

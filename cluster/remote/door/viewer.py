@@ -1,0 +1,222 @@
+"""What one person may do in a cluster with an API of its own, as that cluster tells; asked anew while he reads.
+
+Most clusters tell all that somebody may do in a namespace at once, as rules. Where an authorizer of theirs cannot, as
+webhooks cannot, each question is asked by itself. An answer counts for FRESH_S. In a namespace where somebody may do
+nothing beyond what he may do in all, it counts for QUIET_S as far as lists go: what is taken away is gone within
+FRESH_S, what is given is there at once for who opens that namespace, and in lists within QUIET_S.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from cluster import clock
+from cluster.access.roles import ALL
+from cluster.remote.door.access_rules import NONE, AccessRules, Question
+from cluster.remote.door.reviews import Unanswered
+from kube.errors import ApiError
+from kube.resources import NAMESPACES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+    from cluster.access.roles import Everywhere
+
+FRESH_S = 5.0
+QUIET_S = 60.0
+MOMENT_S = 0.5  # an answer may pass FRESH_S between two looks at it
+AT_ONCE = 8  # reviews of a process that are under way at a time
+MOST_NAMESPACES = 500  # that lists ask about; of more, those that were opened
+MOST_ANSWERS = 10_000  # that are remembered of a person
+WIDE = ""  # all namespaces, and the cluster's scope
+K = TypeVar("K")
+A = TypeVar("A")
+
+
+class Told(NamedTuple):
+    """The rules of a place and when they were told (monotonic, in s); `refusal` is why the cluster tells nothing."""
+
+    rules: AccessRules
+    at: float
+    refusal: str = ""
+
+
+class Said(NamedTuple):
+    """The answer to a single question, and when it was given (monotonic, in s)."""
+
+    is_allowed: bool
+    at: float
+
+
+class Asking(NamedTuple):
+    """How a cluster is asked about one person: for his rules in a namespace, or for one thing; both raise Unanswered."""
+
+    rules: Callable[[str], AccessRules]
+    access: Callable[[Question], bool]
+
+
+class Viewer:
+    """One person as a cluster knows him. Thread-safe."""
+
+    def __init__(self, who: Hashable, asking: Asking) -> None:
+        self._who = who
+        self._asking = asking
+        self._lock = threading.Lock()
+        self._told: dict[str, Told] = {}
+        self._said: dict[Question, Said] = {}
+        self._turns = 0  # how often the answer to a single question has become another one
+
+    def allows(self, asked: Question) -> bool:
+        """Say whether he may do what is asked, by the last answer; Unanswered when there never was one."""
+        with self._lock:
+            return self._allows(asked)
+
+    def is_fresh(self, asked: Question) -> bool:
+        """Say whether the last answer is a fresh one, or was a moment ago: the cluster may be away."""
+        with self._lock:
+            told = self._told.get(asked.namespace)
+            answer = self._said.get(asked) if told and not told.rules.are_complete else told
+            return answer is not None and _is_within(answer.at, FRESH_S + MOMENT_S)
+
+    def refusal(self, asked: Question) -> str:
+        """Return why the cluster tells nothing about him, "" where it does."""
+        with self._lock:
+            told = self._told.get(asked.namespace)
+            return told.refusal if told else ""
+
+    def namespaces(self, verb: str, resource: str, names: Sequence[str]) -> frozenset[str] | Everywhere:
+        """Return in which of the namespaces he may do a verb; Unanswered when nothing was ever told of him."""
+        with self._lock:
+            if self._allows(question(verb, resource, WIDE)):
+                return ALL
+            asked = [question(verb, resource, name) for name in self._refreshed(names)]
+            self._ask_each([each for each in asked if self._is_open(each)])
+            verdicts: dict[AccessRules, bool] = {}
+            return frozenset(each.namespace for each in asked if self._verdict(each, verdicts))
+
+    def scope(self, names: Sequence[str]) -> Hashable:
+        """Return a value that is the same for people who may do the same, and another one when that changes."""
+        with self._lock:
+            places = self._refreshed(names)
+            wide = self._told[WIDE].rules if WIDE in self._told else NONE
+            if not wide.are_complete:
+                self._ask_each(
+                    [each for each, said in self._said.items() if not _is_within(said.at, FRESH_S)]
+                )
+                return self._who, self._turns
+            rules = ((place, self._told[place].rules) for place in places)
+            return wide, frozenset((place, own) for place, own in rules if own != wide)
+
+    # The lock is held by who calls what follows.
+
+    def _allows(self, asked: Question) -> bool:
+        self._ask_rules([place for place in (asked.namespace,) if not self._holds(place, FRESH_S)])
+        told = self._told[asked.namespace]
+        if told.rules.are_complete:
+            return told.rules.allow(asked)
+        said = self._said.get(asked)
+        if said is None or not _is_within(said.at, FRESH_S):
+            self._ask_each([asked], is_needed=True)
+        return self._said[asked].is_allowed
+
+    def _refreshed(self, names: Sequence[str]) -> list[str]:
+        """Ask for the rules of namespaces where too little is known for a list; return those of which some are known."""
+        chosen = [*names[:MOST_NAMESPACES], *(name for name in names[MOST_NAMESPACES:] if name in self._told)]
+        self._ask_rules([WIDE] if not self._holds(WIDE, FRESH_S) else [], is_needed=False)
+        wide = self._told.get(WIDE)
+        stale = []
+        for name in chosen:
+            told = self._told.get(name)
+            is_quiet = told is not None and wide is not None and told.rules == wide.rules
+            if not self._holds(name, QUIET_S if is_quiet else FRESH_S):
+                stale.append(name)
+        self._ask_rules(stale, is_needed=False)
+        return [name for name in chosen if name in self._told]
+
+    def _holds(self, place: str, seconds: float) -> bool:
+        """Whether rules need not be asked for again; that they cannot be told holds for longer."""
+        told = self._told.get(place)
+        return told is not None and _is_within(told.at, seconds if told.rules.are_complete else QUIET_S)
+
+    def _is_open(self, asked: Question) -> bool:
+        """Whether a question of a list has to be asked by itself."""
+        if self._told[asked.namespace].rules.are_complete:
+            return False
+        said = self._said.get(asked)
+        return said is None or not _is_within(said.at, FRESH_S if said.is_allowed else QUIET_S)
+
+    def _verdict(self, asked: Question, verdicts: dict[AccessRules, bool]) -> bool:
+        """Answer by what is known. Most namespaces have the same rules, which are looked through once."""
+        rules = self._told[asked.namespace].rules
+        if not rules.are_complete:
+            return asked in self._said and self._said[asked].is_allowed
+        if asked.name:
+            return rules.allow(asked)
+        if rules not in verdicts:
+            verdicts[rules] = rules.allow(asked)
+        return verdicts[rules]
+
+    def _ask_rules(self, places: Sequence[str], *, is_needed: bool = True) -> None:
+        if len(self._told) > MOST_ANSWERS:
+            self._told.clear()
+        self._told |= _together(self._rules_of, places, self._told if is_needed else None)
+
+    def _rules_of(self, place: str) -> Told:
+        try:
+            return Told(self._asking.rules(place), clock.monotonic())
+        except ApiError as error:
+            return Told(NONE, clock.monotonic(), error.message)
+
+    def _ask_each(self, questions: Sequence[Question], *, is_needed: bool = False) -> None:
+        if len(self._said) > MOST_ANSWERS:
+            self._said.clear()
+        for asked, said in _together(self._answer_to, questions, self._said if is_needed else None).items():
+            before = self._said.get(asked)
+            self._turns += before is not None and before.is_allowed != said.is_allowed
+            self._said[asked] = said
+
+    def _answer_to(self, asked: Question) -> Said:
+        try:
+            return Said(self._asking.access(asked), clock.monotonic())
+        except ApiError:
+            return Said(is_allowed=False, at=clock.monotonic())
+
+
+def question(verb: str, resource: str, namespace: str, name: str = "") -> Question:
+    """Return what a cluster is asked. A Namespace lies in itself once it is there, and one that may be read is listed."""
+    if resource.partition("/")[0] != NAMESPACES.id or not namespace:
+        return Question(verb, resource, namespace, name)
+    if verb in ("create", "deletecollection"):
+        return Question(verb, resource, WIDE)
+    return Question("get" if verb == "list" else verb, resource, namespace, namespace)
+
+
+def _together(ask: Callable[[K], A], keys: Sequence[K], needed: Mapping[K, A] | None) -> dict[K, A]:
+    """Ask for all at once and return what was answered; Unanswered for what is needed and was not known before."""
+
+    def attempt(key: K) -> A | Unanswered:
+        try:
+            return ask(key)
+        except Unanswered as error:
+            return error
+
+    answers: Iterable[A | Unanswered] = map(attempt, keys) if len(keys) < 2 else _threads().map(attempt, keys)
+    found: dict[K, A] = {}
+    for key, answer in zip(keys, answers, strict=True):
+        if not isinstance(answer, Unanswered):
+            found[key] = answer
+        elif needed is not None and key not in needed:
+            raise answer
+    return found
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(AT_ONCE, thread_name_prefix="reviews")
+
+
+def _is_within(at: float, seconds: float) -> bool:
+    return clock.monotonic() - at <= seconds

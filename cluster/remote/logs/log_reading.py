@@ -1,0 +1,127 @@
+"""Reading the log of one container by requests to its cluster's API."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.backend import NoLog
+from cluster.remote.door import server
+from cluster.remote.http import paths
+from cluster.remote.http.request import Unreachable
+from cluster.remote.logs import log_offsets
+from cluster.remote.logs.log_offsets import Block, PlacedLine, TimedLine
+from kube.errors import ApiError, Forbidden
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cluster.remote.http.request import Impersonation
+    from cluster.remote.logs.log_ends import Instance
+
+BLOCK_MOST = (
+    16 * 1024 * 1024
+)  # bytes of a log that are read backwards; kubelets begin a new file after 10 MiB
+ANSWER_S = 10.0
+
+
+class Place(NamedTuple):
+    """Where a log is asked for, and in whose name; None stands for the kubeconfig's user."""
+
+    namespace: str
+    pod: str
+    container: str
+    instance: Instance
+    impersonation: Impersonation | None = None
+
+
+class Refused(NoLog):
+    """Who asks may not read the log, which says nothing about others."""
+
+
+class Away(NoLog):
+    """There was no answer at all, so that asking for other logs would be in vain as well."""
+
+
+class Stretch(NamedTuple):
+    """Lines from an offset on; when these are all, the offset behind the log's last line, and that line."""
+
+    lines: list[PlacedLine]
+    is_all: bool
+    end: int
+    last: TimedLine | None
+
+
+def last_lines(place: Place, count: int) -> Block:
+    """Return a log's last lines, or a few less where it is not told how many others are of the moment of the first one."""
+    found, is_cut = _kept(place, {"tailLines": str(count)})
+    last = found[-1] if found else None
+    if last is not None and len(found) == 1 and not last.time:
+        raise NoLog(f"{last.data.decode(errors='replace')}.")  # a kubelet's remark in the place of the log
+    if len(found) < count and not is_cut:
+        return Block.of(found, last, count, is_all=True)
+    lines = log_offsets.from_next_second(found)
+    if not lines and last is not None:
+        found, is_cut = _kept(place, {"sinceTime": last.time[:19] + "Z"})
+        lines, last = found, found[-1] if found else last
+    return Block.of(lines, last, count, is_all=is_cut)
+
+
+def last_line(place: Place) -> TimedLine | None:
+    """Return a log's last line; None when nothing has been printed."""
+    found, _ = _kept(place, {"tailLines": "1"})
+    return found[-1] if found else None
+
+
+def read_on(place: Place, offset: int, most: int) -> Stretch:
+    """Return the lines from an offset on, of about so many bytes; those of one offset are not parted."""
+    query = {"sinceTime": log_offsets.since_time(offset)} if offset else {}
+    taken: list[PlacedLine] = []
+    last: TimedLine | None = None
+    size, end = 0, 0
+    with _lines(place, query) as found:
+        for timed, line in log_offsets.numbered(found):
+            end, last = line.offset + 1, timed
+            if line.offset < offset:
+                continue
+            if size >= most and line.offset != taken[-1].offset:
+                return Stretch(taken, is_all=False, end=0, last=None)
+            taken.append(line)
+            size += len(line.data) + 1
+    return Stretch(taken, is_all=True, end=end, last=last)
+
+
+def _kept(place: Place, query: Mapping[str, str]) -> tuple[list[TimedLine], bool]:
+    """Return what is asked for, and whether the beginning of it was left out because it is too much."""
+    kept: deque[TimedLine] = deque()
+    size, is_cut = 0, False
+    with _lines(place, query) as found:
+        for line in found:
+            kept.append(line)
+            size += len(line.data) + 1
+            while size > BLOCK_MOST and len(kept) > 1:
+                size -= len(kept.popleft().data) + 1
+                is_cut = True
+    return list(kept), is_cut
+
+
+@contextmanager
+def _lines(place: Place, query: Mapping[str, str]) -> Iterator[Iterator[TimedLine]]:
+    """Hold a log open; NoLog when the node or its API does not hand it out, Away when nobody answers."""
+    asked = {"container": place.container, "timestamps": "true", **query}
+    if place.instance.is_previous:
+        asked["previous"] = "true"
+    path = paths.one(PODS, place.namespace, place.pod, "log")
+    try:
+        with server.connection().stream(
+            path, query=asked, impersonation=place.impersonation, silence_s=ANSWER_S
+        ) as lines:
+            yield map(log_offsets.read_line, lines)
+    except Unreachable as error:
+        raise Away(f"The cluster does not answer: {error.cause}.") from None
+    except Forbidden as error:
+        raise Refused(error.message) from None
+    except ApiError as error:
+        raise NoLog(error.message) from None

@@ -1,0 +1,218 @@
+"""What is asked of a cluster's nodes, answered by way of its API: the logs of pods.
+
+Kubelets keep the log of the present and of the previous instance of a
+container, while the pod is there. Its attempts are counted as in the pod's
+status: an instance's number is how often the container was started anew.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from cluster import clock
+from cluster.backend import Line, LogChunk, LogExtent, LogText, NoLog
+from cluster.remote.logs import log_offsets
+from cluster.remote.logs.log_ends import Instance, LogName
+from cluster.remote.logs.log_memory import LogMemory
+from cluster.remote.logs.log_reading import Place
+from cluster.store import store
+from kube.kinds.pod import ENDED
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+
+    from cluster.backend import Nodes
+    from cluster.remote.http.request import Impersonation
+    from cluster.remote.logs.log_offsets import PlacedLine
+    from cluster.store import Stored
+    from kube.meta import Object
+
+CHUNK = (
+    1024 * 1024
+)  # bytes of one read, which begins with the second before the one in which the last one ended
+TAIL_MOST = 4 * 1024 * 1024
+AT_ONCE = 8  # requests for the ends of logs
+PODS_AT_ONCE = 500
+
+
+class RemoteNodes:
+    """The nodes of a cluster with an API of its own, asked in somebody's name or (None) that of the kubeconfig's user. Thread-safe."""
+
+    offsets_are_bytes = False
+    answer_at_once = False
+
+    def __init__(self, memory: LogMemory | None = None, impersonation: Impersonation | None = None) -> None:
+        self._memory = memory or LogMemory()
+        self._impersonation = impersonation
+
+    def acting_as(self, impersonation: Impersonation | None) -> RemoteNodes:
+        """Return the same nodes, asked in somebody's name; what is read is remembered together."""
+        return RemoteNodes(self._memory, impersonation)
+
+    def on(self, node: str) -> Nodes:
+        """Return the same: the cluster's API finds the node."""
+        return self
+
+    def away(self, node: str) -> str:
+        """Say "": what cannot be reached the API tells when it is asked."""
+        return ""
+
+    def log_attempts(self, uid: str, container: str) -> list[int]:
+        """Return the attempts of a container whose logs its node still has: the present one and the one before."""
+        return [each.attempt for pod in _pods([uid]) for each in instances(pod.object, container)]
+
+    def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
+        """Return what is kept of the logs of pods, as far as it was asked: those that go on take turns in that."""
+        places = {log: place for pod in _pods(pods) for log, place in _logs(pod, self._impersonation)}
+        due = self._memory.due(places)
+        list(_threads().map(lambda log: self._memory.look(log, places[log]), due))
+        now = log_offsets.offset_of(clock.milliseconds())
+        found = []
+        for log in places:
+            end = self._memory.end(log)
+            if end is None:  # too many are new at once: whether there is this one is seen when it is read
+                found.append(LogExtent(*log, 0, now, ended=False))
+            elif not end.why:
+                found.append(LogExtent(*log, 0, end.end, end.is_final))
+        return found
+
+    def read_log(
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        since_offset: int = 0,
+        most: int | None = None,
+    ) -> LogChunk:
+        """Return a stretch of a log from an offset on (`log_offsets`); NoLog when there is none."""
+        log, place = self._place(uid, container, attempt)
+        found = self._memory.read_on(log, place, since_offset, CHUNK if most is None else most)
+        begin = found.lines[0].offset if found.lines else since_offset
+        following = found.lines[-1].offset + 1 if found.lines else since_offset
+        ended = place.instance.has_ended and found.is_all
+        return LogChunk(log.attempt, _lines(found.lines), begin, following, 0, ended)
+
+    def tail_log(
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        lines: int,
+        most: int | None = None,
+        before: int | None = None,
+    ) -> LogChunk:
+        """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
+        log, place = self._place(uid, container, attempt)
+        limit = TAIL_MOST if most is None else most
+        block = self._memory.block(log, place, before, lines)
+        while (found := block.tail(lines, limit, before)) is None:
+            block = self._memory.longer(log, place, block)
+        taken, begin = found
+        following = block.end if before is None else before
+        ended = place.instance.has_ended and before is None
+        return LogChunk(log.attempt, _lines(taken), begin, following, 0, ended)
+
+    def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
+        """Return the offset at which the entries of a time begin; those of its millisecond are among them."""
+        return log_offsets.offset_of(since_us // 1000)
+
+    def why_no_log(self, pod: Object) -> str:
+        """Say in a sentence why a pod has no log."""
+        if not (pod.get("spec") or {}).get("nodeName"):
+            return "This pod has not been placed on a node yet, so there is no output."
+        if said := self._memory.reasons(pod["metadata"]["uid"]):
+            return f"The cluster does not hand out the log of this pod: {' '.join(said)}"
+        if (pod.get("status") or {}).get("phase") in ENDED:
+            return "This pod has no output, or its node has removed the log."
+        return "This pod's container has not started yet, so there is no output."
+
+    async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
+        """Refused: this is asked by our own API, which is not served beside another one."""
+        raise NoLog("Ask the cluster's own API for this log.")
+
+    async def log_output(
+        self, uid: str, container: str, attempt: int
+    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """Refused, as `log_text`."""
+        raise NoLog("Ask the cluster's own API for this output.")
+
+    def connect(self, request: dict[str, Any], fds: list[int]) -> socket.socket:
+        """Refused, as `log_text`."""
+        raise ConnectionRefusedError("Ask the cluster's own API to run a command in a pod.")
+
+    def usage(self, now: int) -> list[dict[str, Any]]:
+        """No figures: the cluster's own metrics have them."""
+        return []
+
+    def _place(self, uid: str, container: str, attempt: int | None) -> tuple[LogName, Place]:
+        """Return which log is meant, and where it is asked for; NoLog when its node has none."""
+        found = next(_pods([uid]), None)
+        if found is None:
+            raise NoLog("The pod is gone, and its node keeps no log of it.")
+        known = instances(found.object, container)
+        chosen = known[-1:] if attempt is None else [each for each in known if each.attempt == attempt]
+        if not chosen:
+            raise NoLog(f"The container {container} has no log of that run.")
+        place = Place(found.namespace, found.name, container, chosen[0], self._impersonation)
+        return LogName(uid, container, chosen[0].attempt), place
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(AT_ONCE, thread_name_prefix="logs")
+
+
+def instances(pod: Object, container: str) -> list[Instance]:
+    """Return the runs of a container whose logs a node keeps, in order.
+
+    While a container waits to be started again, the run that ended last is the present one.
+    """
+    found = next((each for each in _statuses(pod) if each.get("name") == container), None)
+    return [] if found is None else _runs(found)
+
+
+def _runs(status: Object) -> list[Instance]:
+    number, state = int(status.get("restartCount") or 0), status.get("state") or {}
+    before = "terminated" in (status.get("lastState") or {})
+    if not ("running" in state or "terminated" in state):
+        return [Instance(number, is_previous=False, has_ended=True)] if before else []
+    present = Instance(number, is_previous=False, has_ended="terminated" in state)
+    return (
+        [Instance(number - 1, is_previous=True, has_ended=True), present] if before and number else [present]
+    )
+
+
+def _statuses(pod: Object) -> list[Object]:
+    """Return the statuses of its containers, those that run at the start first."""
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def _lines(lines: Iterable[PlacedLine]) -> tuple[Line, ...]:
+    """Return lines as readers know them; of which stream they are the API does not tell."""
+    return tuple(Line(each.time, "", each.data, True, each.offset) for each in lines)
+
+
+def _pods(uids: Iterable[str]) -> Iterator[Stored]:
+    """Yield the pods that there are; the API has no log of others."""
+    wanted = list(uids)
+    for begin in range(0, len(wanted), PODS_AT_ONCE):
+        found = {pod.uid: pod for pod in store.find(PODS, uid=wanted[begin : begin + PODS_AT_ONCE])}
+        yield from (found[uid] for uid in wanted if uid in found)
+
+
+def _logs(pod: Stored, impersonation: Impersonation | None) -> Iterator[tuple[LogName, Place]]:
+    for status in _statuses(pod.object):
+        for instance in _runs(status):
+            log = LogName(pod.uid, status["name"], instance.attempt)
+            yield log, Place(pod.namespace, pod.name, log.container, instance, impersonation)
+
+
+if TYPE_CHECKING:
+    _answers_for_nodes: Nodes = RemoteNodes()

@@ -1,0 +1,188 @@
+"""Writing down what was heard of another cluster: objects, and how far they are, in one transaction.
+
+So whoever starts again goes on where the store is, and nothing is heard twice
+that would matter, or never.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+from django.conf import settings
+from django.db import transaction
+
+from cluster import clock
+from cluster.models import MirroredCluster, MirroredKind
+from cluster.remote.mirroring import kinds, reflection
+from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
+from cluster.remote.mirroring.ways import Way
+from cluster.store import Group, Mirror, Stored, sql, store
+from kube.errors import ApiError, NotFound
+from kube.meta import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kube.meta import Object
+    from kube.resources import Resource
+
+CHUNK = 500  # keys of one query, objects of one deletion
+log = logging.getLogger(__name__)
+
+
+def record(news: Sequence[News]) -> None:
+    """Write some news, in their order."""
+    now = clock.milliseconds()
+    with transaction.atomic():
+        sql.lock_head(store.using)
+        known = standings({each.kind for each in news})
+        pending: list[Mirror] = []
+        for each in news:
+            pending += each.writes
+            if each.step in (Step.LISTED, Step.ABSENT):
+                _write(pending, now)
+                _write(_gone(each), now)
+                pending = []
+            before = known.get(each.kind.id, Standing())
+            known[each.kind.id] = reflection.standing_after(before, each, now)
+        _write(pending, now)
+        for resource, standing in known.items():
+            _save(resource, standing)
+
+
+def works() -> bool:
+    """Whether controllers of ours work on the cluster."""
+    return bool(settings.WAY == Way.IN_PLACE)
+
+
+def followed() -> tuple[Resource, ...]:
+    """Return the kinds that are mirrored."""
+    return kinds.mirrored(works=works())
+
+
+def standings(wanted: Iterable[Resource] | None = None) -> dict[str, Standing]:
+    """Return how the kinds stand of which anything has been heard, by their ids; without a choice all that are mirrored."""
+    ids = [kind.id for kind in (followed() if wanted is None else wanted)]
+    rows = MirroredKind.objects.filter(resource__in=ids)
+    return {
+        row.resource: Standing(
+            row.version, row.anew, Phase(row.phase), row.since, row.reason, row.objects_read
+        )
+        for row in rows
+    }
+
+
+def _save(resource: str, standing: Standing) -> None:
+    fields = {name: getattr(standing, name) for name in Standing.__struct_fields__}
+    MirroredKind.objects.update_or_create(resource=resource, defaults=fields)
+
+
+def _write(writes: Sequence[Mirror], now: int) -> None:
+    outcomes = store.commit([Group([write]) for write in writes], now=now)
+    for write, outcome in zip(writes, outcomes, strict=True):
+        if isinstance(outcome, ApiError):
+            log.warning("not mirrored", extra={"kind": write.resource.id, "error": outcome.message})
+
+
+def _gone(news: News) -> list[Mirror]:
+    """Return the deletions of all that a whole list did not name."""
+    stored = store.names(news.kind)
+    missing = [key for uid, key in stored.items() if uid not in news.uids]
+    found: dict[str, Stored] = {}
+    for start in range(0, len(missing), CHUNK):
+        found |= {one.uid: one for one in store.by_keys(news.kind, missing[start : start + CHUNK]).values()}
+    versions = {uid: one.version for uid, one in found.items()}
+    gone = reflection.vanished({uid: stored[uid] for uid in found}, news.uids, versions, news)
+    return [Mirror(news.kind, found[uid].object, deleted=True) for uid in gone]
+
+
+def confirm(kind: Resource, objects: Sequence[Object]) -> list[Stored]:
+    """Write what the API answered to changes made here, as far as it is news; return it as the store has it now.
+
+    Of a kind that is not mirrored nothing is kept.
+    """
+    if kind not in followed():
+        return [unsaved(kind, obj) for obj in objects]
+    objects = [kinds.kept(kind, obj) for obj in objects]
+    with transaction.atomic():
+        sql.lock_head(store.using)
+        standing = standings([kind]).get(kind.id, Standing())
+        fresh = [obj for obj in objects if reflection.is_news(obj["metadata"]["resourceVersion"], standing)]
+        _write([Mirror(kind, obj) for obj in fresh], clock.milliseconds())
+        return [_newest(kind, obj) for obj in objects]
+
+
+def taken(kind: Resource, answer: Object, is_dry: bool = False) -> Stored:
+    """Return one object that the API answered with, as `confirm` does; that of a dry run is not stored."""
+    return unsaved(kind, answer) if is_dry else confirm(kind, [answer])[0]
+
+
+def all_taken(kind: Resource, answers: Sequence[Object | ApiError]) -> list[Stored | ApiError]:
+    """Do the same with many answers, of which some are refusals."""
+    done = iter(confirm(kind, [one for one in answers if not isinstance(one, ApiError)]))
+    return [one if isinstance(one, ApiError) else next(done) for one in answers]
+
+
+def _newest(kind: Resource, obj: Object) -> Stored:
+    """Return an object from the store when it is there, otherwise as it is."""
+    metadata = obj["metadata"]
+    try:
+        found = store.get(kind, metadata.get("namespace") or "", metadata["name"])
+    except NotFound:
+        return unsaved(kind, obj)
+    return found if found.uid == metadata["uid"] else unsaved(kind, obj)
+
+
+def unsaved(kind: Resource, obj: Object) -> Stored:
+    """Return an object in the store's form, with the revision 0 of what has no place in the log, as a dry run has none."""
+    metadata = obj["metadata"]
+    created = parse_time(metadata["creationTimestamp"]) if metadata.get("creationTimestamp") else 0
+    name, uid = metadata.get("name") or "", metadata.get("uid") or ""
+    return Stored(kind.id, metadata.get("namespace") or "", name, uid, 0, created, msgspec.json.encode(obj))
+
+
+def cluster() -> MirroredCluster | None:
+    """Return what is known of the mirrored cluster, None before it was first looked for."""
+    return MirroredCluster.objects.first()
+
+
+def claim(server: str) -> None:
+    """Note that this store mirrors the cluster of a server."""
+    MirroredCluster.objects.get_or_create(id=1, defaults={"server": server})
+
+
+def choose() -> None:
+    """Note whether controllers of ours work on the cluster: then more of some kinds is mirrored, so all are listed again."""
+    way = Way.IN_PLACE.value if works() else ""
+    with transaction.atomic():
+        if MirroredCluster.objects.filter(id=1).exclude(way=way).update(way=way):
+            MirroredKind.objects.update(version="")
+
+
+def identify(uid: str) -> bool:
+    """Say whether the cluster that answers is the one that was mirrored so far, by its uid; "" is not known.
+
+    Another one's versions mean something else: each kind is listed again.
+    """
+    with transaction.atomic():
+        known = MirroredCluster.objects.get(id=1).uid
+        if not uid or uid == known:
+            return True
+        MirroredCluster.objects.filter(id=1).update(uid=uid)
+        if known:
+            MirroredKind.objects.update(version="", anew=True)
+    return not known
+
+
+def heard() -> None:
+    """Note that the cluster answers."""
+    MirroredCluster.objects.filter(id=1).update(heard=clock.milliseconds(), away=0, reason="")
+
+
+def silent(reason: str) -> None:
+    """Note that the cluster does not answer."""
+    row = MirroredCluster.objects.get(id=1)
+    if not row.away or row.reason != reason:
+        MirroredCluster.objects.filter(id=1).update(away=row.away or clock.milliseconds(), reason=reason)

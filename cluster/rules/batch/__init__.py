@@ -1,0 +1,1 @@
+"""Which Jobs of Kubernetes are accepted and changed."""

@@ -1,0 +1,119 @@
+"""`manage.py up` with several clusters: one front on the port, and one `up` for each cluster behind it.
+
+A cluster has everything of its own: processes, database, Redis, logs. So one
+that cannot start, or ends, is started again by itself, and the others go on.
+The first one is waited for, because it keeps the accounts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from cluster.several import entries, reports
+from node.left import AtStop
+from volcano_ui import env
+from volcano_ui.supervision import up
+from volcano_ui.supervision.programs import MANAGE
+from volcano_ui.supervision.supervisor import Program
+from volcano_ui.supervision.up import StartError, say, step
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from cluster.several.entries import Entry
+
+READY_WITHIN_S = 180
+PATIENCE_S = 30.0  # for what a cluster does at its end, its pods' grace among it
+
+
+def run() -> int:
+    """Start everything, wait for a signal, stop everything; return the exit status."""
+    return asyncio.run(Clusters().run())
+
+
+class Clusters(up.Up):
+    """One run of several clusters behind a front."""
+
+    def __init__(self) -> None:
+        super().__init__(data=settings.STATE / "clusters")
+
+    async def _start(self) -> None:
+        with step(f"state directory {settings.STATE}"):
+            self._take_state_directory()
+        with step(f"clusters {', '.join(each.name for each in settings.CLUSTERS)}"):
+            found = _pinned(settings.CLUSTERS)
+        with step(f"port {settings.PORT}"):
+            listener = self._take_port(settings.PORT, "PORT")
+        with step("front end"):
+            await self._build_assets()
+        await self._settle()
+        await self._supervisor.start(_front(listener))
+        await self._start_clusters(found[:1], found)
+        await self._ready(found[0].name, lambda: _ask(found[0]))
+        await self._start_clusters(found[1:], found)
+        await asyncio.gather(*(self._expect(each) for each in found[1:]))
+        say(f"Open {await asyncio.to_thread(up.login_address)}")
+
+    def _runs_pods(self) -> bool:
+        return not all(each.kubeconfig for each in settings.CLUSTERS)
+
+    async def _start_clusters(self, chosen: Sequence[Entry], found: Sequence[Entry]) -> None:
+        for each in chosen:
+            reports.forget(reports.folder(settings.STATE), each.name)
+            await self._supervisor.start(_cluster(each, found))
+
+    async def _expect(self, entry: Entry) -> None:
+        """Wait until a cluster is ready; the others do not stand still for one that is not."""
+        try:
+            await self._ready(entry.name, lambda: _ask(entry))
+        except StartError as error:
+            say(f"✗ {error} It is tried again and again.")
+
+
+def _pinned(clusters: Sequence[Entry]) -> list[Entry]:
+    """Return the clusters with the contexts that are current now, for as long as this runs; StartError for a wrong one."""
+    found: dict[str, Entry] = {}
+    for entry in clusters:
+        try:
+            target = env.target_of(entry)
+        except ImproperlyConfigured as error:
+            raise StartError(str(error)) from None
+        place = target.directory if target else ""
+        if place in found:
+            raise StartError(
+                f"{found[place].name} and {entry.name} of VOLCANO_UI_CLUSTERS are the same cluster; leave one out."
+            )
+        found[place] = entry
+        if target and target.kubeconfig:
+            found[place] = entry._replace(kubeconfig=target.kubeconfig, context=target.name)
+    return list(found.values())
+
+
+def _front(listener: socket.socket) -> Program:
+    command = [sys.executable, "-m", "volcano_ui.front", f"--fd={listener.fileno()}"]
+    return Program("front", command, stage=2, descriptors=(listener.fileno(),), gives_signs=True)
+
+
+def _cluster(entry: Entry, found: Sequence[Entry]) -> Program:
+    """Return what runs a cluster. Killed with its supervisor, it leaves pods to the next one."""
+    environment = {"VOLCANO_UI_CLUSTER": entry.name, "VOLCANO_UI_CLUSTERS": entries.text(found)}
+    return Program(
+        f"cluster-{entry.name}",
+        [*MANAGE, "up", "--behind-front"],
+        patience_s=math.inf if settings.RUNNING == AtStop.WAIT else PATIENCE_S,
+        environment=environment,
+        gives_signs=True,
+    )
+
+
+def _ask(entry: Entry) -> None:
+    """Raise TimeoutError until a cluster has told how it is, which it does once it is ready."""
+    if reports.read(reports.folder(settings.STATE), entry.name) is None:
+        raise TimeoutError(f"see cluster-{entry.name}.log")

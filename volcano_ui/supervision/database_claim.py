@@ -1,0 +1,167 @@
+"""One `up` at a time on a database whose cluster runs here: two would run every pod twice.
+
+SQLite's database is in a state directory, which one `up` has anyway. In PostgreSQL a lock goes with a session, and so ends
+with who has it, however that ends. A row says for people who that is, and by its renewals that he lives: a machine
+that is gone without a word has its session until the server finds that out. With another cluster behind the pages several may
+share a database (`cluster.remote.leader_election.standby`, whose row it is).
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.conf import settings
+from django.db import DatabaseError, connection, connections, transaction
+from django.db.models import F
+
+from cluster.models import ProgramsLease
+from node import left
+from node.paths import Layout
+from volcano_ui import env
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+LOCK = 0x766F6375  # "vocu": the first of two numbers, of which the second is the schema's
+RENEWED_EVERY_S = 2.0
+GONE_WITHIN_S = (
+    30.0  # after which PostgreSQL has ended the session of a machine that is gone (env.POSTGRESQL)
+)
+LOOK_EVERY_S = 0.5
+log = logging.getLogger(__name__)
+
+
+class Taken(Exception):
+    """Another `up` uses the database; the message names it and the remedy."""
+
+
+class Place(NamedTuple):
+    """Where an `up` runs, or ran last."""
+
+    host: str
+    directory: str
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.directory}"
+
+    @classmethod
+    def read(cls, text: str) -> Place:
+        """Return what was written of one."""
+        host, _, directory = text.partition(":")
+        return cls(host, directory)
+
+
+def here() -> Place:
+    """Return the place of this process; as much of it as a row holds."""
+    longest = ProgramsLease._meta.get_field("holder").max_length or 0
+    return Place.read(str(Place(socket.gethostname(), str(settings.DATA)))[:longest])
+
+
+class Claim:
+    """The lock of this `up`, on a connection of its own, which threads use one after another."""
+
+    def __init__(self) -> None:
+        self._session: BaseDatabaseWrapper | None = None
+
+    def take(self, within_s: float = GONE_WITHIN_S) -> None:
+        """Have the database, or raise Taken: at once where another lives, otherwise when its session has not ended in time."""
+        if connection.vendor != "postgresql":
+            return
+        deadline = time.monotonic() + within_s
+        first = _holder()
+        while not self._lock():
+            holder = _holder()
+            lives = holder and first and holder.renewals != first.renewals
+            if lives or time.monotonic() > deadline:
+                raise Taken(_in_use(holder))
+            first = first or holder
+            time.sleep(LOOK_EVERY_S)
+
+    def write(self) -> None:
+        """Say who has it, in a database that has been migrated; Taken where pods of the one before go on here."""
+        with transaction.atomic():
+            row, _ = ProgramsLease.objects.get_or_create(id=1)
+            before, now = Place.read(row.holder), here()
+            if (
+                before != now
+                and before.host == now.host
+                and (pods := left.pods(Layout(Path(before.directory))))
+            ):
+                raise Taken(_goes_on(before, pods))
+            ProgramsLease.objects.filter(id=1).update(holder=str(now), renewals=F("renewals") + 1)
+
+    def renew(self) -> None:
+        """Say that this `up` lives; Taken where the session was lost and another `up` has come meanwhile."""
+        if connection.vendor != "postgresql":
+            return
+        try:
+            if self._session is None and not self._lock():
+                raise Taken(_in_use(_holder()))
+            assert self._session is not None  # noqa: S101  it has just been begun
+            with self._session.cursor() as cursor:
+                text = "UPDATE cluster_programslease SET holder = %s, renewals = renewals + 1 WHERE id = 1"
+                cursor.execute(text, [str(here())])
+        except DatabaseError as error:
+            log.warning("the lock of the database cannot be renewed: %s", error)
+            self.release()
+        finally:
+            connection.close()
+
+    def release(self) -> None:
+        """Let go of the database."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _lock(self) -> bool:
+        session = connections.create_connection("default")
+        session.inc_thread_sharing()
+        with session.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(current_schema()))", [LOCK])
+            (is_ours,) = cursor.fetchone()
+        if is_ours:
+            self._session = session
+        else:
+            session.close()
+        return bool(is_ours)
+
+
+class Holder(NamedTuple):
+    """Who has written himself down, and how often."""
+
+    place: Place
+    renewals: int
+
+
+def _holder() -> Holder | None:
+    """Return who has the database as far as he has said so; None in one that was not migrated yet."""
+    table = ProgramsLease._meta.db_table
+    if table not in connection.introspection.table_names():
+        return None
+    found = ProgramsLease.objects.filter(id=1).values_list("holder", "renewals").first()
+    return Holder(Place.read(found[0]), found[1]) if found and found[0] else None
+
+
+def _in_use(holder: Holder | None) -> str:
+    who = ", which is starting"
+    if holder:
+        who = f" on {holder.place.host} with the state directory {holder.place.directory}"
+    return (
+        f"The database {env.shown_database(settings.DATABASES['default'])} is in use by another `up`{who}."
+        " Stop that one, or give this one a database of its own: another DATABASE_URL, or none for SQLite in its"
+        " state directory."
+    )
+
+
+def _goes_on(before: Place, pods: list[str]) -> str:
+    names = ", ".join(pods[:3]) + (", …" if len(pods) > 3 else "")
+    return (
+        f"{'A pod' if len(pods) == 1 else f'{len(pods)} pods'} of the database"
+        f" {env.shown_database(settings.DATABASES['default'])} would run a second time: {names}, going on in the state"
+        f" directory {before.directory}, which had it last. Start on that one: {env.up_command(DATA=before.directory)};"
+        f" or end what runs there: {env.up_command(DATA=before.directory, RUNNING='end')}, and Ctrl-C."
+    )

@@ -1,0 +1,70 @@
+"""Which programs an `up` starts, by what it is told to run and which kind of cluster is behind the pages."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from cluster.runtime import registry
+from node.left import AtStop
+from volcano_ui.supervision.supervisor import Program
+
+if TYPE_CHECKING:
+    import socket
+
+# What the agent makes is for pods, which find it as in a container; all of it lies below a directory for the owner alone.
+POD_UMASK = 0o022
+# With the agent, by what it does with running pods.
+PATIENCE_S = {AtStop.LEAVE: 3.0, AtStop.WAIT: math.inf, AtStop.END: 5.0}
+MANAGE = (sys.executable, str(settings.BASE_DIR / "manage.py"))
+
+
+def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.socket | None) -> list[Program]:
+    """Return what runs beside Redis as long as `up` does: with a port for the API an embedded cluster, with one for webhooks these.
+
+    The agent ends first, so that pods which end with it do so while somebody listens.
+    """
+    programs = [] if settings.ONLY == "works" else [_server("web", "volcano_ui.web", pages)]
+    if webhooks is not None:
+        programs.append(_server("webhooks", "volcano_ui.webhooks", webhooks))
+    if api is None:
+        return programs
+    programs += [
+        *_workers(),
+        _server("apiserver", "volcano_ui.apiserver", api),
+        # Killed with its supervisor, it leaves pods to the next one.
+        Program(
+            "agent",
+            [*MANAGE, "agent"],
+            stage=0,
+            patience_s=PATIENCE_S[AtStop(settings.RUNNING)],
+            gives_signs=True,
+            umask=POD_UMASK,
+            may_fork=True,
+        ),
+    ]
+    if settings.NODES:
+        command = [*MANAGE, "simulator", f"--nodes={settings.NODES}"]
+        programs.append(Program("simulator", command, stage=0, gives_signs=True, may_fork=True))
+    return programs
+
+
+def works() -> list[Program]:
+    """Return what runs for another cluster, in one `up` of an installation at a time."""
+    return [*_workers(), Program("mirror", [*MANAGE, "mirror"], stage=1, gives_signs=True, may_fork=True)]
+
+
+def _workers() -> list[Program]:
+    workers = [
+        Program(queue, [*MANAGE, "worker", queue], stage=2, gives_signs=True, may_fork=True)
+        for queue in registry.queues()
+    ]
+    return [*workers, Program("beat", [*MANAGE, "beat"], stage=1, gives_signs=True, may_fork=True)]
+
+
+def _server(name: str, module: str, listener: socket.socket) -> Program:
+    command = [sys.executable, "-m", module, f"--fd={listener.fileno()}"]
+    return Program(name, command, 1, 3, descriptors=(listener.fileno(),), gives_signs=True, may_fork=True)

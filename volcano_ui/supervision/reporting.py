@@ -1,0 +1,54 @@
+"""Telling the pages of the other clusters how this one is, for as long as its `up` runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from django.conf import settings
+from django.db import connection
+
+from cluster import clock
+from cluster.remote import freshness
+from cluster.remote.door import server
+from cluster.remote.freshness import Freshness, Word
+from cluster.runtime.outage import AWAY, Outage
+from cluster.several import reports
+from cluster.several.entries import EMBEDDED
+from cluster.several.reports import Report
+
+log = logging.getLogger(__name__)
+
+
+async def go_on() -> None:
+    """Report every few seconds. Where that fails the others soon call this cluster not running."""
+    outage = Outage("telling how this cluster is", log)
+    while True:
+        try:
+            await asyncio.to_thread(_report_from_thread)
+            outage.over()
+        except (*AWAY, OSError) as error:
+            outage.lasts(error)
+        await asyncio.sleep(reports.EVERY_S)
+
+
+def report() -> None:
+    """Leave word of how this cluster is now."""
+    shown = freshness.current() or Freshness(settings.CLUSTER_NAME, Word.LIVE)
+    found = Report(shown.word, _way(), shown.since, shown.why, clock.milliseconds())
+    reports.write(reports.folder(settings.STATE), settings.CLUSTER_NAME, found)
+
+
+def _report_from_thread() -> None:
+    try:
+        report()
+    finally:
+        connection.close()
+
+
+def _way() -> str:
+    """Return the way in which the cluster is worked on, "" while that is not known."""
+    if settings.TARGET is None:
+        return EMBEDDED
+    permits = server.permits()
+    return permits.way if permits.is_known else ""
