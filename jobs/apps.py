@@ -45,7 +45,7 @@ class JobsConfig(AppConfig):
         register(
             Registration(
                 "jobs",
-                "jobs.controller.job_controller.JobConsumer",
+                "jobs.consumers.job_controller.JobConsumer",
                 (
                     JOBS,
                     PODS,
@@ -70,15 +70,21 @@ class JobsConfig(AppConfig):
         register(
             Registration(
                 "jobflows",
-                "jobs.flows.controller.FlowConsumer",
+                "jobs.consumers.flow_controller.FlowConsumer",
                 (JOB_FLOWS, JOB_TEMPLATES, JOBS),
                 hears="changes",
             )
         )
         register(
-            Registration("cronjobs", "jobs.crons.controller.CronConsumer", (CRON_JOBS, JOBS), hears="changes")
+            Registration(
+                "cronjobs", "jobs.consumers.cron_controller.CronConsumer", (CRON_JOBS, JOBS), hears="changes"
+            )
         )
-        register(Registration("history", "jobs.history.controller.HistoryConsumer", (JOBS,), hears="edges"))
+        register(
+            Registration(
+                "history", "jobs.consumers.history_controller.HistoryConsumer", (JOBS,), hears="edges"
+            )
+        )
         chain.register(JOB_FLOWS, default=flows.default, validate=flows.validate, warn=flows.warn)
         chain.register(
             JOB_TEMPLATES,

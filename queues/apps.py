@@ -13,7 +13,8 @@ class QueuesConfig(AppConfig):
         from cluster.api import admission as chain
         from cluster.runtime.registry import Registration, register
         from kube.resources import COMMANDS, NAMESPACES, POD_GROUPS, PODS, QUEUES
-        from queues import admission, metrics
+        from queues import metrics
+        from queues.rules import admission
 
         resources = (QUEUES, POD_GROUPS, PODS, NAMESPACES, COMMANDS)
         register(Registration("queues", "queues.controller.QueueConsumer", resources))

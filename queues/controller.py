@@ -30,9 +30,10 @@ from kube.resources import COMMANDS, EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUE
 from kube.usage import ROOT_QUEUE, Usage
 from kube.volcano import commands
 from kube.volcano.intake_times import SHUT_SINCE
-from queues import hierarchy, state_commands, states
+from queues import state_commands
+from queues.rules import hierarchy, states
+from queues.rules.states import CLOSED_BY_PARENT, CLOSED_BY_PARENT_ANNOTATION
 from queues.state_commands import QueueFact
-from queues.states import CLOSED_BY_PARENT, CLOSED_BY_PARENT_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

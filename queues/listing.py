@@ -21,7 +21,8 @@ from kube.errors import NotFound
 from kube.kinds.batch import Job
 from kube.resources import JOBS, NODES, PODS, QUEUES
 from kube.usage import queue_named
-from queues import holders_panel, share_bars, share_table, states, waiting_panel
+from queues import holders_panel, share_bars, share_table, waiting_panel
+from queues.rules import states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from dashboard.parts.table import TableView
     from kube.amounts import Amounts
     from kube.kinds.scheduling import QueueAffinity
-    from queues.shares import FairShare
+    from queues.rules.shares import FairShare
 
 STATE = f"{QUEUES.id}/state"
 SPEC = Spec(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cluster.access import Actor
     from dashboard.cluster_usage import Picture
     from kube.amounts import Amounts
-    from queues.shares import FairShare
+    from queues.rules.shares import FairShare
 
 MOST_GROUPS = 1000
 """So many pod groups at most have series of their own, the newest: each is a series more, and names come and go."""

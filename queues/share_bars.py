@@ -8,7 +8,7 @@ from dashboard.cluster_usage import amounts_of, moment
 from dashboard.parts import svg
 from kube import amounts
 from kube.kinds.scheduling import DequeueStrategy
-from queues.shares import FairShare, fair_shares
+from queues.rules.shares import FairShare, fair_shares
 from scheduler.records.records import Queue
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from django.utils.safestring import SafeString
 
-    from queues.shares import FairShare
+    from queues.rules.shares import FairShare
 
 WORDS = ("guaranteed", "deserved", "used", "borrowed", "waited for")
 

@@ -17,8 +17,8 @@ from kube.kinds.scheduling import QueueState
 from kube.resources import COMMANDS, EVENTS, QUEUES
 from kube.volcano.commands import NAMESPACE_OF_QUEUES, REASON, order
 from kube.volcano.intake_times import SHUT_SINCE
-from queues import states
-from queues.states import CLOSED_BY_PARENT_ANNOTATION, closing_problem
+from queues.rules import states
+from queues.rules.states import CLOSED_BY_PARENT_ANNOTATION, closing_problem
 
 if TYPE_CHECKING:
     from kube.meta import Object

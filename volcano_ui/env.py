@@ -19,7 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from cluster.remote.http import target as targets
 from cluster.remote.webhooks import hooks
 from cluster.several import entries
-from node import devices as node_devices
+from node.rules import devices as node_devices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cluster.remote.http.target import Target
     from cluster.remote.webhooks.hooks import Address
     from cluster.several.entries import Entry
-    from node.devices import Kind
+    from node.rules.devices import Kind
 
 PREFIX = "VOLCANO_UI_"
 PROJECT = Path(__file__).resolve().parent.parent

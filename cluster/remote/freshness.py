@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 
 from cluster import clock
+from cluster.remote import recorder
 from cluster.remote.leader_election import election
-from cluster.remote.mirroring import kinds, recorder
+from cluster.remote.mirroring import kinds
 from cluster.remote.mirroring.reflection import Phase
 
 if TYPE_CHECKING:

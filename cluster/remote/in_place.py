@@ -15,15 +15,16 @@ from django.db import transaction
 from msgspec import structs
 
 from cluster import clock
+from cluster.remote import carried, outbox, recorder
 from cluster.remote.backend import Remote
-from cluster.remote.dispatch import carried, order, outbox, requests, sending, verdicts
-from cluster.remote.dispatch.carried import Answered, Dropped
+from cluster.remote.carried import Answered, Dropped
+from cluster.remote.dispatch import order, requests, sending, verdicts
 from cluster.remote.dispatch.sending import Pace, Sending
 from cluster.remote.dispatch.verdicts import Again, Refused
 from cluster.remote.door import server
 from cluster.remote.http import encoding
 from cluster.remote.leader_election import election
-from cluster.remote.mirroring import recorder, reflection
+from cluster.remote.mirroring import reflection
 from cluster.remote.mirroring.ways import READERS, WRITERS
 from cluster.store import Patch
 from cluster.writes import Minimum
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from random import Random
 
     from cluster.backend import Backend, Carried
-    from cluster.remote.dispatch.outbox import Row
     from cluster.remote.http.request import RestClient
     from cluster.remote.leader_election.election import Leadership
+    from cluster.remote.outbox import Row
     from cluster.runtime.registry import Registration
     from cluster.store import Group, Store, Stored
     from kube.errors import ApiError

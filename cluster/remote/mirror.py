@@ -12,12 +12,13 @@ import msgspec
 from django.db import connection as database
 
 from cluster import clock
+from cluster.remote import recorder
 from cluster.remote.door import server
 from cluster.remote.http import discovery
 from cluster.remote.http.request import Unreachable
 from cluster.remote.leader_election import standby
 from cluster.remote.leader_election.election import Election
-from cluster.remote.mirroring import kinds, recorder
+from cluster.remote.mirroring import kinds
 from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
 from cluster.remote.mirroring.reflector import Reflector
 from cluster.runtime.outage import AWAY, Outage

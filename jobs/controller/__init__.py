@@ -1,1 +1,1 @@
-"""The job controller: `job_controller` reads the log, `plan` decides, the others are what a plan is made of."""
+"""The job controller as rules: from a job, its pods and what happened to them follows a plan."""

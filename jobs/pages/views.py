@@ -15,7 +15,7 @@ from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.parts.table import Table
-from jobs.logs.window import Mark
+from jobs.operations import allowed_actions
 from jobs.pages import live
 from jobs.pages.job import buttons, pod_table
 from jobs.pages.job.detail import Detail
@@ -23,7 +23,8 @@ from jobs.pages.job_list import kubernetes_jobs, listing
 from jobs.pages.logs import download
 from jobs.pages.logs import tab as log_tab
 from jobs.pages.logs.pods import Asked
-from jobs.rules import allowed_actions, yaml_write
+from jobs.pages.logs.window import Mark
+from jobs.rules import yaml_write
 from kube.errors import NotFound
 from kube.resources import BATCH_JOBS, JOBS
 

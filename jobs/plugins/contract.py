@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jobs.plugins.arguments import Flags, Values
     from kube.meta import Object
     from kube.resources import Resource
-    from node.programs import Program
+    from node.rules.programs import Program
 
 PodSpec = dict[str, Any]
 MOST_PORT = 65_535

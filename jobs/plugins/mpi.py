@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobs.plugins import addresses, containers
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unknown_tasks, wrong_ports
-from node.programs import Program
+from node.rules.programs import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from jobs.plugins import addresses, containers, svc
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, Product, unchanged, wrong_ports
 from kube import lenient
 from kube.resources import SERVICES
-from node.programs import Program
+from node.rules.programs import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

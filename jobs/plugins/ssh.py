@@ -9,7 +9,7 @@ from jobs.plugins import addresses, containers
 from jobs.plugins.contract import MOST_PORT, Context, Draft, KeyPair, Place, Plugin, PodHook, Product
 from kube import lenient
 from kube.resources import SECRETS
-from node.programs import Program
+from node.rules.programs import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

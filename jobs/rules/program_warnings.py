@@ -1,7 +1,7 @@
 """Programs that the plugins of a job need, and that nodes open to its pods do not have.
 
 Where an engine runs images a program comes with them, unless the pod wants to run as processes; elsewhere a
-container runs its machine's. Only nodes that list their programs (`node.programs`) are spoken of.
+container runs its machine's. Only nodes that list their programs (`node.rules.programs`) are spoken of.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from cluster.rules.node import node_engines
 from jobs.plugins import table
 from kube import lenient
-from node import programs
+from node.rules import programs
 from scheduler.records import node_selection, reading
 from scheduler.records.node_selection import NodeFacts, NodeRule
 

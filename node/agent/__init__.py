@@ -1,7 +1,7 @@
 """The agent of this machine, which is what a kubelet is elsewhere.
 
 `agent` reads the log, `pod_worker` brings one pod a step further by the rule
-(`node.pods.lifecycle`), `node.containers` and `node.volumes` say what a container
+(`node.rules.lifecycle`), `node.containers` and `node.volumes` say what a container
 gets, `runtime` starts it, `machine` is the Node object, `server` answers the API
 server.
 """

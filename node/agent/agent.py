@@ -33,8 +33,8 @@ from node.containers.user_ranges import UserRanges
 from node.faults import Faults
 from node.pods import events
 from node.pods.cluster import AWAY, Dismissed
-from node.pods.lifecycle import Refusal, start_of
 from node.pods.lookup import refused
+from node.rules.lifecycle import Refusal, start_of
 from node.status import Place
 from node.volumes import claims
 from node.volumes.storage_watch import StorageWatch

@@ -23,7 +23,7 @@ from node.shim import asking, control_socket
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from node.probes import Kind
+    from node.rules.probes import Kind
     from node.shim.order import Action
 
 OUTPUT_BYTES = 10 * 1024  # of a command, of which more is read and dropped

@@ -20,12 +20,12 @@ from cluster.store import Create, Group, Patch
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
-from node import programs
 from node.attempt import SHUTDOWN, time_text
 from node.containers import hosts, walls
 from node.containers.control_groups import Groups
 from node.containers.engines import Found
 from node.containers.found_devices import FoundDevices, Seen, describe
+from node.rules import programs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -11,7 +11,7 @@ from node.containers import prepare
 from node.containers.images import ImageWaits
 from node.pods.cluster import AWAY
 from node.pods.environment import ConfigError
-from node.pods.lifecycle import Decision, Refusal, Start, decide
+from node.rules.lifecycle import Decision, Refusal, Start, decide
 from node.status import Place, Waiting
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The probes of one pod: what is asked now, what was heard, and what its containers' attempts are by it.
 
-`node.probes` is the rule, `node.agent.checks` asks.
+`node.rules.probes` is the rule, `node.agent.checks` asks.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.kinds.core import EventType, RestartPolicy
-from node import probes
 from node.agent.checks import Check, Checked
 from node.attempt import UNHEALTHY, AttemptState, Run
 from node.containers import actions
 from node.pods.environment import ConfigError
 from node.pods.events import Told, listed
-from node.pods.lifecycle import grace_s
+from node.rules import probes
+from node.rules.lifecycle import grace_s
 from node.status import container_id
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kube.kinds.core import Container, Pod
     from node.attempt import Attempt
-    from node.probes import Health
+    from node.rules.probes import Health
 
 WORDS_MOST = 1000  # letters of a probe's words in an event
 

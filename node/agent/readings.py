@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from node.pods.environment import search_path
-from node.programs import Program
+from node.rules.programs import Program
 
 DISK_LEAST_SHARE = 0.02  # of the file system with the state directory
 DISK_LEAST_BYTES = 256 << 20

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from kube import lenient, names
-from node.devices import Device, Kind
+from node.rules.devices import Device, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules.node import node_devices
-from node import devices
-from node.devices import Short
 from node.paths import DEVICES
+from node.rules import devices
+from node.rules.devices import Short
 from node.shim.shim import read_json, write_json
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from kube.kinds.core import Pod
     from node.containers.found_devices import FoundDevices
-    from node.devices import Assigned
     from node.paths import Layout
+    from node.rules.devices import Assigned
 
 
 class DeviceHolders:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from node.containers import cdi
-from node.devices import Device, Kind
 from node.pods.environment import search_path
+from node.rules.devices import Device, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -8,7 +8,7 @@ from cluster.rules.node import node_engines
 from cluster.rules.node.node_engines import PROCESS, RUNTIME
 from kube import amounts
 from node.pods.environment import ConfigError
-from node.pods.lifecycle import grace_s
+from node.rules.lifecycle import grace_s
 from node.shim.isolation.capabilities import NAMES
 from node.shim.order import PROCESSES
 

@@ -6,11 +6,12 @@ import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube import amounts
-from node import attempts, users
+from node import attempts
 from node.containers import actions, engines, hosts, image_containers
 from node.containers.networks import RESOLV_CONF
 from node.pods import environment
-from node.pods.lifecycle import grace_s
+from node.rules import users
+from node.rules.lifecycle import grace_s
 from node.shim import users as shim_users
 from node.shim.order import Bind, Image, Order
 from node.status import container_id
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from node.containers.engines import Engine
     from node.containers.images import Local
     from node.containers.means import Means
-    from node.pods.lifecycle import Start
+    from node.rules.lifecycle import Start
     from node.shim.order import Ids
     from node.status import Place
     from node.volumes.volumes import Prepared

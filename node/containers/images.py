@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cluster import clock
 from kube.kinds.core import EventType
 from kube.kinds.pod import PullPolicy
-from node import image_names
 from node.containers.engines import environment
 from node.pods import events
 from node.pods.events import Told
+from node.rules import image_names
 from node.shim.contained import problem
 
 if TYPE_CHECKING:

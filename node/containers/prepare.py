@@ -13,13 +13,14 @@ from cluster.rules.node import node_engines
 from cluster.rules.node.node_engines import PROCESS, RUNTIME
 from kube import amounts
 from kube.mount_paths import lies_in
-from node import attempts, devices, probes, users
+from node import attempts
 from node.containers import actions, control_groups, hosts, image_orders, networks, ssh_host_keys, walls
 from node.containers.engines import INSTALL, Found
 from node.containers.image_containers import wants_image
 from node.paths import IDENTITY, TMP, WORK
 from node.pods import environment
-from node.pods.lifecycle import Refusal, grace_s
+from node.rules import devices, probes, users
+from node.rules.lifecycle import Refusal, grace_s
 from node.shim import users as shim_users
 from node.shim.order import Bind, Order
 from node.status import container_id
@@ -28,12 +29,12 @@ from node.volumes import retention, volumes
 if TYPE_CHECKING:
     from kube.kinds.core import Container, Pod
     from node.containers.means import Means
-    from node.devices import Assigned
     from node.paths import Layout
-    from node.pods.lifecycle import Start
+    from node.rules.devices import Assigned
+    from node.rules.lifecycle import Start
+    from node.rules.users import User
     from node.shim.order import Ids, Wall
     from node.status import Place
-    from node.users import User
 
 
 # Where a container with a root of its own finds its directory and that for temporary files. The path of a socket may have

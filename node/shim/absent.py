@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from node import programs
+from node.rules import programs
 
 EXIT_CODE = 127  # by POSIX, what a shell or `env` ends with when a command is not found
 TAIL_BYTES = 1000  # how much of its last words is looked at

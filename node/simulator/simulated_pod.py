@@ -10,7 +10,7 @@ from kube.kinds.core import PodPhase
 from kube.kinds.pod import ENDED
 from node import status
 from node.attempt import Attempt, AttemptState, Run, parse_us
-from node.pods.lifecycle import SECOND, start_of
+from node.rules.lifecycle import SECOND, start_of
 from node.simulator import stages
 from node.simulator.stages import Look
 from node.status import Place

@@ -21,7 +21,7 @@ import yaml
 
 from kube.kinds.core import PodPhase
 from node.attempt import DEADLINE
-from node.pods.lifecycle import MESSAGES
+from node.rules.lifecycle import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,10 +7,11 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from node import attempts, file_trees, storage
+from node import attempts, file_trees
 from node.faults import Faults
 from node.paths import TMP, VOLUMES, WORK
-from node.storage import Limits, Used
+from node.rules import storage
+from node.rules.storage import Limits, Used
 from node.volumes import retention
 from node.volumes.trash import Trash
 

@@ -11,12 +11,13 @@ import msgspec
 
 from cluster.access import hostpaths
 from kube.kinds.core import KeyToPath
-from node import file_trees, storage, users
+from node import file_trees
 from node.file_trees import Beyond
 from node.paths import VOLUMES, Layout, checked, inside
 from node.pods import environment
 from node.pods.environment import ConfigError, Lookup
-from node.pods.lifecycle import Refusal
+from node.rules import storage, users
+from node.rules.lifecycle import Refusal
 from node.shim import users as shim_users
 from node.shim.isolation.sources import open_source
 from node.shim.order import Bind

@@ -22,7 +22,7 @@ NEEDED = (
     "node/__init__.py",
     "node/agent/__init__.py",
     "node/containers/spawn.py",
-    "node/programs.py",
+    "node/rules/programs.py",
     *(f"{name}/__init__.py" for name in ("proof", "proof/harness", "proof/escapes")),
     "proof/harness/waiting.py",
     *(f"proof/escapes/{name}.py" for name in ("attempts", "escapes", "breakouts", "breaking_out")),

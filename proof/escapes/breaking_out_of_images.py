@@ -19,8 +19,8 @@ from node.containers.images import Local
 from node.containers.means import Means
 from node.containers.user_ranges import UserRanges
 from node.paths import Layout
-from node.pods.lifecycle import Start
 from node.pods.lookup import StoreLookup
+from node.rules.lifecycle import Start
 from node.shim.order import Wall
 from node.status import Place
 from node.volumes.volumes import Prepared

@@ -62,7 +62,7 @@ def _working_in(group: Seen | None) -> str:
 
 
 class StatesFollow(Invariant):
-    """Source: docs of queues/states.py; reference volcano-queue-podgroup-cli §2.3.
+    """Source: docs of queues/rules/states.py; reference volcano-queue-podgroup-cli §2.3.
 
     A Closed queue goes to Closing when work comes into it or below it after all: the group
     of a job that was admitted while it was open, one that is moved there, or a pod.

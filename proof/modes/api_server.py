@@ -1,6 +1,6 @@
 """The API server of the cluster in this process, as those ask it who work on it from elsewhere.
 
-It stands where `cluster.remote.http.connection.Connection` does: the application itself answers, without a socket. A watch
+It stands where `cluster.remote.connection.Connection` does: the application itself answers, without a socket. A watch
 tells what there is to tell and ends, as one does whose time is over.
 """
 

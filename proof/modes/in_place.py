@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cluster import clock
-from cluster.remote.dispatch import outbox
+from cluster.remote import outbox, recorder
 from cluster.remote.in_place import InPlace
 from cluster.remote.leader_election import election
 from cluster.remote.leader_election.election import Leadership
-from cluster.remote.mirroring import kinds, recorder
+from cluster.remote.mirroring import kinds
 from cluster.remote.mirroring.reflection import Standing
 from cluster.remote.mirroring.reflector import Reflector
 from cluster.remote.mirroring.ways import READERS, WRITERS

@@ -1,4 +1,4 @@
-"""How an installation of these pages asks the API server of the world: it stands where `cluster.remote.http.connection` does."""
+"""How an installation of these pages asks the API server of the world: it stands where `cluster.remote.connection` does."""
 
 from __future__ import annotations
 

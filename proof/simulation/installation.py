@@ -18,13 +18,13 @@ from django.db import connection
 
 from cluster import clock
 from cluster.models import MirroredCluster
-from cluster.remote import mirror
-from cluster.remote.dispatch import outbox, sending
+from cluster.remote import mirror, outbox, recorder
+from cluster.remote.dispatch import sending
 from cluster.remote.http.target import Target
 from cluster.remote.in_place import InPlace
 from cluster.remote.leader_election import election, lease, standby
 from cluster.remote.mirror import ClusterMirror
-from cluster.remote.mirroring import kinds, recorder, reflection
+from cluster.remote.mirroring import kinds, reflection
 from cluster.remote.mirroring.ways import READERS, WRITERS, Way
 from cluster.runtime import nudge, registry, retention
 from cluster.store import sql, store

@@ -18,7 +18,7 @@ from node.agent.machine import Machine
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
 from node.paths import Layout
 from node.pods.local_cluster import LocalCluster
-from node.programs import Program
+from node.rules.programs import Program
 from node.shim.isolation import landlock
 from node.shim.order import Wall
 

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from cluster.store import Change, Group, Store, Stored, Write
     from cluster.store.ledger import Turn
     from cluster.writes import Timer
+    from jobs.consumers.state import JobEntry, JobsState
     from jobs.controller.asked import Asked
     from jobs.controller.facts import JobFact, PodFact
     from jobs.controller.pod_diff import PodDiff
-    from jobs.controller.state import JobEntry, JobsState
     from jobs.crons.plan import Notice, Run
     from jobs.lifecycle.dependencies import Dependency
     from jobs.lifecycle.situation import Task
@@ -188,7 +188,7 @@ def a6(put: Put) -> None:
 @plant("the job controller puts what the log tells over what it has read since")
 def a7(put: Put) -> None:
     """Names, uids and reading back what was written set most of it right; not what an earlier pod of a name did."""
-    from jobs.controller.state import JobsState
+    from jobs.consumers.state import JobsState
 
     put(JobsState, "has_read", lambda self, key, revision: False)
 
@@ -338,7 +338,7 @@ def asked_forgotten(put: Put) -> None:
 
 @plant("what a policy asked for stays to be done when it was done")
 def asked_again(put: Put) -> None:
-    from jobs.controller import job_controller
+    from jobs.consumers import job_controller
 
     group = job_controller._group
 
@@ -351,7 +351,7 @@ def asked_again(put: Put) -> None:
 
 @plant("a job that pods are missing from is judged before it is told what happened to them")
 def told_late(put: Put) -> None:
-    from jobs.controller.job_controller import JobConsumer
+    from jobs.consumers.job_controller import JobConsumer
 
     put(JobConsumer, "lags", lambda self, state, *, is_behind: None)
 
@@ -407,7 +407,7 @@ def any_uid(put: Put) -> None:
 @plant("the end of a finished job is asked for by name alone")
 def ttl_by_name(put: Put) -> None:
     from cluster.store import Delete, Group
-    from jobs.controller import job_controller
+    from jobs.consumers import job_controller
     from kube.resources import JOBS
 
     def expiry(timer: Timer) -> Group:
@@ -426,7 +426,7 @@ def products_left(put: Put) -> None:
 
 @plant("what plugins made for a job is not known to a controller that starts")
 def products_unknown(put: Put) -> None:
-    from jobs.controller import job_controller
+    from jobs.consumers import job_controller
 
     put(job_controller, "_remember_products", lambda jobs: None)
 
@@ -515,7 +515,7 @@ class _Shorter:
 
 @plant("a queue is Closed while groups in it wait for their turn")
 def closed_early(put: Put) -> None:
-    from queues import states
+    from queues.rules import states
 
     put(states, "FINISHED", states.FINISHED | {"Pending"})
 
@@ -913,7 +913,7 @@ def controller_gone(put: Put) -> None:
 
 @plant("a job does not miss a pod whose owner reference somebody takes away")
 def owner_taken(put: Put) -> None:
-    from jobs.controller import job_controller
+    from jobs.consumers import job_controller
 
     def follow(state: JobsState, change: Change, pod: PodFact, own: str) -> None:
         if change.verb == "DELETED":
@@ -942,7 +942,7 @@ def leads_on(put: Put) -> None:
 
 @plant("a later job of a name is deleted when the time of an earlier one is over")
 def time_of_another(put: Put) -> None:
-    from jobs.controller import job_controller
+    from jobs.consumers import job_controller
 
     def by_name(job: JobFact) -> list[Timer]:
         return [replace(timer, key=job.key) for timer in right(job)]
@@ -952,7 +952,7 @@ def time_of_another(put: Put) -> None:
 
 @plant("what is left to do for a finished job is forgotten when the job controller dies")
 def left_undone(put: Put) -> None:
-    from jobs.controller import job_controller
+    from jobs.consumers import job_controller
 
     put(job_controller, "_finishes", lambda writes: False)
 
@@ -978,8 +978,8 @@ def asked_of_nobody(put: Put) -> None:
 
     from cluster.consumers.consumer import timers_of
     from cluster.writes import Timer
+    from jobs.consumers.job_controller import JobConsumer
     from jobs.controller import asked
-    from jobs.controller.job_controller import JobConsumer
 
     load = JobConsumer.load
 

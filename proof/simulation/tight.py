@@ -21,7 +21,8 @@ from cluster.controllers import definitions, garbage, namespaces
 from cluster.runtime import retention
 from cluster.store import sql
 from dashboard.live import hub
-from jobs.controller import job_controller, plan
+from jobs.consumers import job_controller
+from jobs.controller import plan
 from node import listen
 from node.simulator import simulator
 

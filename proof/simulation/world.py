@@ -19,8 +19,8 @@ from cluster.access import accounts, authorizer
 from cluster.api import custom_kinds, quota_room
 from cluster.runtime import idle_room, nudge, registry
 from cluster.store import sql, store
+from jobs.consumers.maker import AGAIN
 from jobs.controller import ssh_keys
-from jobs.made.maker import AGAIN
 from jobs.plugins.contract import KeyPair
 from kube.errors import ApiError
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, LEASES, POD_GROUPS, PODS

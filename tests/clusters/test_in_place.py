@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from cluster.remote.dispatch import outbox
+from cluster.remote import outbox
+from cluster.remote.connection import Connection
 from cluster.remote.http import paths, target
-from cluster.remote.http.connection import Connection
 from cluster.store import Create, Delete
 from kube.resources import COMMANDS, CRON_JOBS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, PODS
 from proof import invariants

@@ -8,8 +8,8 @@ import pytest
 from django.urls import Resolver404, get_resolver, resolve
 
 from cluster.models import AuditEntry
+from cluster.remote.connection import Connection
 from cluster.remote.http import paths, target
-from cluster.remote.http.connection import Connection
 from kube.resources import QUEUES
 from proof.harness.waiting import until
 from proof.systems.system import running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
-from jobs.controller.job_controller import JobConsumer
+from jobs.consumers.job_controller import JobConsumer
 from kube.resources import COMMANDS, CREATOR_ANNOTATION, EVENTS, JOBS, POD_GROUPS, PODS
 from proof.modes.mode import Runner
 from tests import builders

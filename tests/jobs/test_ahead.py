@@ -11,8 +11,8 @@ from cluster.consumers.consumer import RETRY
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, Stored, store
 from cluster.writes import Timer
-from jobs.controller import job_controller
-from jobs.controller.job_controller import LOST, JobConsumer
+from jobs.consumers import job_controller
+from jobs.consumers.job_controller import LOST, JobConsumer
 from kube.resources import COMMANDS, JOBS, PODS
 from tests.builders import owner, pod
 from tests.jobs.control import command, job, remove, resize, state

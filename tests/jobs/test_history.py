@@ -14,8 +14,9 @@ from cluster import clock
 from cluster.bootstrap import bootstrap
 from cluster.runtime import retention
 from cluster.store import Create, Delete, records, store
-from jobs.history import gather, record
-from jobs.history.controller import MOST, sweep_ms
+from jobs.consumers import gather
+from jobs.consumers.history_controller import MOST, sweep_ms
+from jobs.history import record
 from jobs.history.fold import MOST_STRETCHES, MOST_TOLD, fold, stretches_after
 from jobs.history.record import History
 from jobs.lifecycle.reading import ContainerState, ContainerStatus, Pod, PodStatus, Terminated

@@ -22,8 +22,8 @@ from cluster.consumers import consumer
 from cluster.consumers.consumer import Runner
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
+from jobs.consumers.job_controller import JobConsumer
 from jobs.controller import plan, ssh_keys
-from jobs.controller.job_controller import JobConsumer
 from jobs.plugins.contract import KeyPair
 from jobs.rules import admission
 from kube import resources

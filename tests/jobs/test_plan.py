@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from cluster.store import Create, Update, store
+from jobs.consumers.state import JobEntry, JobsState
 from jobs.controller import facts, plan, pod_diff, pod_group, products, unfilled
 from jobs.controller.plan import Known, World
-from jobs.controller.state import JobEntry, JobsState
 from jobs.lifecycle import dependencies
 from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.situation import Task

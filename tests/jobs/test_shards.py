@@ -12,7 +12,7 @@ from cluster.consumers.backlog import Backlog
 from cluster.consumers.consumer import Runner
 from cluster.runtime import registry
 from cluster.store import Create, Patch, sql, store
-from jobs.controller.job_controller import JobConsumer
+from jobs.consumers.job_controller import JobConsumer
 from kube.resources import JOBS, POD_GROUPS
 from tests.jobs.control import job, report
 from tests.jobs.made import settle

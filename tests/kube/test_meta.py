@@ -61,8 +61,11 @@ def test_durations_are_said_to_people_in_their_two_largest_units(part):
 
 
 def test_the_controller_is_the_owner_that_controls():
-    owners = [{"uid": "1", "kind": "A"}, {"uid": "2", "kind": "B", "name": "b", "apiVersion": "v1", "controller": True}]
-    controller = owners.controller_of({"metadata": {"ownerReferences": owners}})
+    references = [
+        {"uid": "1", "kind": "A"},
+        {"uid": "2", "kind": "B", "name": "b", "apiVersion": "v1", "controller": True},
+    ]
+    controller = owners.controller_of({"metadata": {"ownerReferences": references}})
     assert (controller.uid, controller.kind, controller.name, controller.api_version) == ("2", "B", "b", "v1")
     for metadata in (None, {}, {"ownerReferences": None}, {"ownerReferences": [{"uid": "1"}]}):
         assert owners.controller_of({"metadata": metadata}) is None

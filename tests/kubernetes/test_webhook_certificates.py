@@ -13,11 +13,11 @@ import pytest
 import uvicorn
 
 from cluster import clock, issuing
+from cluster.remote import recorder
 from cluster.remote.door import server
 from cluster.remote.http import target
 from cluster.remote.leader_election import election
 from cluster.remote.leader_election.election import Leadership
-from cluster.remote.mirroring import recorder
 from cluster.remote.mirroring.reflection import News, Step
 from cluster.remote.webhooks import hooks
 from cluster.remote.webhooks import keys as keeping

@@ -17,16 +17,17 @@ from django.core.management import call_command
 
 from kube.kinds.core import Pod
 from kube.resources import CREATOR_ANNOTATION, SECRETS
-from node import file_trees, users
+from node import file_trees
 from node.agent import reach, wall_check
 from node.containers import networks, walls
 from node.containers.spawn import Spawner
 from node.containers.user_ranges import UserRanges
+from node.rules import users
+from node.rules.users import Asked, Own, User
 from node.shim import launch, tree
 from node.shim import users as subordinates
 from node.shim.isolation.landlock import SCOPES_ABI
 from node.shim.order import Order, Wall
-from node.users import Asked, Own, User
 from tests.node.driving import EMPTY, asking, container, in_ways, mount, person, put, short_folder
 from tests.tables import cases
 

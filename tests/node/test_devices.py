@@ -19,13 +19,13 @@ from cluster.store import store
 from kube import amounts
 from kube.kinds.core import Pod
 from kube.resources import NODES
-from node import devices
 from node.containers import cdi, found_devices
 from node.containers.cdi import CdiError, Specs
 from node.containers.device_holders import DeviceHolders
 from node.containers.found_devices import FoundDevices
-from node.devices import Device, DevicesError, Kind, Short, parse
 from node.paths import Layout
+from node.rules import devices
+from node.rules.devices import Device, DevicesError, Kind, Short, parse
 from tests.tables import cases
 
 LICENCE, PORT = "example.org/licence", "example.org/port"

@@ -12,13 +12,13 @@ import pytest
 
 from kube.kinds.core import Container, Pod
 from kube.kinds.pod import PullPolicy
-from node import image_names
 from node.containers import image_containers, images
 from node.containers.engine_sweep import EngineSweep
 from node.containers.engines import Engine
 from node.containers.images import AUTHS, Images, ImageWaits
 from node.paths import Layout
 from node.pods.environment import ConfigError
+from node.rules import image_names
 from node.shim.contained import VARIABLES, Contained
 from node.shim.isolation.capabilities import KEPT, NAMES
 from node.shim.launch import Streams

@@ -18,9 +18,10 @@ import pytest
 
 from cluster.store import store
 from kube.resources import NODES, SECRETS
-from node import devices, usage
+from node import usage
 from node.agent import server
 from node.containers import cdi, image_containers, images
+from node.rules import devices
 from node.shim import linux, tree
 from node.shim.contained import COMMAND_MARK
 from proof.harness import engine

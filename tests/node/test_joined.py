@@ -204,7 +204,7 @@ class TestJoined:
         assert begun.printed(uid) == "newer"
 
     def test_a_container_that_fails_again_and_again_is_told_of_once_with_a_count(self, begun, monkeypatch):
-        monkeypatch.setattr("node.pods.lifecycle.BACK_OFF_S", 0.5)
+        monkeypatch.setattr("node.rules.lifecycle.BACK_OFF_S", 0.5)
         uid = begun.shell("exit 1", restartPolicy="Always")
         begun.until(lambda: [each.read(Event).times >= 2 for each in store.find(EVENTS, owner=uid)] == [True])
         assert [reason for reason, _ in begun.told(uid)] == ["BackOff"]

@@ -13,8 +13,8 @@ from kube.kinds.pod import ContainerState, ContainerStateWaiting, ContainerStatu
 from kube.resources import EVENTS, NAMESPACES
 from node.attempt import Attempt, AttemptState, Run, time_text, unknown
 from node.pods import events
-from node.pods.lifecycle import Refusal, back_off, decide, start_of
 from node.pods.local_cluster import LocalCluster
+from node.rules.lifecycle import Refusal, back_off, decide, start_of
 from node.status import Place, Waiting, qos_class
 from proof.simulation.machine import Deaf
 from tests import builders

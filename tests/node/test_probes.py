@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from cluster.store import store
 from kube.kinds.pod import Container, ContainerStatus
 from kube.resources import EVENTS
-from node import probes
 from node.agent.checks import Check, Checks
 from node.attempt import Attempt, AttemptState
-from node.probes import Kind
+from node.rules import probes
+from node.rules.probes import Kind
 from node.shim.order import Action
 from proof.harness.waiting import until
 from tests.node.driving import answering, conditions

@@ -19,12 +19,12 @@ from cluster.store import Create, Delete, store
 from kube.kinds.core import Pod
 from kube.kinds.meta import ObjectMeta
 from kube.resources import CLAIMS, NAMESPACES
-from node import storage
 from node.paths import Layout
 from node.pods.cluster import Dismissed
 from node.pods.environment import Claim, ConfigError
+from node.rules import storage
+from node.rules.storage import Limits, Used
 from node.shim.shim import read_json
-from node.storage import Limits, Used
 from node.volumes import claims, memory_volumes, published_files, retention
 from proof.systems.system import PROJECT
 from tests.node.driving import CLAIM, EMPTY, Node, beginning, container, mount, short_folder

@@ -7,9 +7,9 @@ from cluster.store import Create, Delete, Patch, store
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
 from kube.volcano.intake_times import SHUT_SINCE
 from proof.modes.mode import Runner
-from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
-from queues.states import CLOSED_BY_PARENT_ANNOTATION
+from queues.rules import states
+from queues.rules.states import CLOSED_BY_PARENT_ANNOTATION
 from tests import builders
 from tests.jobs.control import command
 from tests.jobs.story import Script

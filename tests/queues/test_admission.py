@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.resources import QUEUES
-from queues import admission
+from queues.rules import admission
 from tests import builders
 from tests.campaign import examples
 from tests.cluster.rules.known import Known

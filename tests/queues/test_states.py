@@ -15,10 +15,11 @@ from dashboard.cluster_usage import Picture
 from kube.errors import Forbidden, Invalid
 from kube.resources import EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES
 from kube.usage import QUEUE_ANNOTATION
-from queues import share_table, states
+from queues import share_table
 from queues.controller import QueueConsumer, QueuesState, _with_ancestors, status_of
-from queues.shares import FairShare, fair_shares
-from queues.states import closed_above, standing
+from queues.rules import states
+from queues.rules.shares import FairShare, fair_shares
+from queues.rules.states import closed_above, standing
 from scheduler.records.records import Queue
 from tests import builders
 from tests.campaign import examples

@@ -12,7 +12,7 @@ from cluster.consumers.consumer import RETRY
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, decisions, store
 from cluster.writes import Timer
-from jobs.controller.job_controller import JobConsumer
+from jobs.consumers.job_controller import JobConsumer
 from jobs.rules import admission
 from kube.errors import Forbidden
 from kube.resources import (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.remote.dispatch import outbox
+from cluster.remote import outbox
 from kube.resources import JOBS
 from proof import invariants
 from proof.harness.waiting import HANG_S, until

@@ -123,7 +123,7 @@ def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(fo
 def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(forking, trouble, told):
     lines = forking(
         f"""
-        from volcano_ui import forks
+        from volcano_ui.supervision import forks
         server = supervisor._fork_server
         await supervisor.start(ours("first"))
         await until(lambda: says("first"))

@@ -96,7 +96,7 @@ def test_group_of_a_program_that_has_ended_is_killed(run, tmp_path):
 
 def test_a_program_that_has_not_answered_yet_is_asked_again_soon(printed):
     lines = printed("""
-        from volcano_ui import supervisor as module
+        from volcano_ui.supervision import supervisor as module
         module.LOOK_S, module.SILENT_S, module.ASK_EVERY_S = 0.05, 0.3, 600
         asked = []
 
@@ -115,7 +115,7 @@ def test_threads_that_end_meanwhile_keep_nobody_from_reading_who_is_left(printed
     """The end of `up` met one that had just waited for a program, and left the rest as it was."""
     lines = printed("""
         import threading
-        from volcano_ui import supervisor as module
+        from volcano_ui.supervision import supervisor as module
 
         def churn():
             while True:  # threads that end, as those do in which asyncio waits for programs
@@ -167,7 +167,7 @@ time.sleep(600)
 def test_a_program_that_stands_still_is_killed_and_started_again(run):
     process = run(
         """
-        from volcano_ui import supervisor as module
+        from volcano_ui.supervision import supervisor as module
         module.LOOK_S, module.SILENT_S, module.ASK_EVERY_S = 0.05, 3.0, 0.05
         for name in ("still", "well"):
             await supervisor.start(ours(name, may_fork=False, gives_signs=True))

@@ -13,8 +13,7 @@ from django.db import connection
 
 from cluster import clock
 from cluster.access import certificates, site
-from cluster.remote import freshness
-from cluster.remote.mirroring import recorder
+from cluster.remote import freshness, recorder
 from cluster.runtime import registry
 from cluster.store import store
 from kube.resources import LEASES, NODES

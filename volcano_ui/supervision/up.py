@@ -34,11 +34,10 @@ from cluster import clock, sole
 from cluster.access import certificates, site
 from cluster.access.accounts import login_link
 from cluster.api import engines, walls
-from cluster.remote import freshness
+from cluster.remote import freshness, recorder
 from cluster.remote.door import server
 from cluster.remote.http.target import IN_CLUSTER
 from cluster.remote.leader_election import standby
-from cluster.remote.mirroring import recorder
 from cluster.remote.webhooks import hooks
 from cluster.rules.node import node_engines
 from cluster.store import store

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cluster.backend import How
-    from cluster.remote.http.connection import Connection
+    from cluster.remote.connection import Connection
     from cluster.remote.http.request import Impersonation
     from cluster.store import Stored
     from cluster.store.types import Propagation

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from cluster.access.ownership import creator_of
 from cluster.api import admission, audit_trail, metadata, rights, server_fields, transaction, verbs
 from cluster.api.cluster_view import ClusterView
+from cluster.remote import recorder
 from cluster.remote.door import server
-from cluster.remote.mirroring import recorder
 from kube.errors import ApiError, BadRequest, Conflict, Forbidden
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from cluster.api import admission, audit_trail, bulk
 from cluster.api import creation as embedded
 from cluster.api.cluster_view import ClusterView
 from cluster.backend import OwnedRefused
+from cluster.remote import recorder
 from cluster.remote.door import calls, server
-from cluster.remote.mirroring import kinds, recorder
+from cluster.remote.mirroring import kinds
 from cluster.store import store
 from kube.errors import AlreadyExists, ApiError
 from kube.owners import controller_reference

@@ -14,8 +14,8 @@ from django.db import transaction as database
 from cluster import clock
 from cluster.api import audit_trail, bulk, rights, transaction
 from cluster.api.cluster_view import ClusterView
+from cluster.remote import recorder
 from cluster.remote.door import calls, server
-from cluster.remote.mirroring import recorder
 from cluster.store import store
 from kube.errors import ApiError
 

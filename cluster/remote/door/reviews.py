@@ -12,8 +12,8 @@ from kube import lenient
 from kube.errors import ApiError, Unauthorized
 
 if TYPE_CHECKING:
+    from cluster.remote.connection import Connection
     from cluster.remote.door.access_rules import AccessRules, Question
-    from cluster.remote.http.connection import Connection
     from cluster.remote.http.request import Impersonation
     from kube.meta import Object
 

@@ -11,17 +11,18 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from cluster import access, clock
+from cluster.remote import recorder
 from cluster.remote.door import calls as asking
 from cluster.remote.http.request import Impersonation, Unreachable
-from cluster.remote.mirroring import recorder, ways
+from cluster.remote.mirroring import ways
 from kube.errors import Forbidden, MethodNotAllowed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.access import Actor
+    from cluster.remote.connection import Connection
     from cluster.remote.door.calls import Calls
-    from cluster.remote.http.connection import Connection
     from cluster.remote.http.target import Target
     from cluster.remote.mirroring.ways import Permits
 
@@ -29,7 +30,7 @@ FRESH_S = 1.0
 PERSON_S = 5.0
 MOST_PEOPLE = 5000
 SYSTEMS = "system:"  # names that begin so are the system's own, with a prefix or without
-CONNECTION = "cluster.remote.http.connection.Connection"
+CONNECTION = "cluster.remote.connection.Connection"
 
 
 def target() -> Target:

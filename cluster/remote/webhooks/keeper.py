@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from cluster.remote.http.connection import Connection
+    from cluster.remote.connection import Connection
     from cluster.remote.webhooks.hooks import Address, Verb
     from cluster.remote.webhooks.keys import Keys
     from kube.meta import Object

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from cluster.api import admission
 from cluster.api.cluster_view import ClusterView
+from cluster.remote import recorder
 from cluster.remote.door import server
 from cluster.remote.http import paths
 from cluster.remote.http.lookup import look_up
 from cluster.remote.http.request import Unreachable
-from cluster.remote.mirroring import kinds, recorder, reflection
+from cluster.remote.mirroring import kinds, reflection
 from cluster.remote.webhooks.review import Question, Ruling
 from kube import patch
 from kube.errors import ApiError, Forbidden, ServiceUnavailable

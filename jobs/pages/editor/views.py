@@ -19,10 +19,11 @@ from cluster.api import backend
 from cluster.store import store
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
+from jobs.operations import allowed_actions
 from jobs.pages.editor import choices, converted, editor, samples
 from jobs.pages.editor.forms import JobForm
 from jobs.parameterized.builtin import BUILTINS
-from jobs.rules import allowed_actions, words, yaml_write
+from jobs.rules import words, yaml_write
 from kube.errors import ApiError
 from kube.resources import BATCH_JOBS, JOB_TEMPLATES, JOBS, QUEUES
 from kube.yaml.problem import YamlError

@@ -15,8 +15,9 @@ from dashboard.parts import paging, phases, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from jobs.flows import graph, steps
+from jobs.operations import allowed_actions
 from jobs.parameterized.declaration import ANNOTATION
-from jobs.rules import allowed_actions, yaml_write
+from jobs.rules import yaml_write
 from kube import lenient
 from kube.kinds.batch import JobPhase
 from kube.kinds.flow import FlowPhase, JobFlow

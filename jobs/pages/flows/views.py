@@ -14,8 +14,8 @@ from dashboard.pages import events
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from jobs.flows import steps
+from jobs.operations import allowed_actions
 from jobs.pages.flows import listing
-from jobs.rules import allowed_actions
 from kube.errors import ApiError
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django.template.loader import render_to_string
 
 from dashboard import kept_room
-from jobs.operations import single
-from jobs.rules import actions, allowed_actions
+from jobs.operations import allowed_actions, single
+from jobs.rules import actions
 
 if TYPE_CHECKING:
     from cluster.access import Actor

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.store import Stored, log, records, store
-from jobs.history import fold, gather, record
-from jobs.history.gather import Ref
+from jobs.consumers import gather
+from jobs.consumers.gather import Ref
+from jobs.history import fold, record
 from jobs.history.record import History, PodSpan
 from jobs.lifecycle.progress import STOPPED
 from jobs.lifecycle.reading import Pod, moment

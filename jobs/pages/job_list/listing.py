@@ -16,10 +16,11 @@ from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle import progress
 from jobs.lifecycle.phases import DELETED
 from jobs.lifecycle.reading import Job
+from jobs.operations import allowed_actions
 from jobs.pages.job import past, pods
 from jobs.pages.job_list import job_filters
 from jobs.pages.job_list.job_row import row, row_id
-from jobs.rules import allowed_actions, reasons
+from jobs.rules import reasons
 from jobs.sweeps import record
 from kube.indexes import HOLDS_SWEEP
 from kube.resources import CONFIGMAPS, JOBS, QUEUES

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from cluster.access import Actor
     from cluster.backend import LogExtent, Nodes
-    from jobs.logs.window import Mark
     from jobs.pages.logs.pods import Absent, Asked, LogPod
+    from jobs.pages.logs.window import Mark
 
 PIECE = 256 * 1024  # of an archive is sent at once
 STATES_BYTES = 1024 * 1024  # of a line are read for its states

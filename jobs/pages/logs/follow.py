@@ -13,12 +13,12 @@ from cluster.backend import NoLog
 from cluster.store import store
 from dashboard import live
 from jobs.lifecycle.reading import Pod
-from jobs.logs import merge, window
+from jobs.logs import merge
 from jobs.logs.merge import Entry, Log
 from jobs.logs.text import Run, ShownLine, written
-from jobs.logs.window import Limits, Mark, Window, log_of
-from jobs.pages.logs import pods
+from jobs.pages.logs import pods, window
 from jobs.pages.logs.pods import Absent, Asked, LogPod
+from jobs.pages.logs.window import Limits, Mark, Window, log_of
 from kube.meta import now_text, parse_time
 from kube.resources import PODS
 

@@ -12,12 +12,11 @@ from django.urls import reverse
 
 from cluster.api import backend
 from cluster.store import store
-from jobs.logs import window
 from jobs.logs.text import Run, ShownLine
-from jobs.logs.window import Limits, Mark, Window
-from jobs.pages.logs import pods
+from jobs.pages.logs import pods, window
 from jobs.pages.logs.follow import MOST_PODS
 from jobs.pages.logs.pods import EVERY, TASK, Absent, Asked, LogPod
+from jobs.pages.logs.window import Limits, Mark, Window
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
 

@@ -21,7 +21,8 @@ from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from jobs.lifecycle.reading import Job
 from jobs.models import Operation
-from jobs.rules import actions, allowed_actions
+from jobs.operations import allowed_actions
+from jobs.rules import actions
 from jobs.rules.actions import OPEN, Extent, Result
 from kube.errors import NotFound
 from kube.resources import JOBS

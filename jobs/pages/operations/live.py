@@ -9,9 +9,9 @@ from django.urls import reverse
 from dashboard import live
 from dashboard.parts import bulk
 from dashboard.parts.bulk import Bulk, Choice
+from jobs.operations import allowed_actions
 from jobs.pages.operations import listing
 from jobs.pages.operations.listing import Shown
-from jobs.rules import allowed_actions
 from kube.errors import NotFound
 from kube.resources import JOBS
 

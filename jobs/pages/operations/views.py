@@ -13,10 +13,10 @@ from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from jobs import tasks
-from jobs.operations import drafts, single
+from jobs.operations import allowed_actions, drafts, single
 from jobs.pages.operations import listing, selection
 from jobs.pages.operations.listing import Shown
-from jobs.rules import actions, allowed_actions
+from jobs.rules import actions
 from kube.errors import ApiError, BadRequest, Forbidden
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from cluster import access, api
 from cluster.store import store
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
+from jobs.operations import allowed_actions
 from jobs.pages.editor.forms import JobForm
 from jobs.pages.editor.views import editor_page
 from jobs.parameterized import declaration
@@ -23,7 +24,7 @@ from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.declaration import DeclarationError
 from jobs.parameterized.keeping import Kept
 from jobs.parameterized.parameters import KINDS, fill
-from jobs.rules import allowed_actions, yaml_write
+from jobs.rules import yaml_write
 from jobs.sweeps.values import ValuesError
 from kube.errors import ApiError
 from kube.resources import JOB_TEMPLATES

@@ -16,8 +16,8 @@ from dashboard.parts import paging, phases, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from jobs.lifecycle.reading import Metadata
+from jobs.operations import allowed_actions
 from jobs.pages.sweeps import grid_html
-from jobs.rules import allowed_actions
 from jobs.sweeps import outcomes, record
 from jobs.sweeps.outcomes import Outcomes
 from kube.errors import NotFound

@@ -17,10 +17,10 @@ from cluster.store import store
 from dashboard.live.topics import address
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
+from jobs.operations import allowed_actions
 from jobs.pages.sweeps import listing, samples, submission
 from jobs.parameterized import declaration
 from jobs.parameterized.builtin import BUILTINS
-from jobs.rules import allowed_actions
 from jobs.sweeps import record, values
 from jobs.sweeps.draft import MORE_ROWS, Draft
 from jobs.sweeps.values import ValuesError

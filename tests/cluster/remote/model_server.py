@@ -1,6 +1,6 @@
 """A model of an API server: what a list, a watch and a write are, and every way in which they fail; and a mirror that hears of it.
 
-It stands where `cluster.remote.http.connection.Connection` does. Its state is a history; a list is one state of it, a watch what
+It stands where `cluster.remote.connection.Connection` does. Its state is a history; a list is one state of it, a watch what
 came after one. All its objects are in the namespace d.
 """
 
@@ -11,8 +11,8 @@ from collections import Counter
 from contextlib import contextmanager
 
 from cluster import models
+from cluster.remote import recorder
 from cluster.remote.http.request import Unreachable
-from cluster.remote.mirroring import recorder
 from cluster.remote.mirroring.reflection import Standing
 from cluster.remote.mirroring.reflector import Reflector
 from kube import patch, resources

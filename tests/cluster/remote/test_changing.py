@@ -8,8 +8,9 @@ from cluster import access
 from cluster.access import authorizer
 from cluster.backend import OwnedRefused
 from cluster.models import AuditEntry
+from cluster.remote import recorder
 from cluster.remote.door import calls, changing, creation, preview, server
-from cluster.remote.mirroring import recorder, ways
+from cluster.remote.mirroring import ways
 from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
 from cluster.store import store
 from cluster.writes import Mirror

@@ -8,8 +8,8 @@ import threading
 import pytest
 import yaml
 
+from cluster.remote.connection import Connection
 from cluster.remote.http import discovery, target
-from cluster.remote.http.connection import Connection
 from cluster.remote.http.request import Impersonation, Unreachable
 from cluster.remote.http.target import Target, TargetError
 from cluster.remote.mirroring import kinds

@@ -10,10 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from cluster import clock
 from cluster.consumers import consumer as consuming
 from cluster.consumers.consumer import Consumer, Plan, Runner
-from cluster.remote.dispatch import outbox
+from cluster.remote import outbox, recorder
 from cluster.remote.in_place import InPlace
 from cluster.remote.leader_election.election import Leadership, note
-from cluster.remote.mirroring import recorder
 from cluster.runtime.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, Update, store
 from cluster.writes import Minimum

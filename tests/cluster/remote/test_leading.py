@@ -6,7 +6,7 @@ import pytest
 
 from cluster import clock
 from cluster.models import Cursor
-from cluster.remote.dispatch import carried
+from cluster.remote import carried, recorder
 from cluster.remote.dispatch.progress import Progress
 from cluster.remote.dispatch.sending import AT_ONCE, Pace
 from cluster.remote.dispatch.verdicts import Again, Done
@@ -14,7 +14,7 @@ from cluster.remote.in_place import InPlace
 from cluster.remote.leader_election import election, lease
 from cluster.remote.leader_election.election import MARGIN_MS, Leadership
 from cluster.remote.leader_election.lease import DURATION_S, Sight
-from cluster.remote.mirroring import kinds, recorder, reflection
+from cluster.remote.mirroring import kinds, reflection
 from cluster.remote.mirroring.reflection import News, Step
 from cluster.runtime import division, registry
 from cluster.store import store

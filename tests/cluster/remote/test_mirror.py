@@ -9,11 +9,11 @@ from msgspec.structs import asdict
 
 from cluster import clock
 from cluster.models import MirroredCluster, MirroredKind
-from cluster.remote import freshness
+from cluster.remote import freshness, recorder
 from cluster.remote.http.target import Target
 from cluster.remote.leader_election import election
 from cluster.remote.leader_election.election import Leadership
-from cluster.remote.mirroring import recorder, reflection
+from cluster.remote.mirroring import reflection
 from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
 from cluster.remote.webhooks import keeper
 from cluster.remote.webhooks.hooks import Address

@@ -11,12 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from cluster import access, clock
 from cluster.access.roles import EVERYWHERE
 from cluster.models import RoleBinding
+from cluster.remote import recorder
 from cluster.remote.door import access_rules, server, viewer
 from cluster.remote.door.access_rules import Question
 from cluster.remote.door.reviews import Unanswered
 from cluster.remote.door.viewer import Asking, Viewer
 from cluster.remote.http.request import Impersonation
-from cluster.remote.mirroring import recorder
 from cluster.store import store
 from cluster.writes import Mirror
 from kube.errors import ApiError, Forbidden

@@ -11,11 +11,11 @@ from django.db import connection, connections
 from psycopg import OperationalError
 
 from cluster.models import ProgramsLease
+from cluster.remote import recorder
 from cluster.remote.http.target import Target
 from cluster.remote.leader_election import standby
 from cluster.remote.leader_election.standby import DURATION_S, Candidate, Superseded
 from cluster.remote.mirror import ClusterMirror
-from cluster.remote.mirroring import recorder
 from tests.cluster.api.test_rivals import together
 from tests.tables import cases
 

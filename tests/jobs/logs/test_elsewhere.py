@@ -9,10 +9,9 @@ from cluster.api import backend
 from cluster.remote.logs import log_ends, log_memory
 from cluster.remote.logs.nodes import RemoteNodes
 from cluster.store import Patch, store
-from jobs.logs import window
-from jobs.logs.window import Limits, Mark
-from jobs.pages.logs import download
+from jobs.pages.logs import download, window
 from jobs.pages.logs.pods import Asked
+from jobs.pages.logs.window import Limits, Mark
 from kube.resources import PODS
 from node.link import linked_node
 from tests.cluster.remote.servers import LogServer, connected

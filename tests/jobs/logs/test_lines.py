@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 
 from cluster.api import backend
 from cluster.backend import Line
-from jobs.logs import merge, window
+from jobs.logs import merge
 from jobs.logs.merge import Entry, Log
 from jobs.logs.pens import Pen, changed
 from jobs.logs.text import MOST_MOVED, ShownLine, plain, runs
-from jobs.logs.window import Limits, Mark
+from jobs.pages.logs import window
+from jobs.pages.logs.window import Limits, Mark
 from tests.blocks import blocks
 from tests.dashboard import style
 from tests.jobs.logs.written import log_of

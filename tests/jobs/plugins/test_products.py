@@ -9,7 +9,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from cluster.store import Create, Delete, Patch, store
-from jobs.controller import job_controller, products, ssh_keys
+from jobs.consumers import job_controller
+from jobs.controller import products, ssh_keys
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, NETWORK_POLICIES, POD_GROUPS, PODS, SECRETS, SERVICES
 from tests.builders import container, of
 from tests.jobs.control import Controller, job, messages, pods, state, task

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from cluster import clock, issuing
 from cluster.models import MirroredCluster
+from cluster.remote import recorder
 from cluster.remote.door import server
 from cluster.remote.leader_election import election
 from cluster.remote.leader_election.election import Leadership
-from cluster.remote.mirroring import recorder
 from cluster.remote.webhooks import hooks
 from cluster.remote.webhooks import keys as keeping
 from cluster.remote.webhooks.hooks import Address

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from cluster.api import admission
 from cluster.api.cluster_view import ClusterView
 from cluster.models import MirroredKind
+from cluster.remote import recorder
 from cluster.remote.http import paths
 from cluster.remote.http.target import Target
-from cluster.remote.mirroring import recorder
 from cluster.remote.mirroring.reflection import News, Step
 from cluster.remote.webhooks import app, hooks, rulings
 from cluster.remote.webhooks.hooks import Address

@@ -13,10 +13,10 @@ import msgspec
 
 from cluster.store import Create, Group, store
 from cluster.writes import Timer
+from jobs.consumers import maker
+from jobs.consumers.maker import AGAIN, AGAIN_MS, DUE, Maker
 from jobs.crons import plan
 from jobs.crons.plan import Known
-from jobs.made import maker
-from jobs.made.maker import AGAIN, AGAIN_MS, DUE, Maker
 from kube import events
 from kube.kinds.batch import CronJob
 from kube.resources import CRON_JOBS, EVENTS
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.api.cluster_view import ClusterView
+    from jobs.consumers.maker import Family, MakerState
     from jobs.crons.plan import Notice, Run
-    from jobs.made.maker import Family, MakerState
 
 NAME = "cronjobs"
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from kube import amounts, definitions, lenient, names, quantity, resources, sche
 from kube.errors import Cause, forbidden, invalid, not_supported
 from kube.kinds.scheduling import DequeueStrategy, QueueState
 from kube.usage import ROOT_QUEUE
-from queues import hierarchy, states
-from queues.states import closing_problem
+from queues.rules import hierarchy, states
+from queues.rules.states import closing_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -23,12 +23,13 @@ from cluster.rules import quotas
 from cluster.runtime import registry, retries
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from cluster.writes import Timer
-from jobs.controller import answers, asked, crowd, facts, news, plan, products, ssh_keys, unfilled
+from jobs.consumers import news
+from jobs.consumers.state import JobEntry, JobsState, readable
+from jobs.controller import answers, asked, crowd, facts, plan, products, ssh_keys, unfilled
 from jobs.controller import commands as of_jobs
 from jobs.controller.asked import ASKED
 from jobs.controller.expectations import Sent
 from jobs.controller.plan import Known, World
-from jobs.controller.state import JobEntry, JobsState, readable
 from jobs.lifecycle.phases import FINISHED, phase_of
 from kube import meta
 from kube.errors import ApiError

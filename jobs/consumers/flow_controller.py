@@ -15,10 +15,10 @@ import msgspec
 
 from cluster.store import Group, Update, store
 from cluster.writes import Timer
+from jobs.consumers import maker
+from jobs.consumers.maker import AGAIN, AGAIN_MS, Maker
 from jobs.flows import plan, steps
 from jobs.flows.plan import Known
-from jobs.made import maker
-from jobs.made.maker import AGAIN, AGAIN_MS, Maker
 from kube import lenient
 from kube.kinds.flow import FlowPhase, JobFlow
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cluster.api.cluster_view import ClusterView
     from cluster.consumers.consumer import Plan
     from cluster.store import Change, Stored
-    from jobs.made.maker import Family, MakerState
+    from jobs.consumers.maker import Family, MakerState
     from kube.meta import Object
 
 NAME = "jobflows"

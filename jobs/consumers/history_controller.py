@@ -16,8 +16,9 @@ from cluster.consumers.consumer import Consumer, Plan
 from cluster.store import records, store
 from cluster.store.types import read
 from cluster.writes import Timer
-from jobs.history import gather, record
-from jobs.history.gather import Ref
+from jobs.consumers import gather
+from jobs.consumers.gather import Ref
+from jobs.history import record
 from jobs.lifecycle.phases import FINISHED
 from jobs.lifecycle.reading import Job
 from kube.kinds.batch import JobPhase

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.remote.dispatch import gangs, order, outbox
+from cluster.remote import outbox, recorder
+from cluster.remote.dispatch import gangs, order
 from cluster.remote.dispatch.verdicts import Done
 from cluster.remote.http import encoding
-from cluster.remote.mirroring import recorder
 from cluster.store import Delete, Patch
 from kube.errors import ServiceUnavailable
 from kube.kinds.pod import ENDED
@@ -16,8 +16,8 @@ from kube.resources import PODS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.remote.dispatch.outbox import Row
     from cluster.remote.dispatch.progress import Progress
+    from cluster.remote.outbox import Row
     from cluster.store import Group, Store, Write
     from cluster.store.types import Stored
     from kube.errors import ApiError

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from cluster.store import Change, Create, Group, store
+from jobs.consumers.state import readable
 from jobs.controller import answers, asked, facts, plan, pod_events
 from jobs.controller.pod_events import Happening
 from jobs.controller.requests import EXECUTED
-from jobs.controller.state import readable
 from kube import events
 from kube.kinds.batch import JobEvent
 from kube.kinds.scheduling import PodGroupPhase
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cluster.writes import Timer
+    from jobs.consumers.state import JobsState
     from jobs.controller.answers import Answers
     from jobs.controller.facts import JobFact, PodFact
-    from jobs.controller.state import JobsState
 
 
 class News(NamedTuple):
