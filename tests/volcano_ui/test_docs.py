@@ -7,10 +7,11 @@ from django.conf import settings
 from django.core.management import get_commands
 
 ROOT = settings.BASE_DIR
-DOCS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*.md")]
 # Subresources look like paths of the package of the same name.
 NOT_FILES = {"jobs/status", "queues/status", "queues/state"}
 PRODUCT = ["volcano_ui", "cluster", "scheduler", "jobs", "queues", "dashboard", "kube", "node", "apiserver"]
+READMES = [ROOT / package / "README.md" for package in (*PRODUCT, "proof")]
+DOCS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*.md"), *READMES]
 DOTTED = re.compile(rf"`((?:{'|'.join(PRODUCT)})(?:\.\w+)+)`")
 RESOURCES = {"jobs.batch", "jobs.batch.volcano.sh", "queues.scheduling.volcano.sh"}
 
@@ -41,6 +42,17 @@ def test_what_a_document_names_exists(file):
     links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
     assert [path for path in paths if not any(ROOT.glob(path.rstrip("/")))] == []
     assert [link for link in links if not (file.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("package", PRODUCT)
+def test_the_page_of_a_package_tells_all_of_its_rooms(package):
+    text = (ROOT / package / "README.md").read_text().partition("\nStart with")[0]
+    named = {
+        room for line in re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE) for room in re.findall(r"`([\w./]+)`", line)
+    }
+    rooms = {f"{each.parent.name}/" for each in (ROOT / package).glob("*/__init__.py")}
+    assert [room for room in named if not (ROOT / package / room).exists()] == []
+    assert rooms - named - {"management/", "migrations/", "sqlite/", "templatetags/"} == set()
 
 
 def is_module_or_in_one(name):
