@@ -136,7 +136,6 @@ class Channels(Messages):
 
     async def finish(self, status: Object) -> None:
         """Say how it ended, and close."""
-        self.is_finished = True
         if self.protocol.status:
             await self.send(ERROR, json.dumps(status).encode())
         elif status["status"] != "Success":

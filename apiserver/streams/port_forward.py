@@ -123,7 +123,6 @@ class ChannelForward(Channels):
 
     async def finish(self, status: Object) -> None:
         """Say on the channels for errors why it ended, and close."""
-        self.is_finished = True
         for number in range(len(self._ports)):
             await self.send(2 * number + 1, status["message"].encode())
         await self.close(POLICY, status["message"])
