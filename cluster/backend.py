@@ -323,8 +323,8 @@ class LogChunk(NamedTuple):
     lines: tuple[Line, ...]
     start: int
     next: int
-    skipped: int  # bytes before `start` that were asked for and are gone
     ended: bool  # the attempt is over and this is the end of its log
+    skipped: int = 0  # bytes before `start` that were asked for and are gone, as far as the backend can tell
 
     @property
     def data(self) -> bytes:

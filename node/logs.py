@@ -68,7 +68,7 @@ def stretch(
 def chunk_of(attempt: int, raw: Raw, asked: int, before: int | None = None) -> LogChunk:
     """Return what was read from the offset that was asked for; with `before` only what begins before that."""
     lines = tuple(_lines(raw))
-    chunk = LogChunk(attempt, lines, raw.start, raw.next, max(0, raw.start - asked), raw.ended)
+    chunk = LogChunk(attempt, lines, raw.start, raw.next, raw.ended, max(0, raw.start - asked))
     if before is None:
         return chunk
     kept = tuple(line for line in lines if line.offset < before)

@@ -95,7 +95,7 @@ class RemoteNodes:
         begin = found.lines[0].offset if found.lines else since_offset
         following = found.lines[-1].offset + 1 if found.lines else since_offset
         ended = place.instance.has_ended and found.is_all
-        return LogChunk(log.attempt, _lines(found.lines), begin, following, 0, ended)
+        return LogChunk(log.attempt, _lines(found.lines), begin, following, ended)
 
     def tail_log(
         self,
@@ -116,7 +116,7 @@ class RemoteNodes:
         taken, begin = found
         following = block.end if before is None else before
         ended = place.instance.has_ended and before is None
-        return LogChunk(log.attempt, _lines(taken), begin, following, 0, ended)
+        return LogChunk(log.attempt, _lines(taken), begin, following, ended)
 
     def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
         """Return the offset at which the entries of a time begin; those of its millisecond are among them."""
