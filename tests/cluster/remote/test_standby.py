@@ -102,14 +102,15 @@ def test_defect_of_the_mirror_ends_its_process(settings):
     """Threads that outlive the main one would keep it, and who starts it again would wait for ever."""
     Candidate("first").turn()
     settings.TARGET, settings.WAY = Target("one", "https://one", ""), "beside"
-    made = []
+    made, over = [], threading.Event()
 
     def thread(**options):
-        made.append(threading.Thread(**{**options, "target": threading.Event().wait}))
+        made.append(threading.Thread(**{**options, "target": over.wait}))
         return made[-1]
 
     with pytest.raises(ZeroDivisionError):
         ClusterMirror(1, Mock(side_effect=ZeroDivisionError), thread=thread).run()
+    over.set()
     assert [each.name for each in made if each.daemon] == ["writer"]
 
 
