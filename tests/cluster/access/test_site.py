@@ -177,9 +177,9 @@ def test_the_names_are_those_of_the_settings(settings, listen, hosts, expected, 
 
 def test_an_administrators_own_files_are_used_as_they_are_and_half_of_them_is_refused(settings, tmp_path):
     files = certificates.ensure(tmp_path, NAMES)
-    settings.API_CERTIFICATE = tmp_path / "none"
-    with pytest.raises(ImproperlyConfigured, match="belong together; set both"):
-        certificates.current()
+    for settings.API_CERTIFICATE, settings.API_CERTIFICATE_CA in ((None, files.ca), (tmp_path / "none", None)):
+        with pytest.raises(ImproperlyConfigured, match="belong together; set both"):
+            certificates.current()
     settings.API_CERTIFICATE_KEY = files.key
     with pytest.raises(ImproperlyConfigured, match=r"VOLCANO_UI_API_CERTIFICATE.*cannot be read"):
         certificates.current()
