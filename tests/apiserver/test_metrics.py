@@ -223,6 +223,8 @@ def test_requests_are_counted_by_verb_resource_and_code():
     assert 'apiserver_request_total{code="200",verb="GET",group="",resource="pods",subresource="log"} 1' in lines
     labels = 'verb="CREATE",group="batch.volcano.sh",resource="jobs",subresource="",le="0.4"'
     assert f"apiserver_request_duration_seconds_bucket{{{labels}}} 1" in lines
+    for series in ("apiserver_request_total{", "apiserver_request_duration_seconds_count{"):
+        assert [re.search('verb="([A-Z]+)', line)[1] for line in lines if line.startswith(series)] == ["CREATE", "GET"]
     with telemetry.inflight("create"), telemetry.watching("pods"):
         text = telemetry.text()
     assert 'apiserver_current_inflight_requests{request_kind="mutating"} 1' in text
