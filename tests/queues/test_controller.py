@@ -54,8 +54,8 @@ def story(controller):
     "a new process writes what the last one owed": "group a, settle, group b, settle, next, later → default.pending 2",
     "a queue without a wish is closed and opened by commands | queues 2.3/Closing, nothing left": """
         wishless plain, group a plain Running, later → plain Open
-        command Close plain, later → plain Closing
-        ungroup a, later → plain Closed; plain.wish
+        group b plain, command Close plain, later → plain Closing; plain.pending 1
+        ungroup a, ungroup b, later → plain Closed; plain.wish
         command Open plain, later → plain Open""",
     **{
         f"a queue that Volcano closed with its parent opens with it: {note} | queues 1.4/closed-by-parent": f"""
