@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from cluster import access, api
 from cluster.access import accounts, tokens
 from cluster.access.roles import EVERYWHERE, Role
+from cluster.access.router import account_transaction
 from cluster.api import walls
 from cluster.several import addresses
 from cluster.store import store
@@ -108,10 +109,12 @@ def create_user(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         values = form.cleaned_data
         try:
-            user = accounts.create_user(access.of(request), values["name"], password=values["password"])
-            if values["role"]:
-                place = values["namespace"] or EVERYWHERE
-                accounts.bind_role(access.of(request), Role(values["role"]), place, user=user)
+            # An account whose role is refused would be half made, and there when the form is sent again.
+            with account_transaction():
+                user = accounts.create_user(access.of(request), values["name"], password=values["password"])
+                if values["role"]:
+                    place = values["namespace"] or EVERYWHERE
+                    accounts.bind_role(access.of(request), Role(values["role"]), place, user=user)
         except ApiError as error:
             responses.show_at_fields(
                 form, error, {"name": "name", "password": "password", "namespace": "namespace"}

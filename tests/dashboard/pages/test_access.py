@@ -56,6 +56,7 @@ ACCOUNTS = {
     "taken": ("users", {"name": "admin"}, None, "already exists"),
     "strange name": ("users", {"name": "a b<script>"}, "user_name", "valid username"),
     "weak password": ("users", {"name": "bob", "password": "123"}, "user_password", "too short"),
+    "a role in a strange namespace": ("users", {"name": "bob", "namespace": "Team A"}, None, "lower"),
     "no such role": ("users", {"name": "bob", "role": "king"}, "user_role", "not one of"),
     "no name": ("users", {"name": ""}, "user_name", "required"),
     "nobody": ("roles", {"subject": "nobody"}, None, "There is no user"),
@@ -70,6 +71,7 @@ def test_what_is_wrong_stands_at_its_field(admin, form, values, field, words):
     found = shown.text(id=f"{field}_error") if field else shown.text(tag="main")
     assert found
     assert words in found
+    assert not User.objects.filter(username="bob").exists(), "an account is half made"
 
 
 def test_who_is_deactivated_is_out_at_once(admin, alice):
