@@ -230,6 +230,12 @@ def test_objects_are_found_by_label_cause_exit_code_and_time(few, block, golden)
     golden(block, of_values(names))
 
 
+def test_objects_are_found_by_more_names_than_a_statement_takes_parameters(store):
+    make(store, pod("a"), pod("b"), pod("c"))
+    many = ["c", *(f"other-{number}" for number in range(300_000)), "a"]
+    assert [each.name for each in store.find(PODS, name=many)] == ["a", "c"]
+
+
 def test_a_condition_that_cannot_be_searched_is_refused(few):
     with pytest.raises(ValueError, match="labels are not searched by Gt"):
         few.find(JOBS, **labels("team>1"))
