@@ -6,9 +6,12 @@ nothing while nothing changed, and otherwise one query for the changes. Nothing 
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import msgspec
 
 from cluster.store import store
 from kube.errors import Expired
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from cluster.store.types import Single
     from kube.resources import Resource
 
+log = logging.getLogger(__name__)
 MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
 
 
@@ -70,6 +74,9 @@ class Kept(Generic[P]):
         except Expired:
             return self._load(head)
         for change in changes:
-            known.take(change)
+            try:
+                known.take(change)
+            except msgspec.ValidationError as error:
+                log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
         known.revision = head
         return known
