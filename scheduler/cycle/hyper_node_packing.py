@@ -39,7 +39,7 @@ class HyperNodePacking:
     def judge(self, group: Group) -> tuple[Verdicts, Scores]:
         """Return that no node is closed, and what each is worth to the pods of a group: 0 to 100 times the weight."""
         nodes = len(self._snapshot.nodes.names())
-        closed, worth = np.zeros(nodes, dtype=np.int16), np.zeros(nodes)
+        closed, worth = np.zeros(nodes, dtype=np.int32), np.zeros(nodes)
         tiers = self._snapshot.hyper_nodes().tiers if self.kind(group) else ()
         whole, weight = 0.0, 1.0
         for tier in tiers:

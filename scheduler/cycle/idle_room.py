@@ -84,7 +84,7 @@ class _Room:
         self._classes: dict[int, PodClass] = {}
         self._cluster = Cluster(cluster.allocatable, cluster.free.copy(), self._classes)
         self._placer = Placer(self._cluster, pods=pods)
-        self._verdicts = np.where(snapshot.nodes.taking_pods(), 0, 1).astype(np.int16)
+        self._verdicts = np.where(snapshot.nodes.taking_pods(), 0, 1).astype(np.int32)
         self._left = np.maximum(cluster.free, 0)[self._verdicts == 0].sum(axis=0)
         self._numbers: dict[bytes, int] = {}
         self._failed: set[tuple[object, ...]] = set()

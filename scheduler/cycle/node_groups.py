@@ -86,7 +86,7 @@ class NodeGroups:
         """Return which nodes are closed to the pods of a group, and what each is worth."""
         rule, nodes = self.rule(group.queue), self._snapshot.nodes
         of_node, names = nodes.ground().domains(LABEL)
-        closed = np.zeros(len(names) + 1, dtype=np.int16)
+        closed = np.zeros(len(names) + 1, dtype=np.int32)
         worth = np.zeros(len(names) + 1)
         is_bound = rule.affinity is not None or self._policy.strict
         for number, name in enumerate(names):

@@ -38,7 +38,7 @@ class NodeLoads:
     def judge(self, group: Group) -> tuple[Verdicts, Scores]:
         """Return which nodes are too busy, and what each is worth."""
         found = [self._exclusion(load) for load in self._loads]
-        closed = np.array([0 if each is None else self._nodes.code(each) for each in found], dtype=np.int16)
+        closed = np.array([0 if each is None else self._nodes.code(each) for each in found], dtype=np.int32)
         return closed, np.array([self._score(load) for load in self._loads], dtype=np.float64)
 
     def _exclusion(self, load: Load | None) -> Exclusion | None:

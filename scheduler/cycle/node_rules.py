@@ -139,7 +139,7 @@ class NodeRules:
 
     def _rule(self, group: Group) -> Ruling:
         nodes = len(self._nodes.names())
-        closed, worth = np.zeros(nodes, dtype=np.int16), np.zeros(nodes)
+        closed, worth = np.zeros(nodes, dtype=np.int32), np.zeros(nodes)
         for source in self._sources:
             more, score = source.judge(group)
             closed = np.where(closed == 0, more, closed)

@@ -50,7 +50,7 @@ class RevocableZones:
 
     def judge(self, group: Group) -> tuple[Verdicts, Scores]:
         """Return which nodes are closed to a group, and what each is worth."""
-        closed = np.zeros(len(self._names) + 1, dtype=np.int16)
+        closed = np.zeros(len(self._names) + 1, dtype=np.int32)
         worth = np.zeros(len(self._names) + 1)
         for number, name in enumerate(self._names):
             if name not in self._open:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.int64]
 Matrix = NDArray[np.int64]
-Verdicts = NDArray[np.int16]
+Verdicts = NDArray[np.int32]
 Scores = NDArray[np.float64]
 Amount = tuple[int, int]
 """A column, and how much of it."""

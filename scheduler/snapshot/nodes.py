@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_relations import PodRelations
 
 
+MOST_EXCLUSIONS = 10_000
+"""Beyond so many all verdicts are made anew, so that those that no node has any more are forgotten."""
+
+
 class EligibleNodes:
     """Which nodes the pods of one rule may use, kept up to date lazily."""
 
@@ -46,7 +50,7 @@ class EligibleNodes:
     def __init__(self, rule: NodeRule) -> None:
         self.rule = rule
         self.seen = -1
-        self.verdicts: Verdicts = np.zeros(0, dtype=np.int16)
+        self.verdicts: Verdicts = np.zeros(0, dtype=np.int32)
         self.avoided: Vector = np.zeros(0, dtype=np.int64)
         self.matched: Vector = np.zeros(0, dtype=np.int64)
         self.lacking: tuple[Lacking | None] | None = None
@@ -301,8 +305,10 @@ class NodeTable:
         """Remember that verdicts about a node are out of date."""
         self._ground = None
         self._changed.append(name)
-        if len(self._changed) > 1000 + 4 * len(self._nodes):
+        if len(self._changed) > 1000 + 4 * len(self._nodes) or len(self.exclusions) > MOST_EXCLUSIONS:
             self._changed.clear()
+            # Texts of taints are part of them, and some write times into those: what nobody has any more goes.
+            self.exclusions, self._codes = [OPEN], {}
             for eligible in self._eligible.values():
                 eligible.seen = -1
 
@@ -314,7 +320,7 @@ class NodeTable:
         if names:
             eligible.lacking = None
         if fresh:
-            eligible.verdicts = np.zeros(len(self._used), dtype=np.int16)
+            eligible.verdicts = np.zeros(len(self._used), dtype=np.int32)
             eligible.avoided = np.zeros(len(self._used), dtype=np.int64)
             eligible.matched = np.zeros(len(self._used), dtype=np.int64)
         for name in names:

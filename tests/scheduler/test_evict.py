@@ -110,7 +110,7 @@ class Scene:
         self.account = root = Account("root", [self.ceiling, UNLIMITED], [0, 0], [0, 0])
         root.charge([(0, self.used(self.units))], 1)
         free, whole = (np.array([[cpu, 99] for cpu in each], dtype=np.int64) for each in (self.left(), self.cpus))
-        some = PodClass(np.array([self.asked, 1]), np.zeros(len(self.cpus), dtype=np.int16))
+        some = PodClass(np.array([self.asked, 1]), np.zeros(len(self.cpus), dtype=np.int32))
         self.cluster = Cluster(whole, free, [some])
         if self.is_arranged:
             self.cluster.hyper_nodes = HyperNodes(
@@ -313,7 +313,7 @@ EACH = 2  # CPUs beside each idle device
 def classes(nodes):
     """Pods of one CPU, of two, and of one CPU and a device."""
     spared = (Spared(0, 1, EACH),)
-    verdicts = np.zeros(nodes, dtype=np.int16)
+    verdicts = np.zeros(nodes, dtype=np.int32)
     return [
         PodClass(np.array([1, 0, 1]), verdicts, spared=spared),
         PodClass(np.array([2, 0, 1]), verdicts, spared=spared),

@@ -45,9 +45,9 @@ def watch():
 @pytest.fixture
 def blind(monkeypatch):
     """Gangs of three and more are not tried."""
-    may_fit = Placer._may_fit
+    may_fit = Placer.may_fit
     plant = lambda self, gang: sum(b.count for b in gang.bins) < 3 and may_fit(self, gang)  # noqa: E731
-    monkeypatch.setattr(Placer, "_may_fit", plant)
+    monkeypatch.setattr(Placer, "may_fit", plant)
     return monkeypatch.undo
 
 

@@ -225,7 +225,7 @@ def departures(draw):
         account.charge(enumerate(amounts.tolist()), 1)
         leavers.append(Leaver(at, amounts, account))
     count = draw(st.integers(1, 4))
-    some = PodClass(np.array([draw(st.integers(1, 3)), 1], dtype=np.int64), np.zeros(nodes, dtype=np.int16))
+    some = PodClass(np.array([draw(st.integers(1, 3)), 1], dtype=np.int64), np.zeros(nodes, dtype=np.int32))
     world = Cluster(free + 9, free, [some])
     return world, Gang((Bin(0, count),), (GangStep(count, (0,)),), leaves[0]), leavers
 

@@ -31,7 +31,7 @@ def cluster(free, requests, *, allocatable=None, verdicts=None):
     whole = free.copy() if allocatable is None else np.array(allocatable, dtype=np.int64)
     closed = verdicts or [[0] * len(free)] * len(requests)
     classes = [
-        PodClass(np.array(request, dtype=np.int64), np.array(codes, dtype=np.int16))
+        PodClass(np.array(request, dtype=np.int64), np.array(codes, dtype=np.int32))
         for request, codes in zip(requests, closed, strict=True)
     ]
     return Cluster(whole, free, classes)

@@ -57,7 +57,7 @@ little, much = (partial(Strategy, much=each) for each in (False, True))
 })  # fmt: skip
 def test_scores(scoring, request_, whole, used, expected):
     """One of each; all others: `test_by_weights_each_pod_gets_the_node_that_is_best_for_it`."""
-    some = PodClass(np.array(request_, dtype=np.int64), np.zeros(1, dtype=np.int16))
+    some = PodClass(np.array(request_, dtype=np.int64), np.zeros(1, dtype=np.int32))
     free = [size - taken for size, taken in zip(whole, used, strict=True)]
     assert Scorer(weights_of(scoring, COLUMNS), some).one(free, whole) == expected
 
@@ -93,6 +93,6 @@ def tables(draw):
 @given(tables())
 def test_one_node_and_many_nodes_are_scored_alike_to_the_last_bit(table):
     weights, request, whole, free = table
-    scorer = Scorer(weights, PodClass(request, np.zeros(len(whole), dtype=np.int16)))
+    scorer = Scorer(weights, PodClass(request, np.zeros(len(whole), dtype=np.int32)))
     singly = [scorer.one(f, w) for f, w in zip(free.tolist(), whole.tolist(), strict=True)]
     assert scorer.many(free, whole).tolist() == singly

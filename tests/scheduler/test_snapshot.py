@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from kube import resources
 from scheduler.cycle.cycle import schedule
+from scheduler.engine.cause import Exclusion, ExclusionKind
 from scheduler.engine.relations import Relations
 from scheduler.engine.wishes import DEFAULT
 from scheduler.records.records import TaskStatus
+from scheduler.snapshot.nodes import MOST_EXCLUSIONS
 from scheduler.writes import groups_of
 from tests.campaign import examples
 from tests.tables import cases
@@ -199,6 +201,22 @@ def _seconds_per_change(pods):
             world.put(pod(f"q-{i}", node=f"n{i}", phase="Running"))
         best = min(best, time.thread_time() - start)
     return best
+
+
+def test_why_nodes_were_closed_once_is_forgotten():
+    """A taint's value is a part of it, and some write times into it."""
+
+    def tainted(value):
+        return node("n1", "4", taints=[{"key": "seen", "value": value, "effect": "NoSchedule"}])
+
+    world = World(tainted("first"), pod("p", "g", "1"))
+    nodes = world.snapshot.nodes
+    for number in range(MOST_EXCLUSIONS):
+        nodes.code(Exclusion(ExclusionKind.TAINT, shown=str(number)))
+    world.put(tainted("last"))
+    (closed,) = nodes.verdicts(next(iter(world.snapshot.pods.values())).shape)
+    assert [each.shown for each in nodes.exclusions[1:]] == [nodes.exclusions[closed].shown]
+    assert "last" in nodes.exclusions[closed].shown
 
 
 def test_a_change_costs_the_same_however_many_pods_there_are():
