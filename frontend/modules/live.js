@@ -8,7 +8,7 @@ import { element, morph } from "./morph.js";
 import { connect } from "./socket.js";
 import { correct } from "./time.js";
 
-const topics = new Map(); // topic -> { revision, answered, denied, containers: Set }
+const topics = new Map(); // topic -> { revision, answered, denied, containers: Map of each to the revision it was rendered at }
 const streams = new Map(); // id -> { name, params, receive }
 let socket = null;
 let streamCount = 0;
@@ -42,8 +42,8 @@ function scan() {
   const seen = new Map();
   for (const container of document.querySelectorAll("[data-live]")) {
     const { live: topic, revision } = container.dataset;
-    if (!seen.has(topic)) seen.set(topic, { containers: new Set(), revision: Number(revision) || 0 });
-    seen.get(topic).containers.add(container);
+    if (!seen.has(topic)) seen.set(topic, { containers: new Map(), revision: Number(revision) || 0 });
+    seen.get(topic).containers.set(container, Number(revision) || 0);
   }
   for (const topic of topics.keys()) {
     if (seen.has(topic)) continue;
@@ -53,7 +53,13 @@ function scan() {
   for (const [topic, { containers, revision }] of seen) {
     const known = topics.get(topic);
     if (known) {
+      // What was swapped in may have been rendered before changes that have come already: they are asked for again.
+      const swapped = [...containers].filter(([each, at]) => known.containers.get(each) !== at && at < known.revision);
       known.containers = containers;
+      if (swapped.length) {
+        known.revision = Math.min(...swapped.map(([, at]) => at));
+        if (socket?.ready) ask(topic);
+      }
       continue;
     }
     topics.set(topic, { containers, revision, answered: false, denied: "" });
@@ -81,7 +87,7 @@ function apply(known, { set, order }) {
       fresh.set(id, made);
     }
   }
-  for (const container of known.containers) bring(container, order, fresh);
+  for (const container of known.containers.keys()) bring(container, order, fresh);
   refocus(focused);
 }
 
@@ -91,7 +97,7 @@ const receivers = {
     if (!known) return;
     Object.assign(known, { revision: message.revision, answered: true, denied: "" });
     apply(known, message);
-    for (const container of known.containers) {
+    for (const container of known.containers.keys()) {
       container.dataset.revision = message.revision;
       container.dispatchEvent(new CustomEvent("live:changed", { bubbles: true, detail: message }));
     }
@@ -101,7 +107,7 @@ const receivers = {
     const known = topics.get(message.id);
     if (!known) return;
     Object.assign(known, { answered: true, denied: message.message });
-    for (const container of known.containers) container.dataset.denied = message.message;
+    for (const container of known.containers.keys()) container.dataset.denied = message.message;
   },
   head(message) {
     correct(message.now);
@@ -142,7 +148,7 @@ export function start() {
   socket = connect(url, { opened, received });
   scan();
   new MutationObserver(scan).observe(document.getElementById("content") ?? document.body, {
-    attributeFilter: ["data-live"],
+    attributeFilter: ["data-live", "data-revision"],
     childList: true,
     subtree: true,
   });

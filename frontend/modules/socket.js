@@ -2,7 +2,7 @@
 import { icon } from "./icon.js";
 import { clockTime, now } from "./time.js";
 
-const SILENCE_MS = 12000; // heads come every 5 s
+const SILENCE_MS = 12000; // heads come every 4 s
 const CHECK_MS = 3000;
 const LONGEST_WAIT_MS = 15000;
 const CALM_MS = 1200; // a state shorter than this is not shown

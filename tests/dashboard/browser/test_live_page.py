@@ -64,6 +64,16 @@ def test_a_change_appears_without_reload(live_tab):
     assert tab.errors == []
 
 
+def test_a_list_that_is_swapped_in_and_was_rendered_before_the_last_change_gets_it(live_tab):
+    tab = live_tab("/queues/default/")
+    old = tab.evaluate("document.querySelector('#table-rows').outerHTML")
+    put(job("second"))
+    Window(tab).sees("#table-rows tr × 2")
+    tab.evaluate("html => { document.querySelector('#table-rows').outerHTML = html; }", old)
+    Window(tab).sees("#table-rows tr × 2")
+    assert tab.errors == []
+
+
 def test_room_that_is_kept_appears_without_reload_and_goes_when_it_is_released(live_tab):
     tab, other = live_tab("/"), live_tab("/nodes/one/")
     Window(tab).sees("#overview-room is hidden")
