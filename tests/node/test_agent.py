@@ -30,6 +30,7 @@ MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 REMEDY = "; give another command, or install it on node here, whose programs containers run, whatever their image"
 SIDECAR = {"name": "side", "command": ["sh", "-c", UNTIL_ASKED], "restartPolicy": "Always"}
 SLEEPS, FAILS = {"name": "b", "command": ["sleep", "60"]}, {"name": "first", "command": ["false"]}
+LOST = {"status": {"phase": "Failed", "reason": "NodeLost", "message": "gone"}}
 TWICE = "echo x >> {out}/count; [ $(wc -l < {out}/count) = 2 ]"
 
 
@@ -228,8 +229,7 @@ def test_pods_that_are_deleted_or_given_up_elsewhere_end_with_their_processes(no
     for name, uid in uids.items():
         node.until_phase("Running", name)
         until(lambda uid=uid: node.printed(uid))
-    lost = {"status": {"phase": "Failed", "reason": "NodeLost", "message": "gone"}}
-    store.write(Patch(PODS, "d", "lost", lost, "status"))
+    store.write(Patch(PODS, "d", "lost", LOST, "status"))
     node.delete("forced", grace=0)
     node.delete("waits")
     for name, code in (("in-order", 0), ("killed", 137)):
@@ -378,19 +378,23 @@ class TestSurvival:
     @pytest.mark.each_runtime
     def test_pods_go_on_end_or_are_deleted_while_no_agent_is_there(self, node):
         script = "until [ -e {}/{} ]; do sleep 0.01; done; exit 6"
-        uids = {name: node.shell(script.format(node.out, name), name) for name in ("ends", "stays", "deleted")}
+        names = ("ends", "stays", "deleted", "lost")
+        uids = {name: node.shell(script.format(node.out, name), name) for name in names}
         before = {name: node.until_phase("Running", name)["containerStatuses"][0] for name in uids}
         node.crash()
-        (node.out / "ends").touch()
-        until((node.directory(uids["ends"]) / "status.json").exists)
+        for name in ("ends", "lost"):
+            (node.out / name).touch()
+            until((node.directory(uids[name]) / "status.json").exists)
         node.delete("deleted", grace=0)
+        node.delete("lost")
+        store.write(Patch(PODS, "d", "lost", LOST, "status"))
         node.again()
         (node.out / "stays").touch()
         for name in ("ends", "stays"):
             after = node.until_end(name)
             assert (after["exitCode"], after["startedAt"]) == (6, before[name]["state"]["running"]["startedAt"])
             assert [one.name for one in node.directory(uids[name]).parent.iterdir()] == ["0"]
-        node.until(lambda: not node.shims())
+        node.until(lambda: not node.shims() and node.pod("lost") is None)
 
     def test_an_agent_is_certain_once_each_attempt_that_it_ordered_has_begun(self, node):
         node.shell(UNTIL_ASKED, "before", until="Running")

@@ -235,12 +235,16 @@ class TestLinkedNode:
                 line.sendall(b'{"do": ')
                 assert line.recv(100) == b""
 
-    def test_a_node_that_breaks_the_protocol_is_let_go_and_its_later_link_counts(self, data):
-        with linked(data, answer=sends(b"\x02\0\0\0\1\0not asked", b"\x07")):
-            until(lambda: not presence.state(data, "there").linked)
+    def test_a_node_that_breaks_the_protocol_is_let_go_and_its_later_link_counts(self, data, caplog):
+        for broken in (b"\x07", frames.encode(Frame(Kind.OPEN, 1, data=b"{}"))):
+            with linked(data, answer=sends(b"\x02\0\0\0\1\0not asked", broken)):
+                until(lambda: not presence.state(data, "there").linked)
+        assert "A node begins no conversations" in caplog.text
         there = LinkedNode(node := "n" * 253)
         with linked(data, node, says({"attempts": [1]})), linked(data, node, says({"attempts": [2]})):
             assert (presence.names(data), there.log_attempts(UID, "main"), there.away("")) == ({"there", node}, [2], "")
+        presence.directory(data, node).rename(data / "run" / "nodes" / ".draft")  # of a process that was killed
+        assert presence.names(data) == {"there"}, "a node is noted whole or not at all"
 
     @pytest.fixture
     def bound(self, transactional_db, data):

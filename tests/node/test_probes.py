@@ -241,12 +241,14 @@ class TestProbes:
         (node.out / "up").touch()
         assert node.until_end()["exitCode"] == 143
 
-    def test_probe_that_hangs_is_ended_and_the_agent_goes_on(self, node):
+    def test_probe_that_hangs_is_ended_and_one_that_cannot_be_asked_fails_and_the_agent_goes_on(self, node):
         check = command("echo begun; sleep 600", failureThreshold=1, timeoutSeconds=1)
         uid = node.shell("sleep 600", main={"readinessProbe": check})
         words = 'Readiness probe failed: command "sh -c echo begun; sleep 600" timed out after 1s'
         node.until(lambda: ("Unhealthy", words) in node.told(uid))
-        node.shell("true", "other", until="Succeeded")
+        uid = node.shell("sleep 600", "other", {"readinessProbe": {"tcpSocket": {"port": "web"}}}, until="Running")
+        words = 'Readiness probe failed: container main has no port named "web"'
+        node.until(lambda: ("Unhealthy", words) in node.told(uid))
 
 
 class TestHooks:
