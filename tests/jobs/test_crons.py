@@ -419,6 +419,7 @@ def test_one_that_cannot_be_read_does_not_stop_the_others(tell):
 def test_a_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_next(sam):
     assert "Write one and give it to kubectl apply" in page(sam, LIST).text(id="table-empty")
     stored, suspended = make("0 * * * *", timeZone=BERLIN), make("0 * * * *", name="d", suspend=True)
+    make("@yearly", name="later")
     row = page(sam, LIST).text(id=f"cron-{stored.uid}")
     following = clock.milliseconds() // 3_600_000 * 3_600_000 + 3_600_000
     moment = meta.timestamp(following)[:16].replace("T", " ")
@@ -427,7 +428,7 @@ def test_a_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_next
     assert "No jobs are made until it is resumed" in page(sam, "/cronjobs/default/d/").text(id="cron-head")
     # From the next run on the topics are other ones.
     assert (render(SYSTEM, "cronjobs:list").again, render(SYSTEM, TOPIC).again <= following) == (following, True)
-    store.write(Delete(CRON_JOBS, PLACE, "c"))
+    store.write(*(Delete(CRON_JOBS, PLACE, name) for name in ("c", "later")))
     assert render(SYSTEM, "cronjobs:list").again is None
 
 
@@ -441,7 +442,7 @@ def test_the_page_shows_facts_calendar_and_jobs_and_its_buttons_to_who_made_it(s
     assert all(words in shown.text(id="cron-head") for words in ("the next one waits (Forbid)", "60 s"))
     (run,) = shown.all(tag="a", **{"class": "calendar-run"})
     assert (run.get("data-phase"), run.get("href")) == ("Failed", f"/jobs/default/{name}/")
-    assert name in shown.text(id="table-rows")
+    assert (name in shown.text(id="table-rows"), name in shown.text(id="cron-head")) == (True, False), "it has ended"
     assert f"{DETAIL}suspend/" in shown.actions()
     other = page(reader("tom", "submitter", PLACE), DETAIL)
     assert not [action for action in other.actions() if action.startswith(DETAIL)]

@@ -149,7 +149,8 @@ def test_the_tier_is_named_or_numbered():
 
 
 def asking(name, replicas, cpu, minimum, **pod):
-    return task(name, replicas, {**pod, "containers": [container(requests={"cpu": cpu})]}, minAvailable=minimum)
+    requests = {"cpu": cpu, f"example.com/{name}": "1"}
+    return task(name, replicas, {**pod, "containers": [container(requests=requests)]}, minAvailable=minimum)
 
 
 def both(masters, workers):
@@ -180,7 +181,8 @@ PARTITIONED = {"partitionPolicy": {"totalPartitions": 2, "partitionSize": 2, "mi
     "2 of 1 and 1 | 4.5/examples": (both(1, 1), {}, 2, 150),
 })  # fmt: skip
 def test_which_pods_make_the_minimum(tasks, of_job, least, cpu):
-    assert pod_group.min_resources({"tasks": tasks, **of_job}, least, WORLD.priorities)["cpu"] == cpu
+    found = pod_group.min_resources({"tasks": tasks, **of_job}, least, WORLD.priorities)
+    assert (found["cpu"], 0 in found.values()) == (cpu, False), "nothing of tasks that have no pod among them"
 
 
 @pytest.mark.shows("4.5/pod", "4.5/e2e")
