@@ -97,13 +97,9 @@ def no_kubernetes() -> str:
 
 packages = Stage("packages", [".ci/packages"], 120, required=False, obstacle=no_apt)
 # Its compiler needs the machine for some ten minutes where it has not built them before, and nothing where it has.
-go_programs = Stage(
-    "kubernetes-programs", ["make", "kubernetes-programs"], 18, required=False, obstacle=no_go
-)
+go_programs = Stage("kubernetes-programs", ["make", "kubernetes-programs"], 18, required=False, obstacle=no_go)
 # `make programs` tries once more what could not be had, and says what it lacks.
-big_packages = Stage(
-    "programs-installed", ["make", ".cache/programs/installed"], 20, required=False, obstacle=not_root
-)
+big_packages = Stage("programs-installed", ["make", ".cache/programs/installed"], 20, required=False, obstacle=not_root)
 environment = Stage("environment", ["make", ".venv/dev"], 10)
 check = Stage("check", ["make", "check"], 20)
 test = Stage("test", ["make", "test"], 50, pytest=True)
@@ -126,10 +122,7 @@ Lane = list["Stage | list[Lane]"]
 # them. The simulation has what all of them leave.
 ALL: Lane = [
     [[environment, check], [packages], [go_programs], [big_packages]],
-    [
-        [simulate],
-        [test, [[drills, clusters], [kubernetes, stories, package, programs, escapes]]],
-    ],
+    [[simulate], [test, [[drills, clusters], [kubernetes, stories, package, programs, escapes]]]],
 ]
 
 
@@ -275,9 +268,7 @@ def conclude(results: list[Result], flaky: list[str]) -> None:
     for each in results:
         counts = each.record.counts() if each.record.tests else ("", "", "")
         rows.append((each.stage.name, each.outcome, clock(each.wall_s), each.processor_s, *counts))
-    stages = times.table(
-        ("stage", "result", "time", "processor seconds", "passed", "failed", "skipped"), rows
-    )
+    stages = times.table(("stage", "result", "time", "processor seconds", "passed", "failed", "skipped"), rows)
     slowest = times.slowest([test for each in results for test in each.record.tests])
     entries = times.table(times.Entry._fields, slowest[:300])
     (FOLDER / "times.md").write_text(f"# What this run took\n\n{stages}\n\n{entries}\n")
@@ -288,9 +279,7 @@ def conclude(results: list[Result], flaky: list[str]) -> None:
                 print(line)
     for name in flaky:
         print(f"FLAKY {name}")
-    passed, failed, skipped = (
-        sum(column) for column in zip(*(each.record.counts() for each in results), strict=True)
-    )
+    passed, failed, skipped = (sum(column) for column in zip(*(each.record.counts() for each in results), strict=True))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
 
 

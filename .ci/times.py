@@ -30,9 +30,7 @@ class Record:
 
     def counts(self) -> tuple[int, int, int]:
         """Return how many passed, failed and were skipped."""
-        passed, skipped = (
-            sum(test["outcome"] == each for test in self.tests) for each in ("passed", "skipped")
-        )
+        passed, skipped = (sum(test["outcome"] == each for test in self.tests) for each in ("passed", "skipped"))
         return passed, len(self.failed), skipped
 
 

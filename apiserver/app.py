@@ -98,9 +98,7 @@ class App:
             took = time.perf_counter() - begun
             telemetry.observe(request.info.verb, request.info.target, response.status_code, took)
 
-    async def _guarded(
-        self, request: Request | None, answer: Callable[[Request], Awaitable[T]]
-    ) -> T | Response:
+    async def _guarded(self, request: Request | None, answer: Callable[[Request], Awaitable[T]]) -> T | Response:
         """Return the answer to a request, whatever happens."""
         try:
             if request is None:
@@ -154,9 +152,7 @@ class App:
         """Count a request while it is worked on; TooManyRequests when there are as many already as may be."""
         kind = "read" if request.info.verb in READING else "write"
         if self._running[kind] >= MOST[kind]:
-            raise TooManyRequests(
-                "Too many requests are being served. Please wait and try again.", retry_after_s=1
-            )
+            raise TooManyRequests("Too many requests are being served. Please wait and try again.", retry_after_s=1)
         self._running[kind] += 1
         try:
             with telemetry.inflight(request.info.verb):
@@ -177,11 +173,7 @@ class App:
             await _refuse(scope, receive, send, refusal)
         elif refusal is not None and is_open:
             await send(
-                {
-                    "type": "websocket.close",
-                    "code": DEFECT,
-                    "reason": "Internal error; the server's log has it.",
-                }
+                {"type": "websocket.close", "code": DEFECT, "reason": "Internal error; the server's log has it."}
             )
 
     async def _upgrade(self, request: Request) -> None:
@@ -226,12 +218,7 @@ def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:
     if found is None:
         return None
     request = Request(scope, receive, send, found, clock.milliseconds())
-    if (
-        found.is_resource
-        and found.verb in ("get", "list")
-        and not found.subresource
-        and flag(request.query, "watch")
-    ):
+    if found.is_resource and found.verb in ("get", "list") and not found.subresource and flag(request.query, "watch"):
         request.info = infos.parse(method, path, watch=True) or found
     elif upgrade and found.subresource:
         request.info = infos.parse("POST", path) or found
@@ -290,9 +277,7 @@ async def _authorize(request: Request, resource: Resource) -> None:
     if access.is_system(request.actor):
         return
     fields = authorize.fields_of(request)
-    await threads.read(
-        authorize.require, request.actor, info.verb, info.target, resource, place, info.name, fields
-    )
+    await threads.read(authorize.require, request.actor, info.verb, info.target, resource, place, info.name, fields)
 
 
 async def _handled(request: Request, resource: Resource) -> Response:

@@ -167,10 +167,7 @@ def _group_version(group: str, version: str) -> str:
 
 
 def _api_group(group: Group) -> Object:
-    versions = [
-        {"groupVersion": _group_version(group.name, version), "version": version}
-        for version in group.versions
-    ]
+    versions = [{"groupVersion": _group_version(group.name, version), "version": version} for version in group.versions]
     return {"name": group.name, "versions": versions, "preferredVersion": versions[0]}
 
 
@@ -218,8 +215,7 @@ def _group_discovery(group: Group) -> Object:
         {
             "version": version,
             "resources": [
-                _resource_discovery(resource)
-                for resource in sorted(served, key=lambda resource: resource.plural)
+                _resource_discovery(resource) for resource in sorted(served, key=lambda resource: resource.plural)
             ],
             "freshness": "Current",
         }
@@ -295,9 +291,7 @@ def _answer(request: Request) -> Response:
 
 def media_type(form: str) -> str:
     """Return the Content-Type of `/api` and `/apis`; only by its parameters do clients know the aggregated form."""
-    return (
-        f"application/json;g={AGGREGATED};v={form};as=APIGroupDiscoveryList" if form else "application/json"
-    )
+    return f"application/json;g={AGGREGATED};v={form};as=APIGroupDiscoveryList" if form else "application/json"
 
 
 def cached(request: Request, document: Document, content_type: str, **headers: Any) -> Response:

@@ -63,11 +63,7 @@ CHECKS: dict[str, Callable[[], object]] = {
     "log": ask_log,
 }
 # A server that has lost its database or Redis would not get it back by being started again.
-PATHS = {
-    "/healthz": tuple(CHECKS),
-    "/livez": ("ping", "log"),
-    "/readyz": tuple(CHECKS),
-}
+PATHS = {"/healthz": tuple(CHECKS), "/livez": ("ping", "log"), "/readyz": tuple(CHECKS)}
 
 
 def failing(names: Iterable[str]) -> set[str]:
@@ -147,9 +143,7 @@ async def _health_of_one(path: str, name: str) -> Response:
     if name not in PATHS[path]:
         raise NotFound()
     if await threads.read(failing, [name]):
-        return PlainTextResponse(
-            "internal server error: reason withheld\n", status_code=500, headers=_HEADERS
-        )
+        return PlainTextResponse("internal server error: reason withheld\n", status_code=500, headers=_HEADERS)
     return PlainTextResponse("ok", headers=_HEADERS)
 
 

@@ -32,10 +32,7 @@ _MEDIA = [
     ),
     ("Watches", "one JSON event a line"),
     ("Bodies", "`application/json`, `application/yaml`, `application/vnd.kubernetes.protobuf`"),
-    (
-        "Patches",
-        "`application/json-patch+json`, `application/merge-patch+json`, `application/apply-patch+yaml`",
-    ),
+    ("Patches", "`application/json-patch+json`, `application/merge-patch+json`, `application/apply-patch+yaml`"),
     ("Patches of all but custom resources", "also `application/strategic-merge-patch+json`"),
     (
         "`/api`, `/apis`",
@@ -65,9 +62,7 @@ def _groups() -> Iterator[str]:
     for group in Discovery(resources.BUILT_IN).groups.values():
         for version, served in group.versions.items():
             yield f"### {group.name}/{version}" if group.name else f"### {version}"
-            rows = [
-                row for resource in sorted(served, key=lambda one: one.plural) for row in _resource(resource)
-            ]
+            rows = [row for resource in sorted(served, key=lambda one: one.plural) for row in _resource(resource)]
             yield table(("Resource", "Kind", "Short", "Scope", *VERBS), rows)
 
 
@@ -102,11 +97,7 @@ def _columns(resource: Resource) -> str:
 def _paths() -> Iterator[str]:
     yield "## Other paths"
     rows = [
-        (
-            f"`{where}`",
-            ", ".join(method for method in path.methods),
-            "everybody" if path.anonymous else "users",
-        )
+        (f"`{where}`", ", ".join(method for method in path.methods), "everybody" if path.anonymous else "users")
         for where, path in routes.listed()
     ]
     yield table(("Path", "Methods", "For"), rows)

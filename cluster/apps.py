@@ -31,9 +31,7 @@ class ClusterConfig(AppConfig):
         )
 
         registry.use(backend.runs)
-        access.refuse(
-            lambda verb, resource: router.refusal(verb, resource) or backend.refusal(verb, resource)
-        )
+        access.refuse(lambda verb, resource: router.refusal(verb, resource) or backend.refusal(verb, resource))
         access.delegate(backend.authorizer)
         store.listeners += (custom_kinds.heard, nudge.send)
         resources.set_source(custom_kinds.look_again)
@@ -46,15 +44,9 @@ class ClusterConfig(AppConfig):
         )
         # These kinds own nothing and belong to nothing.
         owned = AllBut((EVENTS, LEASES, NODES, PRIORITY_CLASSES))
-        register(
-            Registration("garbage", "cluster.controllers.garbage.GarbageCollector", owned, hears="changes")
-        )
+        register(Registration("garbage", "cluster.controllers.garbage.GarbageCollector", owned, hears="changes"))
         register(Registration("quotas", "cluster.controllers.quotas.QuotaController", owned))
-        register(
-            Registration(
-                "budgets", "cluster.controllers.budgets.BudgetController", (DISRUPTION_BUDGETS, PODS)
-            )
-        )
+        register(Registration("budgets", "cluster.controllers.budgets.BudgetController", (DISRUPTION_BUDGETS, PODS)))
         register(
             Registration(
                 "definitions",
@@ -65,13 +57,9 @@ class ClusterConfig(AppConfig):
         )
         equipment = (NAMESPACES, SERVICE_ACCOUNTS, CONFIGMAPS)
         register(
-            Registration(
-                "namespaces", "cluster.controllers.namespaces.NamespaceController", equipment, hears="changes"
-            )
+            Registration("namespaces", "cluster.controllers.namespaces.NamespaceController", equipment, hears="changes")
         )
         register(Registration("nodes", "cluster.controllers.nodes.NodeLifecycle", (NODES, LEASES)))
         register(
-            Registration(
-                "hypernodes", "cluster.controllers.hyper_nodes.HyperNodeController", (HYPER_NODES, NODES)
-            )
+            Registration("hypernodes", "cluster.controllers.hyper_nodes.HyperNodeController", (HYPER_NODES, NODES))
         )

@@ -102,9 +102,7 @@ class Admitted:
         if self.error is not None:
             raise self.error
         if self.causes:
-            raise Invalid.of(
-                self.resource.group_kind, lenient.text(self.object, "metadata", "name"), self.causes
-            )
+            raise Invalid.of(self.resource.group_kind, lenient.text(self.object, "metadata", "name"), self.causes)
         return self.object
 
 
@@ -165,9 +163,7 @@ class Backend(Protocol):
         `more` returns what came to these meanwhile. Its outcomes come last, when it is called at all.
         """
 
-    def create_many(
-        self, actor: Actor, resource: Resource, objs: Sequence[Object]
-    ) -> list[Stored | ApiError]:
+    def create_many(self, actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
         """Store many new objects of one kind; each stands or fails for itself, in the order given."""
 
     def create_with_owned(
@@ -220,12 +216,7 @@ class Backend(Protocol):
         """Lay what a manager wants over an object; say whether that created it."""
 
     def delete(
-        self,
-        actor: Actor,
-        resource: Resource,
-        namespace: str,
-        name: str,
-        **how: Unpack[DeleteOptions],
+        self, actor: Actor, resource: Resource, namespace: str, name: str, **how: Unpack[DeleteOptions]
     ) -> Stored:
         """Delete an object; return its last state, or the one in which it waits to go."""
 
@@ -392,13 +383,7 @@ class Nodes(Protocol):
         """
 
     def read_log(
-        self,
-        uid: str,
-        container: str,
-        attempt: int | None = None,
-        *,
-        since_offset: int = 0,
-        most: int | None = None,
+        self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
         """Return a stretch of a log from an offset on, of at most about so many bytes."""
 
@@ -423,9 +408,7 @@ class Nodes(Protocol):
     async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
         """Return what is asked for of a log, as it comes; when it is followed, until the instance ends."""
 
-    async def log_output(
-        self, uid: str, container: str, attempt: int
-    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+    async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
         """Return what an instance writes from now on, as (stream, bytes), until it ends."""
 
     def connect(self, request: dict[str, Any], fds: list[int]) -> socket.socket:

@@ -66,12 +66,8 @@ def _queue(name: str, spec: dict[str, Any]) -> tuple[Resource, Object]:
 def _priority_classes() -> list[tuple[Resource, Object]]:
     return [
         _priority_class("system-node-critical", 2_000_001_000, "For pods that a node cannot do without."),
-        _priority_class(
-            "system-cluster-critical", 2_000_000_000, "For pods that the cluster cannot do without."
-        ),
-        _priority_class(
-            "master-pri", 1000, "The class that the examples of Volcano's Job API give to their driver."
-        ),
+        _priority_class("system-cluster-critical", 2_000_000_000, "For pods that the cluster cannot do without."),
+        _priority_class("master-pri", 1000, "The class that the examples of Volcano's Job API give to their driver."),
     ]
 
 

@@ -37,9 +37,7 @@ def authority(now: datetime, life: timedelta) -> Pair:
     return builder.sign(key, hashes.SHA256()), key
 
 
-def server(
-    issuer: Pair, name: str, names: x509.SubjectAlternativeName, now: datetime, life: timedelta
-) -> Pair:
+def server(issuer: Pair, name: str, names: x509.SubjectAlternativeName, now: datetime, life: timedelta) -> Pair:
     """Return a server's certificate for names by which it is reached, valid for so long, but no longer than the authority."""
     signer, signing_key = issuer
     key = ec.generate_private_key(ec.SECP256R1())
@@ -58,12 +56,7 @@ def server(
 
 
 def _builder(
-    name: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    serial: int,
-    now: datetime,
-    end: datetime,
+    name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, serial: int, now: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()

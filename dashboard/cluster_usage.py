@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
 ROOT = "root"  # the queue above all others; lists do not show it
 KINDS = (PODS, NODES, QUEUES, POD_GROUPS, NAMESPACES)
-WATCHES = tuple(
-    Watch(kind.id) for kind in KINDS
-)  # what a page watches that shows what queues use and may take
+WATCHES = tuple(Watch(kind.id) for kind in KINDS)  # what a page watches that shows what queues use and may take
 
 
 class NodeFacts(NamedTuple):
@@ -106,9 +104,7 @@ class Picture:
 
     def children(self, name: str) -> list[QueueFacts]:
         """The queues directly below a queue, by name; those below root are below ""."""
-        return [
-            self.queues[each] for each in sorted(self._children.get(name, ())) if each not in (name, ROOT)
-        ]
+        return [self.queues[each] for each in sorted(self._children.get(name, ())) if each not in (name, ROOT)]
 
     def below(self, name: str) -> list[QueueFacts]:
         """Every queue below a queue; a circle of parents ends where it began."""

@@ -29,9 +29,7 @@ class Guarantees:
             seen.add(name)
             parent = self._picture.queues[name].parent
             beside = self._all_below(parent)
-            kept = amounts.add(
-                kept, beside if parent == name else amounts.subtract(beside, self._unused(name))
-            )
+            kept = amounts.add(kept, beside if parent == name else amounts.subtract(beside, self._unused(name)))
             name = parent
         return {each: amount for each, amount in kept.items() if amount}
 
@@ -56,7 +54,5 @@ class Guarantees:
             for below in self._picture.children(name):
                 inside = amounts.add(inside, self._kept(below.name))
             own = amounts_of(self._picture.queues[name].queue.spec.guarantee.resource)
-            self._held[name] = {
-                each: max(inside.get(each, 0), own.get(each, 0)) for each in {**inside, **own}
-            }
+            self._held[name] = {each: max(inside.get(each, 0), own.get(each, 0)) for each in {**inside, **own}}
         return self._held[name]

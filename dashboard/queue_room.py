@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
 
 WAITING = ("Pending", "", "Restarting")  # the phases of jobs that wait
-ORDINARY = (
-    "memory",
-    "pods",
-    "ephemeral-storage",
-)  # resources of which the room says nothing: every node has much
+ORDINARY = ("memory", "pods", "ephemeral-storage")  # resources of which the room says nothing: every node has much
 
 
 class Space(NamedTuple):
@@ -35,9 +31,7 @@ class Space(NamedTuple):
 
     def __str__(self) -> str:
         """Return the space in words, such as `12 of 40 CPU free`; "" without nodes."""
-        names = [
-            name for name in ("cpu", *sorted(set(self.most) - {"cpu", *ORDINARY})) if self.most.get(name)
-        ]
+        names = [name for name in ("cpu", *sorted(set(self.most) - {"cpu", *ORDINARY})) if self.most.get(name)]
         return " · ".join(_free(name, self.free.get(name, 0), self.most[name]) for name in names)
 
 
@@ -109,9 +103,7 @@ def _limits(picture: Picture, name: str, guarantees: Guarantees) -> tuple[Amount
     left: Amounts = {}
     for above in picture.line(name):
         most = amounts_of(picture.queues[above].queue.spec.capability)
-        rest = amounts.subtract(
-            amounts.subtract(most, guarantees.taken.get(above, {})), guarantees.beside(name, above)
-        )
+        rest = amounts.subtract(amounts.subtract(most, guarantees.taken.get(above, {})), guarantees.beside(name, above))
         lowest |= {each: min(lowest.get(each, most[each]), most[each]) for each in most}
         left |= {each: max(min(left.get(each, rest[each]), rest[each]), 0) for each in most}
     return lowest, left
@@ -124,8 +116,6 @@ def _within(space: Space, limits: Amounts, left: Amounts) -> Space:
     return Space(most, free)
 
 
-def jobs_by_queue(
-    visible: frozenset[str] | access.Everywhere, phase: str | tuple[str, ...]
-) -> dict[str, int]:
+def jobs_by_queue(visible: frozenset[str] | access.Everywhere, phase: str | tuple[str, ...]) -> dict[str, int]:
     """Return how many jobs of a phase, or of some, each queue has in the namespaces that a reader may see."""
     return store.count(JOBS, by="queue", namespace=scope.namespaces_of("", visible), phase=phase)

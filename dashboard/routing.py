@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 async def nowhere(scope: Any, receive: Any, send: Send) -> None:
     """Answer a socket at any other address with 404; without a route Channels raises, which is logged as a crash."""
-    await refuse(
-        scope, receive, send, 404, f"There is no socket here; the live socket is at /{settings.PREFIX}live/."
-    )
+    await refuse(scope, receive, send, 404, f"There is no socket here; the live socket is at /{settings.PREFIX}live/.")
 
 
 websocket_urlpatterns: list[URLPattern | URLResolver] = [

@@ -76,21 +76,12 @@ class JobsConfig(AppConfig):
             )
         )
         register(
-            Registration(
-                "cronjobs", "jobs.consumers.cron_controller.CronConsumer", (CRON_JOBS, JOBS), hears="changes"
-            )
+            Registration("cronjobs", "jobs.consumers.cron_controller.CronConsumer", (CRON_JOBS, JOBS), hears="changes")
         )
-        register(
-            Registration(
-                "history", "jobs.consumers.history_controller.HistoryConsumer", (JOBS,), hears="edges"
-            )
-        )
+        register(Registration("history", "jobs.consumers.history_controller.HistoryConsumer", (JOBS,), hears="edges"))
         chain.register(JOB_FLOWS, default=flows.default, validate=flows.validate, warn=flows.warn)
         chain.register(
-            JOB_TEMPLATES,
-            default=flows.default_template,
-            validate=flows.validate_template,
-            warn=flows.warn_template,
+            JOB_TEMPLATES, default=flows.default_template, validate=flows.validate_template, warn=flows.warn_template
         )
         chain.register(JOB_TEMPLATES, validate=declaration.validate)
         chain.register(CRON_JOBS, default=crons.default, validate=crons.validate, warn=crons.warn)

@@ -131,10 +131,7 @@ def reference(schema: Object) -> str:
 def _merged(schema: Object, more: Object) -> Object:
     return {
         **schema,
-        **{
-            key: _merged(schema.get(key, {}), value) if type(value) is dict else value
-            for key, value in more.items()
-        },
+        **{key: _merged(schema.get(key, {}), value) if type(value) is dict else value for key, value in more.items()},
     }
 
 

@@ -137,9 +137,7 @@ class NotFound(ApiError):
     reason = "NotFound"
     has_details = True
 
-    def __init__(
-        self, message: str = "the server could not find the requested resource", **details: Any
-    ) -> None:
+    def __init__(self, message: str = "the server could not find the requested resource", **details: Any) -> None:
         super().__init__(message, **details)
 
     @classmethod
@@ -208,10 +206,7 @@ class Conflict(ApiError):
     @classmethod
     def of(cls, resource: str, name: str, detail: str = "") -> Conflict:
         """Say that a write came too late: `Operation cannot be fulfilled on pods "x": detail`."""
-        detail = (
-            detail
-            or "the object has been modified; please apply your changes to the latest version and try again"
-        )
+        detail = detail or "the object has been modified; please apply your changes to the latest version and try again"
         message = f"Operation cannot be fulfilled on {_named(resource, name)}: {detail}"
         return cls(message, resource=resource, name=name)
 
@@ -240,8 +235,7 @@ class UnsupportedMediaType(ApiError):
     def of(cls, media_types: Iterable[str]) -> UnsupportedMediaType:
         """Say which forms of a body can be read."""
         return cls(
-            "the body of the request was in an unknown format"
-            f" - accepted media types include: {', '.join(media_types)}"
+            f"the body of the request was in an unknown format - accepted media types include: {', '.join(media_types)}"
         )
 
 
@@ -344,10 +338,7 @@ def of_status(status: Mapping[str, Any], code: int) -> ApiError:
     found = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
     error = found(
         str(status.get("message") or f"The server answered with the code {code}."),
-        causes=[
-            Cause(*(str(cause.get(key) or "") for key in Cause._fields))
-            for cause in details.get("causes") or ()
-        ],
+        causes=[Cause(*(str(cause.get(key) or "") for key in Cause._fields)) for cause in details.get("causes") or ()],
         resource=f"{kind}.{group}" if group else kind,
         name=str(details.get("name") or ""),
         retry_after_s=int(details.get("retryAfterSeconds") or 0),
@@ -375,9 +366,7 @@ def wrong_type(path: str, value: Any, detail: str) -> Cause:
 def not_supported(path: str, value: Any, allowed: Iterable[str]) -> Cause:
     """Refuse a value outside a list of allowed ones."""
     listed = ", ".join(shown(str(item)) for item in allowed)
-    return Cause(
-        "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {listed}", path
-    )
+    return Cause("FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {listed}", path)
 
 
 def duplicate(path: str, value: Any) -> Cause:

@@ -14,9 +14,7 @@ NORMAL, WARNING = "Normal", "Warning"
 LONGEST_MESSAGE = 1024  # bytes; Kubernetes refuses longer ones
 
 
-def event(
-    about: Object, reason: str, message: str, now: int, *, component: str, kind: str = NORMAL
-) -> Object:
+def event(about: Object, reason: str, message: str, now: int, *, component: str, kind: str = NORMAL) -> Object:
     """Return an Event about an object (as much of it as apiVersion, kind and metadata).
 
     The name is made of the moment and the text, so that the same news about the

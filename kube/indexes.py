@@ -99,11 +99,7 @@ def node(obj: Object) -> Index:
     for condition in _part(obj, "status").get("conditions") or ():
         if condition.get("type") == "Ready":
             return Index(
-                _NODE_PHASES.get(condition.get("status") or "", core.NodePhase.UNKNOWN).value,
-                "",
-                "",
-                owner,
-                creator,
+                _NODE_PHASES.get(condition.get("status") or "", core.NodePhase.UNKNOWN).value, "", "", owner, creator
             )
     return Index(core.NodePhase.UNKNOWN.value, "", "", owner, creator)
 

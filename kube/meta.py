@@ -17,16 +17,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _LAST = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last moment that RFC 3339 can write
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
-_UNITS = {
-    "h": 3_600_000,
-    "m": 60_000,
-    "s": 1000,
-    "ms": 1,
-    "us": 0.001,
-    "µs": 0.001,
-    "μs": 0.001,
-    "ns": 0.000001,
-}
+_UNITS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1, "us": 0.001, "µs": 0.001, "μs": 0.001, "ns": 0.000001}
 _PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})(ns|us|µs|μs|ms|h|m|s)", re.ASCII)
 
 

@@ -89,9 +89,7 @@ class Trouble(NamedTuple):
     place: int
 
 
-def trouble(
-    phase: str, *, is_ending: bool, containers: Sequence[State], inits: Sequence[State] = ()
-) -> Trouble | None:
+def trouble(phase: str, *, is_ending: bool, containers: Sequence[State], inits: Sequence[State] = ()) -> Trouble | None:
     """Return why a pod does not run although it has its node; None where it runs, has ended or is ended, or is on its way.
 
     A pod of which no container is told of is what its phase says.

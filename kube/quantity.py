@@ -81,9 +81,7 @@ def _parse(text: str) -> Fraction:
         )
     sign, digits, suffix, exponent = match.groups()
     if exponent and abs(int(exponent)) > LARGEST_EXPONENT:
-        raise QuantityError(
-            f"The exponent of {text!r} is out of range; it may be at most {LARGEST_EXPONENT}."
-        )
+        raise QuantityError(f"The exponent of {text!r} is out of range; it may be at most {LARGEST_EXPONENT}.")
     factor = Fraction(10) ** int(exponent) if exponent else _MULTIPLES[suffix or ""]
     value = Fraction(digits) * factor
     if value > LARGEST:

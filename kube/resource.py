@@ -128,9 +128,7 @@ class Resource:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", self.full_name if self.view_of is None else self.view_of.id)
-        object.__setattr__(
-            self, "api_version", f"{self.group}/{self.version}" if self.group else self.version
-        )
+        object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
 
     # A resource is known by its id; hashing all fields would cost in every dict lookup.
     def __hash__(self) -> int:

@@ -127,9 +127,7 @@ NODES = _core(
     Column("External-IP", cell="node_external_ip", priority=1),
     Column("OS-Image", path="status.nodeInfo.osImage", priority=1, missing="<unknown>"),
     Column("Kernel-Version", path="status.nodeInfo.kernelVersion", priority=1, missing="<unknown>"),
-    Column(
-        "Container-Runtime", path="status.nodeInfo.containerRuntimeVersion", priority=1, missing="<unknown>"
-    ),
+    Column("Container-Runtime", path="status.nodeInfo.containerRuntimeVersion", priority=1, missing="<unknown>"),
     namespaced=False,
     status_subresource=True,
     index=indexes.node,
@@ -176,13 +174,7 @@ EVENTS = Resource(
     status_subresource=False,
     columns=(*_EVENT_COLUMNS, _EVENT_NAME),
     index=indexes.event,
-    fields=(
-        *(f"involvedObject.{part}" for part in _REFERENCE),
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
-    ),
+    fields=(*(f"involvedObject.{part}" for part in _REFERENCE), "reason", "reportingComponent", "source", "type"),
     computed={"source": _event_source},
     has_generation=False,
 )
@@ -204,21 +196,10 @@ EVENTS_VIEW = replace(
     },
 )
 CONFIGMAPS = _core(
-    "ConfigMap",
-    "configmaps",
-    ("cm",),
-    Column("Data", cell="config_map_data"),
-    _AGE,
-    index=indexes.config_map,
+    "ConfigMap", "configmaps", ("cm",), Column("Data", cell="config_map_data"), _AGE, index=indexes.config_map
 )
 SECRETS = _core(
-    "Secret",
-    "secrets",
-    (),
-    Column("Type", path="type"),
-    Column("Data", cell="secret_data"),
-    _AGE,
-    fields=("type",),
+    "Secret", "secrets", (), Column("Type", path="type"), Column("Data", cell="secret_data"), _AGE, fields=("type",)
 )
 SERVICES = _core(
     "Service",
@@ -269,13 +250,7 @@ LEASES = _core(
     group="coordination.k8s.io",
     has_generation=False,
 )
-ENDPOINTS = _core(
-    "Endpoints",
-    "endpoints",
-    ("ep",),
-    Column("Endpoints", cell="endpoints_addresses"),
-    _AGE,
-)
+ENDPOINTS = _core("Endpoints", "endpoints", ("ep",), Column("Endpoints", cell="endpoints_addresses"), _AGE)
 SERVICE_ACCOUNTS = _core(
     "ServiceAccount",
     "serviceaccounts",
@@ -403,13 +378,7 @@ JOB_FLOWS = _core(
     index=indexes.job_flow,
 )
 JOB_TEMPLATES = _core(
-    "JobTemplate",
-    "jobtemplates",
-    ("jt",),
-    _AGE,
-    group="flow.volcano.sh",
-    version="v1alpha1",
-    status_subresource=True,
+    "JobTemplate", "jobtemplates", ("jt",), _AGE, group="flow.volcano.sh", version="v1alpha1", status_subresource=True
 )
 HYPER_NODES = _core(
     "HyperNode",

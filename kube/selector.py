@@ -83,9 +83,7 @@ class FieldSelector:
         return all((field_text(obj, path) == value) is equal for path, equal, value in self.terms)
 
     def __str__(self) -> str:
-        return ",".join(
-            f"{path}{'=' if equal else '!='}{_escape(value)}" for path, equal, value in self.terms
-        )
+        return ",".join(f"{path}{'=' if equal else '!='}{_escape(value)}" for path, equal, value in self.terms)
 
 
 def parse_labels(text: str) -> LabelSelector:
@@ -107,9 +105,7 @@ def from_object(selector: Mapping[str, Any] | None) -> LabelSelector:
     """Read the `labelSelector` of an object; none at all selects nothing, an empty one everything."""
     if selector is None:
         return LabelSelector(nothing=True)
-    if not isinstance(selector, Mapping) or not isinstance(
-        labels := selector.get("matchLabels") or {}, Mapping
-    ):
+    if not isinstance(selector, Mapping) or not isinstance(labels := selector.get("matchLabels") or {}, Mapping):
         raise SelectorError("A label selector is an object with matchLabels and matchExpressions.")
     equal = tuple(_checked(str(key), "In", [value]) for key, value in labels.items())
     expressions = requirements(
@@ -126,9 +122,7 @@ def requirements(
         raise SelectorError("The expressions of a selector are a list.")
     found = []
     for expression in expressions:
-        if not isinstance(expression, Mapping) or not isinstance(
-            values := expression.get("values") or [], list
-        ):
+        if not isinstance(expression, Mapping) or not isinstance(values := expression.get("values") or [], list):
             raise SelectorError("An expression is an object with key, operator and values.")
         operator: Any = expression.get("operator")
         if operator not in allowed:
@@ -186,9 +180,7 @@ class _Tokens:
 
     def error(self, expected: str) -> SelectorError:
         found = f"found {self.last!r}" if self.last else "it ends there"
-        return SelectorError(
-            f"unable to parse requirement: {self.text[:200]!r}: {found}, expected {expected}"
-        )
+        return SelectorError(f"unable to parse requirement: {self.text[:200]!r}: {found}, expected {expected}")
 
 
 def _requirement(tokens: _Tokens) -> Requirement:
@@ -226,9 +218,7 @@ def _checked(key: str, operator: Operator, values: list[Any]) -> Requirement:
     if operator in ("In", "NotIn") and not values:
         raise SelectorError(f"for {operator} of {key}, values must not be empty")
     if operator in ("Gt", "Lt") and not (len(values) == 1 and _INTEGER.fullmatch(str(values[0]))):
-        raise SelectorError(
-            f"for {operator} of {key}, exactly one value is required, and it must be an integer"
-        )
+        raise SelectorError(f"for {operator} of {key}, exactly one value is required, and it must be an integer")
     for value in values:
         wrong = names.label_value(value) if isinstance(value, str) else "must be a text"
         if wrong and operator not in ("Gt", "Lt"):

@@ -132,8 +132,7 @@ def request_of(key: RequestKey) -> Amounts:
     asked: dict[str, Any] = {
         "containers": [{"resources": value_of(each) or {}} for each in containers],
         "initContainers": [
-            {"resources": value_of(each) or {}, "restartPolicy": policy or ""}
-            for each, policy in init_containers
+            {"resources": value_of(each) or {}, "restartPolicy": policy or ""} for each, policy in init_containers
         ],
         "overhead": value_of(overhead) or {},
     }
@@ -318,9 +317,7 @@ class Usage:
             for key in self._others.get(queue, ()):
                 use = self._pods[key][0]
                 group = self._groups.get(use.group)
-                owner = (
-                    (group.owner if group else None) or use.owner or _itself(use.group if group else "", key)
-                )
+                owner = (group.owner if group else None) or use.owner or _itself(use.group if group else "", key)
                 _hold(found, use.namespace, owner, use)
             for key in self._other_groups.get(queue, ()):
                 if key not in self._members:

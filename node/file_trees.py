@@ -66,9 +66,7 @@ class _Level(NamedTuple):
     mode: int  # that it had before it was opened
 
 
-def walk(
-    name: str | Path, above: int | None = None, bounds: Bounds = BOUNDS
-) -> Iterator[tuple[int, os.DirEntry[str]]]:
+def walk(name: str | Path, above: int | None = None, bounds: Bounds = BOUNDS) -> Iterator[tuple[int, os.DirEntry[str]]]:
     """Yield everything below a directory: each entry with the descriptor of the directory that it lies in.
 
     Beyond is raised when a bound is reached. A directory that we own and may

@@ -57,9 +57,7 @@ def read(
     return chunk_of(*stretch(pod_uid, container, attempt, since_offset, limit))
 
 
-def stretch(
-    pod_uid: str, container: str, attempt: int | None, since_offset: int, limit: int
-) -> tuple[int, Raw, int]:
+def stretch(pod_uid: str, container: str, attempt: int | None, since_offset: int, limit: int) -> tuple[int, Raw, int]:
     """Return the attempt, what `read` returns as it is on disk, and the offset that was asked for."""
     number, directory = _directory(pod_uid, container, attempt)
     return number, read_raw(directory, since_offset, limit), since_offset
@@ -246,9 +244,7 @@ def _directory(pod_uid: str, container: str, attempt: int | None) -> tuple[int, 
     if attempt is None and known:
         attempt = known[-1]
     if attempt is None or attempt not in known:
-        raise NoLog(
-            f"Container {container} has no log of this attempt: it has not started, or its log was removed."
-        )
+        raise NoLog(f"Container {container} has no log of this attempt: it has not started, or its log was removed.")
     return attempt, directory / str(attempt)
 
 
@@ -270,9 +266,7 @@ def _bytes(directory: Path, offset: int, limit: int) -> tuple[bytes, int, int]:
     return b"", offset, offset + 1
 
 
-def _read_segments(
-    directory: Path, known: list[tuple[int, str]], offset: int, limit: int
-) -> tuple[bytes, int, int]:
+def _read_segments(directory: Path, known: list[tuple[int, str]], offset: int, limit: int) -> tuple[bytes, int, int]:
     end = known[-1][0] + (directory / known[-1][1]).stat().st_size
     begin = at = max(known[0][0], min(offset, end))
     parts = []

@@ -81,9 +81,7 @@ def compose(
         "qosClass": pod.status.qos_class or qos_class(pod.spec.containers),
     }
     if pod.spec.init_containers:
-        status["initContainerStatuses"] = entries(
-            pod.spec.init_containers, Waiting("PodInitializing"), init=True
-        )
+        status["initContainerStatuses"] = entries(pod.spec.init_containers, Waiting("PodInitializing"), init=True)
     if reason:
         status["reason"] = reason
     if message:
@@ -166,9 +164,7 @@ def conditions(pod: Pod, runs: Mapping[str, Run], phase: str, now_us: int) -> li
             {
                 "type": kind,
                 "status": value,
-                "lastTransitionTime": time_text(now_us)
-                if changed or old is None
-                else old.last_transition_time,
+                "lastTransitionTime": time_text(now_us) if changed or old is None else old.last_transition_time,
                 **{name: text for name, text in fields.items() if text},
             }
         )
@@ -197,9 +193,7 @@ def _kept(condition: Any) -> dict[str, Any]:
 def _initialized(pod: Pod, runs: Mapping[str, Run], phase: str) -> tuple[str, str, str]:
     if phase == PodPhase.SUCCEEDED:
         return "True", "PodCompleted", ""
-    undone = [
-        one.name for one in pod.spec.init_containers if not _init_done(one, runs.get(one.name, NEVER_RAN))
-    ]
+    undone = [one.name for one in pod.spec.init_containers if not _init_done(one, runs.get(one.name, NEVER_RAN))]
     if undone:
         return "False", "ContainersNotInitialized", f"containers with incomplete status: [{' '.join(undone)}]"
     return "True", "", ""

@@ -138,9 +138,7 @@ class Sampler:
         totals = {one.shim: [0, 0] for one in containers if one.shim in processes}
         owners = {shim: shim for shim in totals}
         for one in containers:
-            if (
-                one.root and one.shim in totals
-            ):  # what is below the shim is the engine's, but for the container's own
+            if one.root and one.shim in totals:  # what is below the shim is the engine's, but for the container's own
                 owners |= {one.shim: 0, one.root: one.shim}
         for pid, process in processes.items():
             owner = _owner(pid, processes, owners)

@@ -18,7 +18,5 @@ class QueuesConfig(AppConfig):
 
         resources = (QUEUES, POD_GROUPS, PODS, NAMESPACES, COMMANDS)
         register(Registration("queues", "queues.controller.QueueConsumer", resources))
-        chain.register(
-            QUEUES, default=admission.default, validate=admission.validate, delete=admission.deletion
-        )
+        chain.register(QUEUES, default=admission.default, validate=admission.validate, delete=admission.deletion)
         exposition.register(metrics.families)

@@ -153,9 +153,7 @@ def status_of(state: QueuesState, queue: QueueFact, asked: str = "") -> dict[str
         loose += used.loose_in[each]
     wish = QueueState.OPEN if name == ROOT_QUEUE else asked or queue.wish
     standing = states.standing(wish, states.closed_above(name, state.parents, state.wishes), phases, loose)
-    status = {
-        key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))
-    }
+    status = {key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))}
     status |= {"state": str(standing.state), "reason": standing.reason, "message": standing.message}
     status |= {phase.lower(): phases[phase] for phase in _COUNTED if phases[phase]}
     held = {key: amount for key, amount in total.items() if amount or key in ("cpu", "memory")}
@@ -226,15 +224,11 @@ def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
     writes: list[Write] = [Update(QUEUES, {**about, "status": wanted}, "status")]
     if (note := _note_of_parent(queue, wanted)) is not None:
         # A queue that is closed without the note stays closed: it is there before the state, and goes after it.
-        writes.insert(
-            0 if note.patch["metadata"]["annotations"][CLOSED_BY_PARENT_ANNOTATION] == "true" else 1, note
-        )
+        writes.insert(0 if note.patch["metadata"]["annotations"][CLOSED_BY_PARENT_ANNOTATION] == "true" else 1, note)
     if (shut := _note_of_shutting(queue, wanted, now)) is not None:
         writes.append(shut)
     if queue.status.get("state") not in (None, "", wanted["state"]):
-        event = events.event(
-            about, wanted["reason"], wanted["message"], now, component=state_commands.COMPONENT
-        )
+        event = events.event(about, wanted["reason"], wanted["message"], now, component=state_commands.COMPONENT)
         writes.append(Create(EVENTS, event))
     return writes
 

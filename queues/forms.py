@@ -15,17 +15,8 @@ if TYPE_CHECKING:
     from kube.kinds.scheduling import Queue
     from kube.meta import Object
 
-SHARES = {
-    "capability": ("capability",),
-    "deserved": ("deserved",),
-    "guarantee": ("guarantee", "resource"),
-}
-PLAIN = {
-    "weight": "weight",
-    "priority": "priority",
-    "order": "dequeueStrategy",
-    "reclaimable": "reclaimable",
-}
+SHARES = {"capability": ("capability",), "deserved": ("deserved",), "guarantee": ("guarantee", "resource")}
+PLAIN = {"weight": "weight", "priority": "priority", "order": "dequeueStrategy", "reclaimable": "reclaimable"}
 # Where an error of the API belongs, by the path that it names.
 FIELDS = {
     "metadata.name": "name",
@@ -82,10 +73,7 @@ class QueueForm(Form):
         help_text="Queues of a higher one are served first, whatever they use.",
     )
     order = forms.ChoiceField(
-        choices=[
-            (DequeueStrategy.TRAVERSE.value, "whoever fits"),
-            (DequeueStrategy.FIFO.value, "first in, first out"),
-        ],
+        choices=[(DequeueStrategy.TRAVERSE.value, "whoever fits"), (DequeueStrategy.FIFO.value, "first in, first out")],
         initial=DequeueStrategy.TRAVERSE.value,
         required=False,
         label="Order",
@@ -101,9 +89,7 @@ class QueueForm(Form):
     deserved = Resources(
         label="Deserved", help_text="Its fair share, in place of one by its weight; it may borrow more."
     )
-    guarantee = Resources(
-        label="Guarantee", help_text="What is kept free for it; Deserved must be as much at least."
-    )
+    guarantee = Resources(label="Guarantee", help_text="What is kept free for it; Deserved must be as much at least.")
     # The spec that the form was filled from; the status may change meanwhile.
     generation = forms.IntegerField(required=False, widget=forms.HiddenInput)
 

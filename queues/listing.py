@@ -105,10 +105,7 @@ def table(actor: Actor, view: TableView) -> Table:
     shown_lines = lines[page.offset : page.offset + page.size]
     return Table(
         view=view,
-        rows={
-            f"queue-{line.facts.name}": _row(line, is_tree=is_tree, shown=sight.of(visible))
-            for line in shown_lines
-        },
+        rows={f"queue-{line.facts.name}": _row(line, is_tree=is_tree, shown=sight.of(visible)) for line in shown_lines},
         page=page,
         watches=[*cluster_usage.WATCHES, *scope.watches(JOBS.id, "", visible)],
         counts=counts,
@@ -185,9 +182,7 @@ _ORDERS: dict[str, Any] = {
 
 
 def _row(line: Line, *, is_tree: bool, shown: sight.Sight) -> str:
-    uses = [
-        usage_bar.of(name, line.used.get(name, 0), line.limits.get(name, 0)) for name in ("cpu", "memory")
-    ]
+    uses = [usage_bar.of(name, line.used.get(name, 0), line.limits.get(name, 0)) for name in ("cpu", "memory")]
     context = {
         "line": line,
         "depth": min(line.depth, 4) if is_tree else 0,
@@ -237,9 +232,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "uses": usage_bar.table(line.used, line.limits),
         "share": share,
         "share_rows": share_table.rows(share, pending, line.limits) if share else [],
-        "share_said": share_table.said(share, pending, waiting_line.total if waiting_line else 0)
-        if share
-        else "",
+        "share_said": share_table.said(share, pending, waiting_line.total if waiting_line else 0) if share else "",
         "waiting_line": waiting_line,
         "shares": [
             ("Capability", "the most it may take", _said(cluster_usage.amounts_of(spec.capability))),

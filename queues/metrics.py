@@ -65,11 +65,7 @@ def families(actor: Actor) -> Iterator[Family]:
 
 
 def _figures() -> list[Figures]:
-    with (
-        store.reading() as head,
-        cluster_usage.current(head) as shown,
-        waiting_lines.current(head) as lines,
-    ):
+    with store.reading() as head, cluster_usage.current(head) as shown, waiting_lines.current(head) as lines:
         is_ours = backend.runs(registry.get("scheduler"))
         shares = share_bars.of_queues(shown) if is_ours else {}
         capacity = shown.capacity()
@@ -136,9 +132,7 @@ def _amounts(name: str, text: str, queues: Sequence[tuple[str, Amounts]]) -> Ite
 def _of_groups(namespaces: list[str] | None) -> Iterator[Family]:
     phases = [str(phase) for phase in WAITING]
     count = sum(store.count(POD_GROUPS, namespace=namespaces, phase=phases).values())
-    yield Family(
-        "volcano_unschedule_job_count", "gauge", "Pod groups whose minimum does not run", [({}, count)]
-    )
+    yield Family("volcano_unschedule_job_count", "gauge", "Pod groups whose minimum does not run", [({}, count)])
     waiting = _newest(namespaces, phases)
     tasks = [({"job_id": key}, _missing(group)) for key, group in waiting if _since(group, "Unschedulable")]
     text = f"Pods of the minimum that have no place, by pod group; of the {MOST_GROUPS} newest that wait"
@@ -156,9 +150,7 @@ def _newest(namespaces: list[str] | None, phases: list[str]) -> list[tuple[str, 
 
 def _missing(group: GroupView) -> int:
     spec = group.spec
-    least = next(
-        (each for each in (spec.min_member, spec.min_members, spec.num_member) if each is not None), 0
-    )
+    least = next((each for each in (spec.min_member, spec.min_members, spec.num_member) if each is not None), 0)
     return max(least - group.status.running - group.status.succeeded, 0)
 
 
@@ -172,9 +164,5 @@ def _durations(groups: Iterable[tuple[str, GroupView]]) -> Iterator[tuple[dict[s
     for key, group in groups:
         if since := _since(group, "Scheduled"):
             namespace, _, name = key.partition("/")
-            labels = {
-                "job_name": name,
-                "queue": queue_named(group.spec.queue),
-                "job_namespace": namespace,
-            }
+            labels = {"job_name": name, "queue": queue_named(group.spec.queue), "job_namespace": namespace}
             yield labels, max(since - moment(group.metadata.creation_timestamp), 0)

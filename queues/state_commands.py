@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from kube.volcano.commands import CommandFact
 
 COMPONENT = "queue-controller"
-WISHES: dict[str, QueueState] = {
-    Action.OPEN_QUEUE: QueueState.OPEN,
-    Action.CLOSE_QUEUE: QueueState.CLOSED,
-}
+WISHES: dict[str, QueueState] = {Action.OPEN_QUEUE: QueueState.OPEN, Action.CLOSE_QUEUE: QueueState.CLOSED}
 _HARMLESS = (Action.SYNC_QUEUE,)
 _ACTIONS = {wish: action for action, wish in WISHES.items()}
 
@@ -106,9 +103,7 @@ def writes(command: CommandFact, queue: QueueFact | None, now: int) -> list[Writ
     found.append(Create(EVENTS, event))
     wish = asked_wish(command, queue)
     if wish and queue.spec.state and queue.spec.state != wish:
-        found.append(
-            Patch(QUEUES, "", queue.metadata.name, {"spec": {"state": wish}}, uid=queue.metadata.uid)
-        )
+        found.append(Patch(QUEUES, "", queue.metadata.name, {"spec": {"state": wish}}, uid=queue.metadata.uid))
     return found
 
 

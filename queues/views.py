@@ -77,12 +77,7 @@ def new_queue(request: HttpRequest) -> HttpResponse:
     form = forms.NewQueueForm(request.POST or None, parents=_parents(""))
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["name"]
-        queue = {
-            "apiVersion": QUEUES.api_version,
-            "kind": QUEUES.kind,
-            "metadata": {"name": name},
-            "spec": form.spec(),
-        }
+        queue = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": name}, "spec": form.spec()}
         try:
             api.create(actor, QUEUES, queue)
         except ApiError as error:

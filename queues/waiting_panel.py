@@ -45,9 +45,7 @@ class Panel(NamedTuple):
         return self.of - len(self.rows)
 
 
-def of_queue(
-    head: int, name: str, below: Iterable[str], visible: frozenset[str] | access.Everywhere
-) -> Panel:
+def of_queue(head: int, name: str, below: Iterable[str], visible: frozenset[str] | access.Everywhere) -> Panel:
     """Return who waits in a queue at a revision, for a reader who may see the jobs of some namespaces."""
     with waiting_lines.current(head) as lines:
         rows = [

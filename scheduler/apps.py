@@ -33,9 +33,7 @@ class SchedulerConfig(AppConfig):
                     resources.CLAIMS,
                     resources.RESOURCE_QUOTAS,
                     resources.DISRUPTION_BUDGETS,
-                    Single(
-                        resources.CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
-                    ),
+                    Single(resources.CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME),
                 ),
                 queue="scheduler",
             )

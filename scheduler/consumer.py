@@ -110,14 +110,10 @@ class SchedulerConsumer(Consumer[Snapshot]):
         timers_wanted += [Timer(RETRY, key, now + LOOK_MS) for key in sorted(left)]
         return Plan(groups, timers_wanted)
 
-    def committed(
-        self, state: Snapshot, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
-    ) -> None:
+    def committed(self, state: Snapshot, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> None:
         """Let the groups rest that could not be written: each cycle would try them again."""
         pairs = zip(groups, outcomes, strict=True)
-        state.resting |= {
-            group.key for group, outcome in pairs if group.key and isinstance(outcome, ApiError)
-        }
+        state.resting |= {group.key for group, outcome in pairs if group.key and isinstance(outcome, ApiError)}
 
 
 def _configure(snapshot: Snapshot) -> None:

@@ -112,7 +112,9 @@ def _where(binds: Sequence[Bind], nodes: Sequence[tuple[str, int]]) -> str:
 
 def _given_back(decision: GroupDecision, now: int) -> Decision:
     pods = decision.given_back
-    text = f"{_pods([pod.name for pod in pods])} must be made again: the other pods of the gang did not get their nodes."
+    text = (
+        f"{_pods([pod.name for pod in pods])} must be made again: the other pods of the gang did not get their nodes."
+    )
     nodes = _counted(pod.node for pod in pods)
     return _decision(decision, now, Kind.RETURN, HALF_BOUND, text, len(pods), nodes)
 

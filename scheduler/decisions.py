@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 MOVED = "NodeAboveTarget"  # why a pod ends that is moved, as its condition DisruptionTarget says
-ROOM = "/room"  # ends the key of the writes by which pods are asked to end for a group: it may be bound though those fail
+ROOM = (
+    "/room"  # ends the key of the writes by which pods are asked to end for a group: it may be bound though those fail
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,9 +163,7 @@ class IdleWatch:
         if not before.found:
             return
         stored = store.by_keys(POD_GROUPS, [each.group for each in before.found])
-        left = store.names(
-            POD_GROUPS, uid=[each.uid for each in stored.values()], phase=list(WAITING)
-        ).values()
+        left = store.names(POD_GROUPS, uid=[each.uid for each in stored.values()], phase=list(WAITING)).values()
         found = tuple(each for each in before.found if each.group in left)
         if found != before.found:
             idle_room.save(Check(before.at, before.waiting, before.judged, found))

@@ -15,16 +15,7 @@ from cluster.api import backend
 from cluster.runtime.picture import Kept
 from cluster.store import store
 from cluster.store.types import Single
-from kube.resources import (
-    CONFIGMAPS,
-    HYPER_NODES,
-    NAMESPACES,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    PRIORITY_CLASSES,
-    QUEUES,
-)
+from kube.resources import CONFIGMAPS, HYPER_NODES, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from kube.volcano import scheduler_configuration
 from scheduler.cycle.cycle import schedule
 from scheduler.engine.cause import Reason

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from scheduler.records.records import Group as PodGroup
     from scheduler.records.records import Orphan, Pod
 
-ABOUT = "/about"  # ends the keys of what is only said about a group: that it can be said is no sign that it can be bound
+ABOUT = (
+    "/about"  # ends the keys of what is only said about a group: that it can be said is no sign that it can be bound
+)
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 
 
@@ -142,10 +144,7 @@ def about_configuration(refused: Refused, now: int) -> Create:
     }
     message = f"{refused.message} The configuration before it holds."
     return Create(
-        EVENTS,
-        events.event(
-            about, "ConfigurationRefused", message, now, component=COMPONENT, kind=EventType.WARNING
-        ),
+        EVENTS, events.event(about, "ConfigurationRefused", message, now, component=COMPONENT, kind=EventType.WARNING)
     )
 
 
@@ -168,11 +167,7 @@ def _group_for(adoption: Adoption) -> dict[str, Any]:
     if first.pod.priority_class:
         spec["priorityClassName"] = first.pod.priority_class
     return {
-        "metadata": {
-            "namespace": adoption.namespace,
-            "name": adoption.name,
-            "ownerReferences": [_owner(first)],
-        },
+        "metadata": {"namespace": adoption.namespace, "name": adoption.name, "ownerReferences": [_owner(first)]},
         "spec": spec,
         "status": {"phase": "Pending"},
     }

@@ -134,9 +134,7 @@ def main() -> None:
     from volcano_ui.web import listen
 
     listener = (
-        socket.socket(fileno=options.fd)
-        if options.fd is not None
-        else listen(settings.LISTEN, settings.API_PORT)
+        socket.socket(fileno=options.fd) if options.fd is not None else listen(settings.LISTEN, settings.API_PORT)
     )
     serve(listener, certificates.current())
 

@@ -17,8 +17,5 @@ from dashboard.live.origins import OwnOrigin  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
-    {
-        "http": http,
-        "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
-    }
+    {"http": http, "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))}
 )

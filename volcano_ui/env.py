@@ -80,9 +80,7 @@ def number(name: str, default: int, *, least: int = 0, most: int = 2**31) -> int
     if not value:
         return default
     if not value.isdecimal() or not least <= int(value) <= most:
-        raise ImproperlyConfigured(
-            f"{PREFIX}{name} is {value!r}; set it to a whole number from {least} to {most}."
-        )
+        raise ImproperlyConfigured(f"{PREFIX}{name} is {value!r}; set it to a whole number from {least} to {most}.")
     return int(value)
 
 
@@ -145,12 +143,7 @@ def content(name: str) -> str:
 def prefix(name: str) -> str:
     """Read what is put before names that a cluster is told; nobody may become one of the system's own by it."""
     value = text(name)
-    if (
-        value.startswith("system:")
-        or not value.isascii()
-        or not value.isprintable()
-        or value != value.strip()
-    ):
+    if value.startswith("system:") or not value.isascii() or not value.isprintable() or value != value.strip():
         raise ImproperlyConfigured(
             f"{PREFIX}{name} is {value!r}; set it to plain characters without spaces around them, such as 'oidc:'."
             " Names that begin with system: are the system's own."
@@ -227,9 +220,7 @@ def one_of(name: str, values: Sequence[str]) -> str:
     """Read one of some words, "" when it is not set."""
     value = text(name)
     if value and value not in values:
-        raise ImproperlyConfigured(
-            f"{PREFIX}{name} is {value!r}; set it to {' or '.join(values)}, or leave it empty."
-        )
+        raise ImproperlyConfigured(f"{PREFIX}{name} is {value!r}; set it to {' or '.join(values)}, or leave it empty.")
     return value
 
 
@@ -364,9 +355,7 @@ def _create_secret(file: Path) -> None:
     draft.unlink()
 
 
-def database(
-    file: Path, cluster: str = "", *, instance: str = "", synchronous: str = "normal"
-) -> dict[str, Any]:
+def database(file: Path, cluster: str = "", *, instance: str = "", synchronous: str = "normal") -> dict[str, Any]:
     """Return Django's description of the database: PostgreSQL by DATABASE_URL, otherwise SQLite in file.
 
     cluster is the name of the one of several clusters whose database it is. instance is the name of this `up`, which its

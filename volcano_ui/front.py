@@ -158,9 +158,7 @@ class Front:
         )
 
     async def _say(self, send: Send, status: int, title: str, text: str, *, again: bool = False) -> None:
-        links = "".join(
-            f'<li><a href="/{addresses.prefix(name)}">{escape(name)}</a></li>' for name in self._sockets
-        )
+        links = "".join(f'<li><a href="/{addresses.prefix(name)}">{escape(name)}</a></li>' for name in self._sockets)
         refresh = '<meta http-equiv="refresh" content="5">' if again else ""
         page = PAGE.format(title=escape(title), text=escape(text), links=links, refresh=refresh)
         headers = [(b"content-security-policy", b"default-src 'none'"), (b"cache-control", b"no-store")]

@@ -31,9 +31,7 @@ class Pulse:
     def __init__(self, look_s: float, silent_s: float) -> None:
         self._look_s = look_s
         self._silent_s = silent_s
-        self._silence: float | None = (
-            None  # None before the first sign: how long a start takes is not judged here
-        )
+        self._silence: float | None = None  # None before the first sign: how long a start takes is not judged here
         self._looked = 0.0
 
     def look(self, now: float, *, heard: bool) -> bool:

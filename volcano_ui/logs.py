@@ -111,12 +111,7 @@ def configuration() -> dict[str, Any]:
 def _renderers() -> list[structlog.typing.Processor]:
     if sys.stderr.isatty():
         return [structlog.dev.ConsoleRenderer()]
-    return [
-        structlog.processors.format_exc_info,
-        _without_links,
-        _with_program,
-        structlog.processors.JSONRenderer(),
-    ]
+    return [structlog.processors.format_exc_info, _without_links, _with_program, structlog.processors.JSONRenderer()]
 
 
 def rotate(file: Path, *, most_bytes: int = 5_000_000, keep: int = 3) -> None:

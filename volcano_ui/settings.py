@@ -22,17 +22,13 @@ PREFIX = addresses.prefix(CLUSTER.name) if CLUSTER else ""  # of the pages' addr
 TARGET = env.target_of(CLUSTER) if CLUSTER else env.target("KUBECONFIG", env.text("CONTEXT"))
 DATA = targets.state_directory(STATE, TARGET)
 # The first of several clusters keeps the accounts of all.
-HOME = (
-    DATA if CLUSTER in (None, *CLUSTERS[:1]) else targets.state_directory(STATE, env.target_of(CLUSTERS[0]))
-)
+HOME = DATA if CLUSTER in (None, *CLUSTERS[:1]) else targets.state_directory(STATE, env.target_of(CLUSTERS[0]))
 # By which name role bindings know this cluster; "" is the one that keeps the accounts.
 ROLES_OF = "" if HOME == DATA else DATA.name
 WAYS = entries.WAYS
 # Empty: one of the first two, by what the cluster serves.
 WAY = (CLUSTER.way if CLUSTER else "") or env.one_of("WAY", WAYS)
-LEASE_NAMESPACE = env.text(
-    "LEASE_NAMESPACE", "volcano-system"
-)  # where it is settled who works on that cluster
+LEASE_NAMESPACE = env.text("LEASE_NAMESPACE", "volcano-system")  # where it is settled who works on that cluster
 # Where that cluster's API server finds our admission webhooks; None: there are none.
 WEBHOOKS = env.webhooks("WEBHOOKS", WAY, has_several=bool(CLUSTERS))
 IMPERSONATE = env.flag(
@@ -55,9 +51,7 @@ API_PORT = env.number("API_PORT", PORT + 443 if PORT + 443 <= 65535 else PORT - 
 API_CERTIFICATE = env.file("API_CERTIFICATE")
 API_CERTIFICATE_KEY = env.file("API_KEY")
 API_CERTIFICATE_CA = env.file("API_CA")
-WEBHOOK_PORT = env.number(
-    "WEBHOOK_PORT", PORT + 1443 if PORT + 1443 <= 65535 else PORT - 1443, least=1, most=65535
-)
+WEBHOOK_PORT = env.number("WEBHOOK_PORT", PORT + 1443 if PORT + 1443 <= 65535 else PORT - 1443, least=1, most=65535)
 # What may wait in a server process to be sent to who reads slowly; a quarter of it of one name.
 QUEUE_MEGABYTES = env.number("QUEUE_MEGABYTES", 256, least=16, most=65_536)
 NODES = env.number("NODES", 0, most=100_000)
@@ -67,9 +61,7 @@ JOB_WORKERS = env.number("JOB_WORKERS", 1, least=1, most=64)  # processes that s
 LOG_FILES = env.flag("LOG_FILES", default=True)  # programs write to DATA/logs, otherwise to where `up` does
 LOG_DAYS = env.number("LOG_DAYS", 14, least=0, most=36_500)  # how long logs of pods that are gone stay
 LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs together may grow
-ALLOW_UNWALLED = env.flag(
-    "ALLOW_UNWALLED", default=False
-)  # pods of everybody, on a machine without a wall round them
+ALLOW_UNWALLED = env.flag("ALLOW_UNWALLED", default=False)  # pods of everybody, on a machine without a wall round them
 # By what images run on this machine: auto, none, podman, docker or a path.
 ENGINE = env.text("ENGINE", "auto")
 # Whose network pods have: their namespace's own, one without a way out, or this machine's.
@@ -141,9 +133,7 @@ TEMPLATES = [
 ]
 
 SYNCHRONOUS = env.one_of("SYNCHRONOUS", ("normal", "full")) or "normal"  # of SQLite
-DATABASES = {
-    "default": env.database(DATA / "db.sqlite3", CLUSTER_NAME, instance=INSTANCE, synchronous=SYNCHRONOUS)
-}
+DATABASES = {"default": env.database(DATA / "db.sqlite3", CLUSTER_NAME, instance=INSTANCE, synchronous=SYNCHRONOUS)}
 ACCOUNTS_DATABASE = "default"
 if HOME != DATA:
     ACCOUNTS_DATABASE = "accounts"
@@ -177,9 +167,7 @@ OIDC_SCOPES = env.words("OIDC_SCOPES") or ["openid", "profile"]
 OIDC_NAME_CLAIM = env.text("OIDC_NAME_CLAIM", "preferred_username")
 OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
 OIDC_ADMIN_GROUP = env.text("OIDC_ADMIN_GROUP")
-OIDC_SESSION_HOURS = env.number(
-    "OIDC_SESSION_HOURS", 12, least=1, most=8760
-)  # then the provider is asked again
+OIDC_SESSION_HOURS = env.number("OIDC_SESSION_HOURS", 12, least=1, most=8760)  # then the provider is asked again
 PASSWORD_LOGIN = env.flag("PASSWORD_LOGIN", default=True)
 env.check_logins(OIDC_ISSUER, OIDC_SCOPES, OIDC_ADMIN_GROUP, passwords=PASSWORD_LOGIN)
 

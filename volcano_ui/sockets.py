@@ -30,9 +30,7 @@ def prepare(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     owner = path.parent.stat().st_uid
     if owner != os.getuid():
-        raise PermissionError(
-            f"{path.parent} belongs to another user; set TMPDIR to a directory of your own."
-        )
+        raise PermissionError(f"{path.parent} belongs to another user; set TMPDIR to a directory of your own.")
     path.parent.chmod(0o700)
     path.unlink(missing_ok=True)
 

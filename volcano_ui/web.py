@@ -53,9 +53,7 @@ def become_server() -> None:
     leave_checkpoints_to_workers()
 
 
-def config(
-    application: Any = "volcano_ui.asgi:application", *, is_behind_front: bool = False
-) -> uvicorn.Config:
+def config(application: Any = "volcano_ui.asgi:application", *, is_behind_front: bool = False) -> uvicorn.Config:
     """Return how an application is served.
 
     Who asks, and by which scheme, is what the front of several clusters says, and otherwise

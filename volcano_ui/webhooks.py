@@ -62,9 +62,7 @@ def serve(listener: socket.socket, served: Served) -> None:
         runner.run(_serve(uvicorn.Server(tls), listener, served, tls.ssl))
 
 
-async def _serve(
-    server: uvicorn.Server, listener: socket.socket, served: Served, context: ssl.SSLContext
-) -> None:
+async def _serve(server: uvicorn.Server, listener: socket.socket, served: Served, context: ssl.SSLContext) -> None:
     keeping = asyncio.create_task(served.keep(context))
     try:
         async with heartbeat.given():

@@ -152,14 +152,9 @@ def _impersonation(headers: Headers) -> Impersonation | None:
     extra = any(name.startswith(AS_EXTRA) for name in headers)
     if not user:
         if groups or uid or extra:
-            raise BadRequest(
-                "requested groups, a uid or extra fields without impersonating a user (Impersonate-User)"
-            )
+            raise BadRequest("requested groups, a uid or extra fields without impersonating a user (Impersonate-User)")
         return None
-    if (
-        any(len(text) > LONGEST_NAME or not text.isprintable() for text in (user, uid, *groups))
-        or len(groups) > 64
-    ):
+    if any(len(text) > LONGEST_NAME or not text.isprintable() for text in (user, uid, *groups)) or len(groups) > 64:
         raise BadRequest(f"names to impersonate have at most {LONGEST_NAME} printable characters")
     return Impersonation(user, groups, uid)
 

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 
-def require(
-    actor: Actor, verb: str, target: str, resource: Resource, place: str, name: str, fields: str = ""
-) -> None:
+def require(actor: Actor, verb: str, target: str, resource: Resource, place: str, name: str, fields: str = "") -> None:
     """Raise Forbidden unless the actor may do it, where need be because the object is the actor's own.
 
     `fields` is the field selector by which what is asked for is limited.

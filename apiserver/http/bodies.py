@@ -87,9 +87,7 @@ def from_json(body: bytes) -> Decoded:
 
 def _check_text(body: bytes) -> None:
     """Raise ValueError when a JSON text has too many values: to decode a million of them holds up all threads."""
-    if _signs(body) > MOST_VALUES and (
-        _texts(body) > 2 * MOST_VALUES or _signs(_STRING.sub(b"", body)) > MOST_VALUES
-    ):
+    if _signs(body) > MOST_VALUES and (_texts(body) > 2 * MOST_VALUES or _signs(_STRING.sub(b"", body)) > MOST_VALUES):
         raise ValueError(TOO_MANY)
 
 
@@ -173,9 +171,7 @@ def from_yaml(body: bytes) -> Decoded:
     if not documents:
         return Decoded(None)
     if len(documents) > 1:
-        raise _no_yaml(
-            Problem("A request holds one document; this one goes on after ---.", documents[1].line)
-        )
+        raise _no_yaml(Problem("A request holds one document; this one goes on after ---.", documents[1].line))
     if problems := documents[0].problems:
         raise _no_yaml(problems[0])
     return Decoded(documents[0].value, tuple(problem.field for problem in documents[0].duplicates))

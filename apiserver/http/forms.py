@@ -61,11 +61,7 @@ PLAIN = Form()
 def negotiate(accept: str, query: QueryParams, user_agent: str = "") -> Form:
     """Choose a form by the Accept header; NotAcceptable when it allows none that there is."""
     pretty = query.get("pretty")
-    indented = (
-        pretty.lower() not in ("0", "false")
-        if pretty is not None
-        else user_agent.lower().startswith(BROWSERS)
-    )
+    indented = pretty.lower() not in ("0", "false") if pretty is not None else user_agent.lower().startswith(BROWSERS)
     given = query.get("includeObject")
     include: Include = given if given in ("None", "Metadata", "Object") else "Metadata"  # type: ignore[assignment]
     form = _chosen(accept) if len(accept) <= LONGEST_KEPT else _choose(accept)
@@ -150,9 +146,7 @@ def write(form: Form, resource: Resource, subject: Stored | Object, now: int) ->
     obj = _object(resource, subject)
     if form.kind == "Table":
         meta = obj.get("metadata") or {}
-        return dump(
-            form, table(form, resource, [obj], now, {"resourceVersion": meta.get("resourceVersion", "")})
-        )
+        return dump(form, table(form, resource, [obj], now, {"resourceVersion": meta.get("resourceVersion", "")}))
     if form.kind == "PartialObjectMetadata":
         obj = metadata_only(form, obj)
     return dump(form, obj)
@@ -162,9 +156,7 @@ def _object(resource: Resource, subject: Stored | Object) -> Object:
     return conversion.shown(resource, subject.object) if isinstance(subject, Stored) else subject
 
 
-def write_list(
-    form: Form, resource: Resource, items: Sequence[Stored], metadata: Object, now: int
-) -> Iterator[bytes]:
+def write_list(form: Form, resource: Resource, items: Sequence[Stored], metadata: Object, now: int) -> Iterator[bytes]:
     """Write a list in pieces; metadata is the list's own."""
     if form == PLAIN:
         head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
@@ -188,22 +180,11 @@ def as_list(form: Form, resource: Resource, objs: Sequence[Object], metadata: Ob
             "metadata": metadata,
             "items": [metadata_only(form, obj) for obj in objs],
         }
-    return {
-        "kind": resource.list_kind,
-        "apiVersion": resource.api_version,
-        "metadata": metadata,
-        "items": list(objs),
-    }
+    return {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata, "items": list(objs)}
 
 
 def table(
-    form: Form,
-    resource: Resource,
-    objs: Sequence[Object],
-    now: int,
-    metadata: Object,
-    *,
-    headed: bool = True,
+    form: Form, resource: Resource, objs: Sequence[Object], now: int, metadata: Object, *, headed: bool = True
 ) -> Object:
     """Return objects as rows of a table; one that is not `headed` follows another in a watch."""
     return {

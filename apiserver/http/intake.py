@@ -74,9 +74,7 @@ class Intake:
 
 def too_many() -> TooManyRequests:
     """Return the refusal of a large body."""
-    return TooManyRequests(
-        "Too many large requests are being served. Please wait and try again.", retry_after_s=1
-    )
+    return TooManyRequests("Too many large requests are being served. Please wait and try again.", retry_after_s=1)
 
 
 async def work(function: Callable[..., T], *arguments: Any) -> T:

@@ -126,9 +126,7 @@ def _from(options: ListOptions) -> tuple[int | None, str]:
     return revision(options.resource_version) or None, ""
 
 
-def _cut(
-    resource: Resource, namespace: str, options: ListOptions, found: Iterator[Stored], state: int
-) -> ListPage:
+def _cut(resource: Resource, namespace: str, options: ListOptions, found: Iterator[Stored], state: int) -> ListPage:
     if not options.limit:
         return ListPage(list(found), state)
     items: list[Stored] = []
@@ -196,9 +194,7 @@ def _read_token(text: str) -> tuple[int, str]:
         body = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         token = msgspec.json.decode(body, type=_Token)
     except (msgspec.DecodeError, binascii.Error, ValueError):
-        raise BadRequest(
-            "continue key is not valid: it is what an earlier page of the same list gave"
-        ) from None
+        raise BadRequest("continue key is not valid: it is what an earlier page of the same list gave") from None
     start = token.start.removesuffix("\0")
     if token.v != TOKENS_KIND or not NEWEST <= token.rv < 2**63 or token.rv == 0 or "\0" in start:
         raise BadRequest("continue key is not valid: it is what an earlier page of the same list gave")

@@ -105,19 +105,15 @@ def _list_causes(options: ListOptions) -> list[Cause]:
     if options.match and not options.resource_version:
         causes.append(
             errors.forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
             )
         )
     if options.match and options.continue_:
-        causes.append(
-            errors.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden with continue")
-        )
+        causes.append(errors.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden with continue"))
     if options.match == "Exact" and options.resource_version == "0":
         causes.append(
             errors.forbidden(
-                "resourceVersionMatch",
-                'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+                "resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
             )
         )
     if options.send_initial_events is not None:
@@ -130,8 +126,7 @@ def _watch_causes(options: ListOptions) -> list[Cause]:
     if options.send_initial_events is not None and options.match != "NotOlderThan":
         causes.append(
             errors.forbidden(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             )
         )
     if options.match and options.send_initial_events is None:
@@ -144,9 +139,7 @@ def _watch_causes(options: ListOptions) -> list[Cause]:
     if options.match == "Exact":
         causes.append(errors.not_supported("resourceVersionMatch", options.match, ("NotOlderThan",)))
     if options.match and options.continue_:
-        causes.append(
-            errors.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden with continue")
-        )
+        causes.append(errors.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden with continue"))
     return causes
 
 
@@ -198,9 +191,7 @@ def delete_options(query: QueryParams, body: Object | None) -> DeleteOptions:
     if propagation and orphan is not None:
         causes.append(
             errors.invalid(
-                "propagationPolicy",
-                propagation,
-                "orphanDependents and deletionPropagation cannot be both set",
+                "propagationPolicy", propagation, "orphanDependents and deletionPropagation cannot be both set"
             )
         )
     if propagation and propagation not in PROPAGATIONS:
@@ -275,8 +266,6 @@ def _fields(text: str, resource: Resource) -> FieldSelector | None:
     allowed = {"metadata.name", "metadata.namespace", *resource.fields}
     for path, _, _ in parsed.terms:
         if path not in allowed:
-            raise BadRequest(
-                f"field label not supported: {path[:200]}; supported are {', '.join(sorted(allowed))}"
-            )
+            raise BadRequest(f"field label not supported: {path[:200]}; supported are {', '.join(sorted(allowed))}")
     terms = ((conversion.stored_path(resource, path), equal, value) for path, equal, value in parsed.terms)
     return replace(parsed, terms=tuple(terms))

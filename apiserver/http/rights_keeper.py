@@ -123,9 +123,7 @@ def _claim(request: Request) -> Claim:
     info = request.info
     assert info.resource is not None  # noqa: S101  nothing else lasts
     place = info.name if info.resource is resources.NAMESPACES else info.namespace
-    right = Right(
-        request.actor, info.verb, info.target, info.resource, place, info.name, authorize.fields_of(request)
-    )
+    right = Right(request.actor, info.verb, info.target, info.resource, place, info.name, authorize.fields_of(request))
     return Claim(authentication.credentials(request.headers), right)
 
 

@@ -67,9 +67,7 @@ async def write(function: Callable[..., T], *arguments: Any) -> T:
 
 
 async def write_together(
-    function: Callable[[Sequence[T], Callable[[], Sequence[T]]], Sequence[R | Exception]],
-    item: T,
-    kind: Hashable,
+    function: Callable[[Sequence[T], Callable[[], Sequence[T]]], Sequence[R | Exception]], item: T, kind: Hashable
 ) -> R:
     """Have an item written together with those of the same function and kind that wait; return or raise its outcome.
 

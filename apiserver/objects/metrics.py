@@ -42,10 +42,7 @@ async def pod_metrics(request: Request) -> Response:
 
 
 async def _answer(
-    request: Request,
-    resource: Resource,
-    source: Resource,
-    find: Callable[[Request, ListOptions], list[Object]],
+    request: Request, resource: Resource, source: Resource, find: Callable[[Request, ListOptions], list[Object]]
 ) -> Response:
     info = request.info
     options = query.list_options(request.query, source)
@@ -62,8 +59,7 @@ async def _answer(
 def _nodes(request: Request, options: ListOptions) -> list[Object]:
     measured = [each for each in backend.nodes.usage(request.now) if each.get("machine")]
     return [
-        _object(NODE_METRICS, stored, figures, figures["machine"][2])
-        | {"usage": _amounts(*figures["machine"][:2])}
+        _object(NODE_METRICS, stored, figures, figures["machine"][2]) | {"usage": _amounts(*figures["machine"][:2])}
         for figures in measured
         if request.info.name in ("", figures["node"])
         for stored in store.find(NODES, name=figures["node"], limit=1)
@@ -72,9 +68,7 @@ def _nodes(request: Request, options: ListOptions) -> list[Object]:
 
 
 def _pods(request: Request, options: ListOptions) -> list[Object]:
-    return [
-        pod for figures in backend.nodes.usage(request.now) for pod in _of_node(request, options, figures)
-    ]
+    return [pod for figures in backend.nodes.usage(request.now) for pod in _of_node(request, options, figures)]
 
 
 def _of_node(request: Request, options: ListOptions, figures: Figures) -> list[Object]:

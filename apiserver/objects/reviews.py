@@ -163,9 +163,7 @@ def _verdict(actor: Actor, asked: SelfSubjectAccessReview | SubjectAccessReview,
 def _verdict_about(asked: SubjectAccessReview, request: Request) -> Verdict:
     spec = asked.spec
     if not spec.user and not spec.groups:
-        causes = [
-            required("spec.user", "at least one of user or group must be specified"),
-        ]
+        causes = [required("spec.user", "at least one of user or group must be specified")]
         raise Invalid.of(_kind(request), "", causes)
     return _verdict(authentication.named(spec.user, tuple(spec.groups)), asked, request)
 
@@ -176,9 +174,7 @@ def _whose(asked: TokenReview, now: int) -> TokenReviewStatus:
         if row is not None:
             held = tokens.audiences_of(row)
             common = [each for each in asked.spec.audiences or [audience] if each in held]
-            return TokenReviewStatus(
-                authenticated=True, user=user_info(tokens.actor_of(row)), audiences=common
-            )
+            return TokenReviewStatus(authenticated=True, user=user_info(tokens.actor_of(row)), audiences=common)
     return TokenReviewStatus(error="invalid bearer token")
 
 

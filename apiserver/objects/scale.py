@@ -84,9 +84,7 @@ def _checked(request: Request, value: Any) -> Object:
 
 async def _written(request: Request, resource: Resource, change: Any, options: WriteOptions) -> Response:
     stored = await threads.write(_write, request, resource, change, options)
-    return (
-        respond.plain(request, _shown(stored, resource.scale)) if resource.scale else respond.success(request)
-    )
+    return respond.plain(request, _shown(stored, resource.scale)) if resource.scale else respond.success(request)
 
 
 def _write(request: Request, resource: Resource, change: Any, options: WriteOptions) -> Stored:

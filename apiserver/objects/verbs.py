@@ -15,15 +15,7 @@ from cluster.backend import Creation
 from cluster.rules.batch.jobs import ORPHAN_WARNING
 from cluster.store import store
 from kube import errors
-from kube.errors import (
-    ApiError,
-    BadRequest,
-    Invalid,
-    MethodNotAllowed,
-    NotFound,
-    Timeout,
-    UnsupportedMediaType,
-)
+from kube.errors import ApiError, BadRequest, Invalid, MethodNotAllowed, NotFound, Timeout, UnsupportedMediaType
 from kube.resources import BATCH_JOBS
 
 if TYPE_CHECKING:
@@ -195,9 +187,7 @@ def placed(request: Request, obj: Object) -> Object:
     if info.name:
         given = metadata.get("name") or info.name
         if given != info.name:
-            raise BadRequest(
-                f"the name of the object ({given}) does not match the name on the URL ({info.name})"
-            )
+            raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({info.name})")
     if not resource.namespaced:
         return {**obj, "metadata": {**metadata, "name": info.name}} if info.name else obj
     given = metadata.get("namespace") or info.namespace
@@ -291,11 +281,7 @@ def patch_types(resource: Resource) -> tuple[str, ...]:
 
 
 def _patch(
-    request: Request,
-    resource: Resource,
-    change: Any,
-    how: Literal["json", "merge", "strategic"],
-    options: WriteOptions,
+    request: Request, resource: Resource, change: Any, how: Literal["json", "merge", "strategic"], options: WriteOptions
 ) -> Stored:
     info = request.info
     return api.patch(
@@ -326,9 +312,7 @@ async def apply(request: Request) -> Response:
     return await _shown(request, stored, 201 if created else 200)
 
 
-def _apply(
-    request: Request, resource: Resource, config: Object, options: WriteOptions
-) -> tuple[Stored, bool]:
+def _apply(request: Request, resource: Resource, config: Object, options: WriteOptions) -> tuple[Stored, bool]:
     info = request.info
     return api.apply(
         request.actor,

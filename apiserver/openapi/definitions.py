@@ -99,10 +99,7 @@ class Definitions:
             schema["properties"] = {
                 **(schema.get("properties") or {}),
                 **_TYPE_FIELDS,
-                "metadata": {
-                    "description": "Standard metadata of an object.",
-                    "allOf": [reference(kinds.OBJECT_META)],
-                },
+                "metadata": {"description": "Standard metadata of an object.", "allOf": [reference(kinds.OBJECT_META)]},
             }
             marked = _group_version_kind(resource.group, resource.version, resource.kind)
             self._made[name] = {**schema, GROUP_VERSION_KIND: [marked]}

@@ -64,10 +64,7 @@ def version2() -> dict[str, Document]:
         served = resources.served()
         if _version2 is None or not _same(_version2[0], served):
             whole = swagger.document(*_parts(served), INFO)
-            made = {
-                "json": _made(msgspec.json.encode(whole)),
-                "protobuf": _made(gnostic.document(whole)),
-            }
+            made = {"json": _made(msgspec.json.encode(whole)), "protobuf": _made(gnostic.document(whole))}
             _version2 = (served, made)
         return _version2[1]
 
@@ -94,10 +91,7 @@ def content(served: tuple[Resource, ...]) -> Object:
         "openapi": "3.0.0",
         "info": INFO,
         "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": {"BearerToken": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": schemas, "securitySchemes": {"BearerToken": {"type": "http", "scheme": "bearer"}}},
         "security": [{"BearerToken": []}],
     }
 

@@ -54,17 +54,14 @@ def _api_key(key: Object) -> bytes:
 
 def _path_item(item: Object) -> bytes:
     methods = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
-    parts = [
-        _message(number, _operation(item[method])) for method, number in methods.items() if method in item
-    ]
+    parts = [_message(number, _operation(item[method])) for method, number in methods.items() if method in item]
     parts += [_message(9, _parameter(parameter)) for parameter in item.get("parameters", ())]
     return b"".join(parts)
 
 
 def _operation(operation: Object) -> bytes:
     responses = b"".join(
-        _message(1, _named(code, _message(1, _response(response))))
-        for code, response in operation["responses"].items()
+        _message(1, _named(code, _message(1, _response(response)))) for code, response in operation["responses"].items()
     )
     return b"".join(
         (
@@ -131,9 +128,7 @@ def _schema(schema: Object) -> bytes:
 
 
 def _extensions(content: Object, number: int) -> list[bytes]:
-    return [
-        _message(number, _named(key, _any(value))) for key, value in content.items() if key.startswith("x-")
-    ]
+    return [_message(number, _named(key, _any(value))) for key, value in content.items() if key.startswith("x-")]
 
 
 def _named(name: str, value: bytes) -> bytes:
@@ -150,9 +145,7 @@ def _texts(number: int, values: list[str]) -> bytes:
 
 
 def _properties(number: int, values: Object) -> bytes:
-    return _message(
-        number, b"".join(_message(1, _named(name, _schema(inner))) for name, inner in values.items())
-    )
+    return _message(number, b"".join(_message(1, _named(name, _schema(inner))) for name, inner in values.items()))
 
 
 def _text(number: int, value: str) -> bytes:

@@ -93,9 +93,7 @@ def _places(resource: Resource) -> tuple[str, str]:
 
 
 def _item(resource: Resource, names: Names, verbs: tuple[str, ...], *, named: bool) -> Object:
-    item: Object = {
-        _VERBS[verb][0]: _operation(resource, verb, names) for verb in verbs if verb in resource.verbs
-    }
+    item: Object = {_VERBS[verb][0]: _operation(resource, verb, names) for verb in verbs if verb in resource.verbs}
     return {**item, "parameters": _place_parameters(resource, named=named)}
 
 
@@ -164,9 +162,7 @@ def _part_operation(resource: Resource, part: Subresource, verb: str) -> Object:
         return operation
     operation = _frame(
         resource,
-        f"{text} {part.name} of {resource.kind}"
-        if part.name == LOG
-        else f"{text} {resource.kind}'s {part.name}",
+        f"{text} {part.name} of {resource.kind}" if part.name == LOG else f"{text} {resource.kind}'s {part.name}",
         action,
         _operation_id(resource, verb, title),
         part,
@@ -201,9 +197,7 @@ def _group_version(group: str, version: str) -> str:
     return f"{group}/{version}" if group else version
 
 
-def _frame(
-    resource: Resource, text: str, action: str, operation_id: str, part: Subresource | None = None
-) -> Object:
+def _frame(resource: Resource, text: str, action: str, operation_id: str, part: Subresource | None = None) -> Object:
     kind = (resource.group, resource.version, resource.kind)
     if part is not None and part.kind:
         kind = (part.group, part.version, part.kind)

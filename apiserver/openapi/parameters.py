@@ -25,9 +25,7 @@ NAMESPACE = _path("namespace", "The namespace of the objects.")
 PRETTY = _query("pretty", "string", "If true, the answer is indented.")
 
 _DRY_RUN = _query(
-    "dryRun",
-    "string",
-    "All: everything is checked and answered as if it were done, but nothing is stored.",
+    "dryRun", "string", "All: everything is checked and answered as if it were done, but nothing is stored."
 )
 _MANAGER = _query(
     "fieldManager",
@@ -40,12 +38,8 @@ _VALIDATION = _query(
     "What happens to unknown and duplicate fields: Ignore, Warn (the default) answers with warnings, Strict refuses.",
 )
 _FORCE = _query("force", "boolean", "With server-side apply: take over fields that others own.")
-_GRACE = _query(
-    "gracePeriodSeconds", "integer", "How many seconds the object has to end; 0 means at once.", minimum=0
-)
-_ORPHAN = _query(
-    "orphanDependents", "boolean", "Deprecated: use propagationPolicy. Whether dependents are left alone."
-)
+_GRACE = _query("gracePeriodSeconds", "integer", "How many seconds the object has to end; 0 means at once.", minimum=0)
+_ORPHAN = _query("orphanDependents", "boolean", "Deprecated: use propagationPolicy. Whether dependents are left alone.")
 _PROPAGATION = _query(
     "propagationPolicy",
     "string",
@@ -57,11 +51,7 @@ _SELECTION = (
     _query("limit", "integer", "At most so many objects; the answer's metadata.continue leads to the rest."),
     _query("continue", "string", "Go on where the answer with this metadata.continue ended."),
     _query("resourceVersion", "string", "How recent the answer must be, or where a watch starts."),
-    _query(
-        "resourceVersionMatch",
-        "string",
-        "How resourceVersion is meant: Exact, or NotOlderThan.",
-    ),
+    _query("resourceVersionMatch", "string", "How resourceVersion is meant: Exact, or NotOlderThan."),
     _query("timeoutSeconds", "integer", "After how many seconds a list or watch ends."),
 )
 _WATCHING = (
@@ -107,9 +97,7 @@ OF_PART: dict[str, tuple[Object, ...]] = {
         _query("stream", "string", "All, Stdout or Stderr."),
     ),
     "attach": _STREAMS,
-    "portforward": (
-        _query("ports", "integer", "A port that has channels of its own; may be given more than once."),
-    ),
+    "portforward": (_query("ports", "integer", "A port that has channels of its own; may be given more than once."),),
     "exec": (
         *_STREAMS,
         {

@@ -97,9 +97,7 @@ def check_running(pod: Object) -> None:
     if not running:
         raise BadRequest(f"pod {name} is not running. Current status={status.get('phase')}")
     if is_simulated(running[0].get("containerID") or ""):
-        raise BadRequest(
-            f"pod {name} runs on a simulated node: nothing is executed there, so nothing listens"
-        )
+        raise BadRequest(f"pod {name} runs on a simulated node: nothing is executed there, so nothing listens")
 
 
 def is_simulated(container_id: str) -> bool:

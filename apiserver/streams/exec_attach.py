@@ -128,11 +128,7 @@ def _check_attach(spec: Object, asked: Asked) -> None:
 def _note(request: Request, target: Target, asked: Asked) -> None:
     metadata = target.pod["metadata"]
     # The program only: a secret among its arguments must not be kept.
-    said = (
-        f"container {target.container}: {asked.command[0]}"
-        if asked.command
-        else f"container {target.container}"
-    )
+    said = f"container {target.container}: {asked.command[0]}" if asked.command else f"container {target.container}"
     audit.record(
         audit.Deed(
             request.actor.name,
@@ -197,9 +193,7 @@ async def _converse(talk: Channels, process: Process, asked: Asked, lost: asynci
             await talk.finish(_status(end.result(), process.lost))
 
 
-async def _watch(
-    talk: Channels, attached: Attached, asked: Asked, parts: Output, lost: asyncio.Event
-) -> None:
+async def _watch(talk: Channels, attached: Attached, asked: Asked, parts: Output, lost: asyncio.Event) -> None:
     """Carry a container's output, and its input where it has one, until one of the ends that `_converse` has."""
     await talk.send(STDERR if asked.stderr and not asked.stdout else STDOUT, b"")
     terminal = attached.input if asked.tty else -1
@@ -252,9 +246,7 @@ async def _drain(enders: set[Task], outputs: set[Task], copiers: list[Copier]) -
     before = sum(copier.sent for copier in copiers)
     waiting = {*outputs}
     while waiting and not any(ender.done() for ender in enders):
-        done, _ = await asyncio.wait(
-            {*waiting, *enders}, timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED
-        )
+        done, _ = await asyncio.wait({*waiting, *enders}, timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED)
         waiting -= done
         sent = sum(copier.sent for copier in copiers) - before
         if (not done and all(copier.waits for copier in copiers)) or sent > LEFT_BYTES:
@@ -289,9 +281,7 @@ def _status(code: int | None, lost: str = "") -> Object:
     if lost:
         return _failed(f"how the command ended is not known: {lost}; it is ended there")
     if code is None:
-        return _failed(
-            "how the command ended is not known, because the process that watched over it was killed"
-        )
+        return _failed("how the command ended is not known, because the process that watched over it was killed")
     if code == 0:
         return SUCCESS
     return {

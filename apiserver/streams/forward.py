@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 MOST = 500  # at a time; each holds two descriptors and at most `pipes.HELD_BYTES`
 MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out
-AT_ONCE = 2  # connections to a port that are being made: the sockets of shims and agents hold ten requests, of all who ask
+AT_ONCE = (
+    2  # connections to a port that are being made: the sockets of shims and agents hold ten requests, of all who ask
+)
 REFUSED = "connection refused"  # as the system says it
 _open: Counter[str] = Counter()
 _turns: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = WeakValueDictionary()
@@ -38,9 +40,7 @@ class Forward:
     """
 
     def __init__(
-        self,
-        deliver: Callable[[bytes], Awaitable[None]],
-        written: Callable[[int], Awaitable[None]] | None = None,
+        self, deliver: Callable[[bytes], Awaitable[None]], written: Callable[[int], Awaitable[None]] | None = None
     ) -> None:
         self._deliver = deliver
         self._feeder = pipes.Feeder(-1, written=written)

@@ -66,9 +66,7 @@ def options(parameters: QueryParams, name: str, now: int) -> Options:
     if stream not in STREAMS:
         causes.append(errors.not_supported("stream", stream, STREAMS))
     elif stream != "All" and tail is not None:
-        causes.append(
-            errors.forbidden("", "`tailLines` and specific `stream` are mutually exclusive for now")
-        )
+        causes.append(errors.forbidden("", "`tailLines` and specific `stream` are mutually exclusive for now"))
     if causes:
         raise Invalid.of("PodLogOptions", name, causes)
     if seconds is not None:
@@ -102,9 +100,7 @@ def _time(parameters: QueryParams) -> int | None:
     try:
         return parse_time(text)
     except ValueError:
-        raise BadRequest(
-            f'parsing time {errors.shown(text)} as "2006-01-02T15:04:05Z07:00": cannot parse it'
-        ) from None
+        raise BadRequest(f'parsing time {errors.shown(text)} as "2006-01-02T15:04:05Z07:00": cannot parse it') from None
 
 
 @routes.subresource(PODS, "log")

@@ -76,9 +76,7 @@ def _ports(given: list[str]) -> list[int]:
     if not words:
         raise BadRequest("you must specify at least 1 port to forward, as ?ports=8080")
     if len(words) > MOST_PORTS:
-        raise BadRequest(
-            f"{len(words)} ports are too many for one connection, which has channels for {MOST_PORTS}"
-        )
+        raise BadRequest(f"{len(words)} ports are too many for one connection, which has channels for {MOST_PORTS}")
     for word in words:
         if not (word.isdecimal() and word.isascii() and len(word) <= 5 and 0 < int(word) < 1 << 16):
             raise BadRequest(f'"{word[:20]}" is no port: a number from 1 to 65535 is wanted')

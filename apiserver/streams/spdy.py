@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 VERSION = 3
-WINDOW = (
-    64 * 1024
-)  # bytes of a stream, and of all streams, that may be on their way until another number is agreed on
+WINDOW = 64 * 1024  # bytes of a stream, and of all streams, that may be on their way until another number is agreed on
 LARGEST_WINDOW = (1 << 31) - 1
 MOST_DATA = 1 << 20  # bytes in one frame that are taken; a frame is held until it is whole
 MOST_CONTROL = 16 * 1024  # bytes of any other frame …
@@ -151,17 +149,13 @@ class Reader:
         try:
             return self._event(kind, flags, body)
         except struct.error:
-            raise BadFrame(
-                f"A frame of kind {kind} and {len(body)} bytes has not what belongs there."
-            ) from None
+            raise BadFrame(f"A frame of kind {kind} and {len(body)} bytes has not what belongs there.") from None
 
     def _event(self, kind: int, flags: int, body: bytes) -> Event | None:
         match kind:
             case Kind.SYN_STREAM:
                 return self._opened(flags, body)
-            case (
-                Kind.HEADERS | Kind.SYN_REPLY
-            ):  # nobody wants them, but those to come are compressed by what they say
+            case Kind.HEADERS | Kind.SYN_REPLY:  # nobody wants them, but those to come are compressed by what they say
                 self._headers(body[_NUMBER.size :])
             case Kind.RST_STREAM:
                 return Reset(_TWO_NUMBERS.unpack(body)[0] & _STREAM)
@@ -179,9 +173,7 @@ class Reader:
     def _opened(self, flags: int, body: bytes) -> Opened:
         stream = _SYN_STREAM.unpack_from(body)[0] & _STREAM
         if stream % 2 == 0 or stream <= self.last_stream:
-            raise BadFrame(
-                f"A client opened stream {stream} after {self.last_stream}; its numbers are odd and grow."
-            )
+            raise BadFrame(f"A client opened stream {stream} after {self.last_stream}; its numbers are odd and grow.")
         self.last_stream = stream
         return Opened(stream, self._headers(body[_SYN_STREAM.size :]), bool(flags & FIN))
 

@@ -108,10 +108,7 @@ class SpdyForward(Messages):
         self._streams[opened.stream] = part, pair
         self._windows.open(opened.stream)
         if part == DATA:
-            send, written = (
-                partial(self._send_data, opened.stream),
-                partial(self._written, opened.stream, pair),
-            )
+            send, written = (partial(self._send_data, opened.stream), partial(self._written, opened.stream, pair))
             pair.forward = Forward(send, written)
         await self.send_message(self._writer.reply(opened.stream))
         if opened.fin and part == DATA:

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
     from apiserver.watch.selection import WatchedChange
     from kube.resources import Resource
 
-SECONDS = (
-    1800.0,
-    3600.0,
-)  # of a watch whose client does not say how long; random, so that not all come back at once
+SECONDS = (1800.0, 3600.0)  # of a watch whose client does not say how long; random, so that not all come back at once
 LONGEST_S = 24 * 3600.0
 _random = random.SystemRandom()
 board = Board()
@@ -137,9 +134,7 @@ async def _plan(request: Request, resource: Resource, options: ListOptions) -> P
     )
 
 
-async def _beginning(
-    selected: selection.Selection, revision: int, *, initial: bool
-) -> tuple[int, array[int] | None]:
+async def _beginning(selected: selection.Selection, revision: int, *, initial: bool) -> tuple[int, array[int] | None]:
     """Return after which revision changes are sent, and the objects that are sent before them."""
     if initial:
         state = await threads.read(history.snapshot, selected.resource, selected.namespace, selected.name)

@@ -40,9 +40,7 @@ class WatchFollower(log_follower.Follower):
         self._wishes: Counter[str] = Counter()
         self._opening: dict[str, asyncio.Future[None]] = {}  # kinds from whose next pass on they will be read
 
-    def listen(
-        self, kinds: Sequence[Resource], callback: Callable[[Change], None], lost: Callable[[], None]
-    ) -> None:
+    def listen(self, kinds: Sequence[Resource], callback: Callable[[Change], None], lost: Callable[[], None]) -> None:
         """Call back for each change of these kinds from here on, in order, in the event loop.
 
         `lost` is called instead when retention was faster than the follower:
@@ -59,9 +57,7 @@ class WatchFollower(log_follower.Follower):
             self._wish(kind)
         self.listen_in_batches(each, lost)
 
-    def listen_in_batches(
-        self, callback: Callable[[Sequence[WatchedChange]], None], lost: Callable[[], None]
-    ) -> None:
+    def listen_in_batches(self, callback: Callable[[Sequence[WatchedChange]], None], lost: Callable[[], None]) -> None:
         """Call back once for all changes of a pass: those of the kinds that anybody listens to or follows."""
         self._listeners.append((callback, lost))
 

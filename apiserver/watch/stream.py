@@ -107,9 +107,7 @@ class Stream:
         "request",
     )
 
-    def __init__(
-        self, plan: Plan, request: Request, follower: WatchFollower, board: Board, keeper: Keeper
-    ) -> None:
+    def __init__(self, plan: Plan, request: Request, follower: WatchFollower, board: Board, keeper: Keeper) -> None:
         self.plan = plan
         self.request = request
         self.follower = follower
@@ -259,9 +257,7 @@ class Stream:
             await self._send_first(lines)
         if self.plan.initial_end:
             feed = self._new_channel().feed(self.plan.resource, self.plan.form)
-            await self._send_first(
-                feed.bookmark(self.plan.after, clock.milliseconds(), initial=True, first=self.fresh)
-            )
+            await self._send_first(feed.bookmark(self.plan.after, clock.milliseconds(), initial=True, first=self.fresh))
 
     async def _send_first(self, lines: bytes) -> None:
         if lines:

@@ -48,9 +48,7 @@ class Keeper:
     def admit(self, actor: Actor) -> None:
         """Raise TooManyRequests when there is no room for one more watch."""
         if len(self.streams) >= _most():
-            raise TooManyRequests(
-                "The server runs as many watches as it can; try again later.", retry_after_s=5
-            )
+            raise TooManyRequests("The server runs as many watches as it can; try again later.", retry_after_s=5)
         if self._names[actor.name] >= MOST_OF_ONE:
             raise TooManyRequests(
                 f'User "{actor.name}" runs {MOST_OF_ONE} watches already; end some of them.', retry_after_s=5

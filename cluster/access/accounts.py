@@ -194,9 +194,7 @@ def bind_role(
         _record_role(actor, "bind", _shown(user, group, account), namespace, was, role)
 
 
-def unbind_role(
-    actor: Actor, namespace: str, *, user: User | None = None, group: str = "", account: str = ""
-) -> None:
+def unbind_role(actor: Actor, namespace: str, *, user: User | None = None, group: str = "", account: str = "") -> None:
     """Take away the role that somebody holds in a namespace or "*"."""
     access.require(actor, "delete", "roles", namespace)
     with _staying_administered():
@@ -244,13 +242,9 @@ def end_sessions(user: User) -> int:
 def group_named(name: str) -> Group:
     """Return the group of a name, made if there is none; Invalid when no group may be named so."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise _refusal(
-            "Group", name, [invalid("name", name, "a group is named by 1 to 150 printable characters")]
-        )
+        raise _refusal("Group", name, [invalid("name", name, "a group is named by 1 to 150 printable characters")])
     if name.startswith("system:") and not name.startswith("system:serviceaccounts"):
-        raise _refusal(
-            "Group", name, [invalid("name", name, "names that begin with system: are the system's")]
-        )
+        raise _refusal("Group", name, [invalid("name", name, "names that begin with system: are the system's")])
     return Group.objects.get_or_create(name=name)[0]
 
 
@@ -313,9 +307,7 @@ def _administered() -> set[str]:
     return set(held.filter(active).values_list("cluster", flat=True))
 
 
-def _record_role(
-    actor: Actor, verb: str, name: str, namespace: str, old: str | None, role: Role | None
-) -> None:
+def _record_role(actor: Actor, verb: str, name: str, namespace: str, old: str | None, role: Role | None) -> None:
     change = {"path": "role", "old": old, "new": role}
     place = "" if namespace == EVERYWHERE else namespace
     _record(actor, verb, "roles", name, namespace=place, changes=[change])

@@ -33,9 +33,7 @@ MOST_CHANGES = 50
 LONGEST_VALUE = 200
 LONGEST_MESSAGE = 1000
 MASK = "•••"
-SECRET_NAME = re.compile(
-    r"passw|secret(?!name)|token|credential|api[-_]?key|private[-_]?key|access[-_]?key", re.I
-)
+SECRET_NAME = re.compile(r"passw|secret(?!name)|token|credential|api[-_]?key|private[-_]?key|access[-_]?key", re.I)
 COPIES = ("kubectl.kubernetes.io/last-applied-configuration",)
 # The store's own marks change with every write and say nothing.
 NOISE = frozenset(
@@ -84,9 +82,7 @@ def entries(filters: Filters, page: int = 1, size: int = 50) -> AuditPage:
     """Return one page of the audit, newest first; pages count from 1."""
     found = _filtered(filters)
     start = (max(page, 1) - 1) * size
-    return AuditPage(
-        list(found.order_by("-at", "-id")[start : start + size]), found.count(), max(page, 1), size
-    )
+    return AuditPage(list(found.order_by("-at", "-id")[start : start + size]), found.count(), max(page, 1), size)
 
 
 def names(filters: Filters) -> dict[str, list[str]]:

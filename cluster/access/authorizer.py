@@ -78,9 +78,7 @@ ACCOUNT = "system:serviceaccount:"  # the names of service accounts begin so; a 
 # Who a node is to the API, as in Kubernetes (node authorizer). Its agent comes with a token of its own (`tokens.join`).
 NODE = "system:node:"
 NODES = "system:nodes"
-BOOTSTRAPPERS = (
-    "system:bootstrappers"  # who holds a token with which a machine joins, and may do nothing else
-)
+BOOTSTRAPPERS = "system:bootstrappers"  # who holds a token with which a machine joins, and may do nothing else
 # Each request and, once a second, each right of what lasts reads roles: for Django to compose these took ten times as long
 # as they take themselves.
 OF_USER = """
@@ -238,9 +236,7 @@ def renew(actor: Actor) -> None:
     actor._known.until = 0.0
 
 
-def allowed(
-    actor: Actor, verb: str, resource: Resource | str, namespace: str, *, owner: str | None = None
-) -> bool:
+def allowed(actor: Actor, verb: str, resource: Resource | str, namespace: str, *, owner: str | None = None) -> bool:
     """Say whether the actor may do the verb (get, list, watch, create, update, patch, delete, deletecollection).
 
     resource is a Resource or its id, with a subresource after a slash
@@ -288,13 +284,7 @@ def scope(actor: Actor) -> Hashable:
 
 
 def require(
-    actor: Actor,
-    verb: str,
-    resource: Resource | str,
-    namespace: str,
-    name: str = "",
-    *,
-    owner: str | None = None,
+    actor: Actor, verb: str, resource: Resource | str, namespace: str, name: str = "", *, owner: str | None = None
 ) -> None:
     """Raise Forbidden, in Kubernetes' words and with the remedy, unless `allowed`."""
     if why := _refused(verb, _id(resource)):

@@ -64,11 +64,7 @@ class Certificates:
 
 def current() -> Certificates:
     """Return the administrator's own files, or those of the state directory, made or renewed when that is due."""
-    certificate, key, ca = (
-        settings.API_CERTIFICATE,
-        settings.API_CERTIFICATE_KEY,
-        settings.API_CERTIFICATE_CA,
-    )
+    certificate, key, ca = (settings.API_CERTIFICATE, settings.API_CERTIFICATE_KEY, settings.API_CERTIFICATE_CA)
     if certificate is None and key is None and ca is None:
         return ensure(settings.DATA / "pki", server_names())
     if certificate is None or key is None:
@@ -129,10 +125,7 @@ def _alone(directory: Path) -> Iterator[None]:
 
 
 def _is_due(
-    certificate: x509.Certificate,
-    authority: x509.Certificate,
-    names: x509.SubjectAlternativeName,
-    now: datetime,
+    certificate: x509.Certificate, authority: x509.Certificate, names: x509.SubjectAlternativeName, now: datetime
 ) -> bool:
     return (
         certificate.not_valid_after_utc - now < RENEWED_BEFORE

@@ -97,9 +97,7 @@ def pod_specs(obj: Object) -> Iterator[dict[str, Any]]:
         *(lenient.mapping(flow, "patch", "jobSpec") for flow in flows),
     )
     yield from (spec, lenient.mapping(spec, "template", "spec"))
-    yield from (
-        lenient.mapping(task, "template", "spec") for job in jobs for task in lenient.sequence(job, "tasks")
-    )
+    yield from (lenient.mapping(task, "template", "spec") for job in jobs for task in lenient.sequence(job, "tasks"))
 
 
 def _paths_of(pod: dict[str, Any]) -> Iterator[str]:

@@ -39,9 +39,7 @@ def token_name(now: int) -> str:
     return f"{socket.gethostname()[:80]} {timestamp(now)[:10]}"
 
 
-def text(
-    server: str, authority: str, user: str, token: str, *, called: str, namespace: str = "default"
-) -> str:
+def text(server: str, authority: str, user: str, token: str, *, called: str, namespace: str = "default") -> str:
     """Return a kubeconfig with the authority's certificate inlined; authority "" stands for those that clients know.
 
     `called` is the name of cluster and context, and part of the user's.

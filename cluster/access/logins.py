@@ -212,14 +212,7 @@ def logged_in(user: User, address: str, how: str, *, now: int | None = None) -> 
 
 def logged_out(user: User) -> None:
     """Leave an audit row for a logout."""
-    audit.record(
-        Deed(
-            actor=user.username,
-            verb="logout",
-            resource="users",
-            name=user.username,
-        )
-    )
+    audit.record(Deed(actor=user.username, verb="logout", resource="users", name=user.username))
 
 
 def _record(name: str, outcome: str, message: str, *, now: int | None = None) -> None:

@@ -51,10 +51,7 @@ AMOUNTS = frozenset(
 
 def is_administrator(actor: Actor) -> bool:
     """Say whether somebody is an administrator of all namespaces."""
-    return (
-        access.is_system(actor)
-        or access.grants(actor).roles.get(access.EVERYWHERE) is access.Role.ADMINISTRATOR
-    )
+    return access.is_system(actor) or access.grants(actor).roles.get(access.EVERYWHERE) is access.Role.ADMINISTRATOR
 
 
 def all_administrators(pod: Pod) -> bool:
@@ -78,9 +75,7 @@ def _work(value: object) -> object:
     if not isinstance(value, dict):
         return value
     # In a template of pods all counts.
-    return {
-        key: each if key == "template" else _work(each) for key, each in value.items() if key not in AMOUNTS
-    }
+    return {key: each if key == "template" else _work(each) for key, each in value.items() if key not in AMOUNTS}
 
 
 def _people(pod: Pod) -> Iterator[str | None]:
@@ -95,11 +90,7 @@ def _people(pod: Pod) -> Iterator[str | None]:
         }
         for one in pod.metadata.owner_references
     ]
-    meta = {
-        "annotations": pod.metadata.annotations,
-        "namespace": pod.metadata.namespace,
-        "ownerReferences": owners,
-    }
+    meta = {"annotations": pod.metadata.annotations, "namespace": pod.metadata.namespace, "ownerReferences": owners}
     for each in line({"metadata": meta}, _stored):
         if each is None or each.get("kind") == JOB_FLOWS.kind:
             yield None

@@ -49,9 +49,7 @@ def check_create(node: str, resource: Resource, obj: Object) -> None:
         _check_node(node, {}, obj)
 
 
-def check_change(
-    node: str, verb: str, resource: Resource, old: Object, new: Object | None, part: str
-) -> None:
+def check_change(node: str, verb: str, resource: Resource, old: Object, new: Object | None, part: str) -> None:
     """Raise Forbidden unless a node may turn old into new, which is None for what has no good shape."""
     target = f"{resource.id}/{part}" if part else resource.id
     for each in (old, new):

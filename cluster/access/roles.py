@@ -164,11 +164,7 @@ def decide(grants: Grants, verb: str, resource: str, namespace: str, owner: str 
     """
     letter = LETTER.get(verb)
     if letter is None:
-        return (
-            verb == "impersonate"
-            and resource in SOMEBODY
-            and grants.roles.get(EVERYWHERE) is Role.ADMINISTRATOR
-        )
+        return verb == "impersonate" and resource in SOMEBODY and grants.roles.get(EVERYWHERE) is Role.ADMINISTRATOR
     if resource in ABOUT_ONESELF:
         return verb == "create"
     if resource.partition("/")[0] == NAMESPACE:
@@ -188,9 +184,7 @@ def places(grants: Grants, resource: str, verb: str = "list") -> frozenset[str] 
     if decide(grants, verb, resource, EVERYWHERE):
         return ALL
     return frozenset(
-        namespace
-        for namespace in grants.roles
-        if namespace != EVERYWHERE and decide(grants, verb, resource, namespace)
+        namespace for namespace in grants.roles if namespace != EVERYWHERE and decide(grants, verb, resource, namespace)
     )
 
 

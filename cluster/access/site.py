@@ -42,11 +42,7 @@ def of_settings() -> Site:
     authority = certificates.current().ca if settings.TARGET is None else None
     return Site(
         pages_address(
-            settings.HOSTS,
-            settings.LISTEN,
-            settings.PORT,
-            https=settings.HTTPS,
-            proxied=bool(settings.TRUSTED_PROXIES),
+            settings.HOSTS, settings.LISTEN, settings.PORT, https=settings.HTTPS, proxied=bool(settings.TRUSTED_PROXIES)
         ),
         api_address(settings.HOSTS, settings.LISTEN, settings.API_PORT),
         str(authority or ""),

@@ -29,9 +29,7 @@ ITSELF = (resources.PODS, resources.POD_GROUPS, resources.JOBS)
 
 def may_use(actor: Actor, name: str) -> bool:
     """Say whether what an actor makes may have the class of a name."""
-    return (
-        not name.startswith(RESERVED) or access.decides_elsewhere(resources.JOBS) or is_administrator(actor)
-    )
+    return not name.startswith(RESERVED) or access.decides_elsewhere(resources.JOBS) or is_administrator(actor)
 
 
 def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
@@ -44,9 +42,7 @@ def check_change(actor: Actor, resource: Resource, old: Object, new: Object) -> 
     known = [*_specs(old)]
     if resource in ITSELF:
         names = [lenient.text(spec, "priorityClassName") for spec in known]
-        brought = [
-            name for spec in _specs(new) if (name := lenient.text(spec, "priorityClassName")) not in names
-        ]
+        brought = [name for spec in _specs(new) if (name := lenient.text(spec, "priorityClassName")) not in names]
     else:
         brought = [lenient.text(spec, "priorityClassName") for spec in _specs(new) if spec not in known]
     _refuse(actor, resource, new, brought)

@@ -110,11 +110,7 @@ def issue_for_account(
     if found is None:
         raise NotFound.of(SERVICE_ACCOUNTS.id, account)
     row = Token(
-        namespace=namespace,
-        account=account,
-        account_uid=found.uid,
-        name=checked(name),
-        audiences=_audiences(audiences),
+        namespace=namespace, account=account, account_uid=found.uid, name=checked(name), audiences=_audiences(audiences)
     )
     if bound is not None:
         target = _bindable(namespace, account, bound)
@@ -322,9 +318,7 @@ def checked(name: str) -> str:
     """Return what a token is for, without spaces around it; Invalid when that says nothing."""
     name = name.strip()
     if not name:
-        raise Invalid.of(
-            "Token", "", [required("name", "say what the token is for, such as a machine's name")]
-        )
+        raise Invalid.of("Token", "", [required("name", "say what the token is for, such as a machine's name")])
     if len(name) > LONGEST_NAME or not name.isprintable():
         causes = [invalid("name", name, f"1 to {LONGEST_NAME} printable characters")]
         raise Invalid.of("Token", "", causes)
@@ -334,9 +328,7 @@ def checked(name: str) -> str:
 def _audiences(audiences: Sequence[str]) -> str:
     text = " ".join(audiences)
     if len(text) > 1000 or any(not each or each.split() != [each] for each in audiences):
-        causes = [
-            invalid("spec.audiences", list(audiences), "texts without spaces, 1000 characters together")
-        ]
+        causes = [invalid("spec.audiences", list(audiences), "texts without spaces, 1000 characters together")]
         raise Invalid.of("TokenRequest.authentication.k8s.io", "", causes)
     return text
 

@@ -22,15 +22,7 @@ from cluster.api.cluster_view import ClusterView
 from cluster.backend import Admitted
 from kube import definitions, resources, schema
 from kube.custom import scale, structural
-from kube.errors import (
-    ApiError,
-    BadRequest,
-    Cause,
-    Forbidden,
-    NotFound,
-    RequestEntityTooLarge,
-    shown,
-)
+from kube.errors import ApiError, BadRequest, Cause, Forbidden, NotFound, RequestEntityTooLarge, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -154,9 +146,7 @@ def _fill(resource: Resource, obj: Object, old: Object | None, view: ClusterView
             rule.default(obj, old, view)
 
 
-def completed(
-    resource: Resource, obj: Object, old: Object | None, view: ClusterView, subresource: str = ""
-) -> Object:
+def completed(resource: Resource, obj: Object, old: Object | None, view: ClusterView, subresource: str = "") -> Object:
     """Return an object, new or to replace old, with what would be filled in; as it is when something is wrong with it."""
     try:
         shaped = shape(resource, obj, old, subresource)
@@ -204,11 +194,7 @@ def oddities(resource: Resource, obj: Object, old: Object | None, view: ClusterV
 
 def _warnings(shaped: Admitted, old: Object | None, view: ClusterView, rules: list[Rules]) -> Iterable[str]:
     resource, obj = shaped.resource, shaped.object
-    unknown = (
-        shaped.dropped
-        if resource.schema is not None
-        else schema.unknown_fields(obj, definitions.of(resource))
-    )
+    unknown = shaped.dropped if resource.schema is not None else schema.unknown_fields(obj, definitions.of(resource))
     yield from (f'unknown field "{path}"' for path in unknown)
     for rule in rules:
         if rule.warn is not None:
@@ -268,13 +254,9 @@ def _namespace_problem(name: str, view: ClusterView) -> ApiError | None:
     found = view.namespace(name)
     field = "metadata.namespace"
     if found is None:
-        cause = Cause(
-            "FieldValueNotFound", f"There is no namespace {shown(name)}; choose another or create it.", field
-        )
+        cause = Cause("FieldValueNotFound", f"There is no namespace {shown(name)}; choose another or create it.", field)
         return NotFound(f'namespaces "{name}" not found', causes=[cause], resource="namespaces", name=name)
-    if (found.get("status") or {}).get("phase") == "Terminating" or found["metadata"].get(
-        "deletionTimestamp"
-    ):
+    if (found.get("status") or {}).get("phase") == "Terminating" or found["metadata"].get("deletionTimestamp"):
         cause = Cause("NamespaceTerminating", f"namespace {name} is being terminated", field)
         return Forbidden(
             f"unable to create new content in namespace {name} because it is being terminated",

@@ -58,9 +58,7 @@ class AuditedChange:
 
 
 @contextmanager
-def following(
-    actor: Actor, verb: str, resource: Resource, obj: Object, *, quiet: bool
-) -> Iterator[AuditedChange]:
+def following(actor: Actor, verb: str, resource: Resource, obj: Object, *, quiet: bool) -> Iterator[AuditedChange]:
     """Leave a row about what happens in the block: the block's own when it is done, otherwise why it was not."""
     step = AuditedChange(actor, verb, resource, obj, quiet=quiet)
     try:

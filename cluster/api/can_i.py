@@ -118,9 +118,7 @@ def _targets(asked: ResourceAttributes) -> Iterator[str]:
         return
     whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
     if asked.group == "*":
-        yield from sorted(
-            {known[each] + suffix for each in known if each.partition(".")[0] == asked.resource}
-        )
+        yield from sorted({known[each] + suffix for each in known if each.partition(".")[0] == asked.resource})
     elif whole in known:
         yield f"{known[whole]}{suffix}"
 
@@ -188,9 +186,7 @@ def _served() -> Iterator[tuple[Resource, str, tuple[str, ...]]]:
             yield resource, f"/{part.name}", part.verbs
 
 
-def _allowed(
-    actor: Actor, target: str, verbs: tuple[str, ...], place: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _allowed(actor: Actor, target: str, verbs: tuple[str, ...], place: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the verbs that are allowed on anybody's objects, and those on the actor's own only."""
     on_own = [verb for verb in verbs if access.allowed(actor, verb, target, place, owner=actor.name)]
     on_any = [verb for verb in on_own if verb == "create" or access.allowed(actor, verb, target, place)]

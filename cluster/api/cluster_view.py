@@ -34,9 +34,7 @@ class ClusterView:
         self._classes: list[Object] | None = None
         self._listed: dict[tuple[str, str], list[Object]] = {}
         self._given: set[str] = set()  # keys of generated names
-        self.accounts: dict[
-            str, Account
-        ] = {}  # what quotas leave of each namespace, for `cluster.api.quota_room`
+        self.accounts: dict[str, Account] = {}  # what quotas leave of each namespace, for `cluster.api.quota_room`
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """Return an object, None when there is none."""

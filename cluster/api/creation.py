@@ -14,17 +14,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from django.db import DatabaseError
 
 from cluster import access, clock
-from cluster.api import (
-    admission,
-    audit_trail,
-    bulk,
-    custom_kinds,
-    metadata,
-    rights,
-    server_fields,
-    transaction,
-    walls,
-)
+from cluster.api import admission, audit_trail, bulk, custom_kinds, metadata, rights, server_fields, transaction, walls
 from cluster.api.cluster_view import ClusterView
 from cluster.store import Create, Stored, store
 from kube import apply as applying
@@ -48,13 +38,7 @@ Warn = Callable[[str], None]
 
 
 def create(
-    actor: Actor,
-    resource: Resource,
-    obj: Object,
-    *,
-    manager: str = "",
-    dry_run: bool = False,
-    warn: Warn | None = None,
+    actor: Actor, resource: Resource, obj: Object, *, manager: str = "", dry_run: bool = False, warn: Warn | None = None
 ) -> Stored:
     """Store a new object. The server notes who created it. `warn` is told what is merely odd.
 
@@ -189,11 +173,7 @@ def shaped(actor: Actor, resource: Resource, obj: Object) -> Admitted:
 
 
 def judged(
-    actor: Actor,
-    new: Admitted,
-    view: ClusterView,
-    warn: Warn | None = None,
-    manager: str | None = "",
+    actor: Actor, new: Admitted, view: ClusterView, warn: Warn | None = None, manager: str | None = ""
 ) -> Create:
     """Check the right and the rules; the right comes first, so that nobody learns from refusals.
 
@@ -205,9 +185,7 @@ def judged(
     if not new.causes:
         new.object["metadata"]["uid"] = uid
         if manager:  # What is filled in below belongs to nobody.
-            tracked = applying.track(
-                None, new.object, new.resource, manager=manager, now=clock.milliseconds()
-            )
+            tracked = applying.track(None, new.object, new.resource, manager=manager, now=clock.milliseconds())
             new = replace(new, object=tracked)
         elif manager is not None:
             new.object["metadata"].pop("managedFields", None)

@@ -46,11 +46,7 @@ def reload() -> None:
     global _known
     with _lock:
         revisions = dict(
-            sql.rows(
-                store.using,
-                "SELECT name, revision FROM cluster_object WHERE resource = %s",
-                [DEFINITIONS.id],
-            )
+            sql.rows(store.using, "SELECT name, revision FROM cluster_object WHERE resource = %s", [DEFINITIONS.id])
         )
         if revisions == {name: known.revision for name, known in _known.items()}:
             return
@@ -59,9 +55,7 @@ def reload() -> None:
             stored.name: _Known(stored.revision, _read(stored.object))
             for stored in store.by_keys(DEFINITIONS, changed).values()
         }
-        _known = {
-            name: fresh.get(name) or _known[name] for name in revisions if name in fresh or name in _known
-        }
+        _known = {name: fresh.get(name) or _known[name] for name in revisions if name in fresh or name in _known}
         resources.set_custom(one for name in sorted(_known) for one in _known[name].resources)
 
 

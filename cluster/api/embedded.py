@@ -54,9 +54,7 @@ class Embedded:
         """The same for everybody: they do what this process asks of them."""
         return self.nodes
 
-    def commit(
-        self, cursor: str, groups: Sequence[Group], now: int, using: Store
-    ) -> list[list[Stored] | ApiError]:
+    def commit(self, cursor: str, groups: Sequence[Group], now: int, using: Store) -> list[list[Stored] | ApiError]:
         """Write a plan to the store; the quotas are asked with the log's lock held."""
         return using.commit(groups, now=now, judge=partial(quota_room.check, ClusterView(using)))
 

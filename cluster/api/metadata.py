@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 ANNOTATIONS_BYTES = 256 * 1024
-LABEL_NAMED = frozenset(
-    {resources.NAMESPACES.id, resources.SERVICES.id}
-)  # named by a DNS label, others by a subdomain
+LABEL_NAMED = frozenset({resources.NAMESPACES.id, resources.SERVICES.id})  # named by a DNS label, others by a subdomain
 LEGACY_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 
@@ -96,9 +94,7 @@ def _labels(labels: Any) -> Iterator[Cause]:
         if problem := _qualified_name(key):
             yield invalid("metadata.labels", key, problem)
         if not isinstance(value, str):
-            yield wrong_type(
-                f"metadata.labels[{key}]", value, 'must be a text; write it in quotes, such as "1"'
-            )
+            yield wrong_type(f"metadata.labels[{key}]", value, 'must be a text; write it in quotes, such as "1"')
         elif problem := _label_value(value):
             yield invalid(f"metadata.labels[{key}]", value, problem)
 
@@ -113,9 +109,7 @@ def _annotations(annotations: Any) -> Iterator[Cause]:
         if problem := _qualified_name(key.lower()):
             yield invalid("metadata.annotations", key, problem)
         if not isinstance(value, str):
-            yield wrong_type(
-                f"metadata.annotations[{key}]", value, 'must be a text; write it in quotes, such as "1"'
-            )
+            yield wrong_type(f"metadata.annotations[{key}]", value, 'must be a text; write it in quotes, such as "1"')
             continue
         size += len(key.encode()) + len(value.encode())
     if size > ANNOTATIONS_BYTES:
@@ -150,9 +144,7 @@ def _finalizers(resource: Resource, finalizers: Any) -> Iterator[Cause]:
             yield invalid(f"{path}[{index}]", name, problem)
         elif "/" not in name and name not in LEGACY_FINALIZERS and not _is_extension(resource):
             yield invalid(
-                f"{path}[{index}]",
-                name,
-                "name is neither a standard finalizer name nor is it fully qualified",
+                f"{path}[{index}]", name, "name is neither a standard finalizer name nor is it fully qualified"
             )
 
 

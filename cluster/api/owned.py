@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 
-def create_with_owned(
-    actor: Actor, resource: Resource, obj: Object, owned: Resource, objs: Sequence[Object]
-) -> Stored:
+def create_with_owned(actor: Actor, resource: Resource, obj: Object, owned: Resource, objs: Sequence[Object]) -> Stored:
     """Store a new object and many of one kind that it owns as their controller, and return it.
 
     When one of them is refused nothing is stored, and OwnedRefused says which
@@ -45,9 +43,7 @@ def create_with_owned(
     return owner
 
 
-def _store(
-    actor: Actor, owner: Stored, resource: Resource, new: Sequence[Admitted | ApiError]
-) -> Sequence[Stored]:
+def _store(actor: Actor, owner: Stored, resource: Resource, new: Sequence[Admitted | ApiError]) -> Sequence[Stored]:
     """Judge and store what an object owns; OwnedRefused leaves the transaction to be rolled back."""
     view = ClusterView()
     reference = controller_reference(resource, owner.name, owner.uid)

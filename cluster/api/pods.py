@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from cluster.access import Actor
 
 
-def bind(
-    actor: Actor, namespace: str, name: str, node: str, *, uid: str = "", dry_run: bool = False
-) -> Stored:
+def bind(actor: Actor, namespace: str, name: str, node: str, *, uid: str = "", dry_run: bool = False) -> Stored:
     """Give an unscheduled pod its node; Conflict when it has one, or is being deleted, or is another pod than `uid`."""
     target = {"metadata": {"namespace": namespace, "name": name}}
     with (
@@ -49,10 +47,7 @@ def evict(
     """Delete a pod if its disruption budget lets it go; TooManyRequests when it does not now (§4.7)."""
     pods = resources.PODS
     target = {"metadata": {"namespace": namespace, "name": name}}
-    with (
-        audit_trail.following(actor, "evict", pods, target, quiet=dry_run) as step,
-        transaction.transaction(dry_run),
-    ):
+    with audit_trail.following(actor, "evict", pods, target, quiet=dry_run) as step, transaction.transaction(dry_run):
         old = transaction.stored(actor, "create", pods, namespace, name)
         if disruption.counts(old.object):
             budgets = [each.object for each in store.find(resources.DISRUPTION_BUDGETS, namespace=namespace)]

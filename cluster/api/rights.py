@@ -116,13 +116,7 @@ def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> 
 
 
 def check_change(
-    actor: Actor,
-    verb: str,
-    resource: Resource,
-    old: Object,
-    new: Object | None,
-    subresource: str,
-    view: ClusterView,
+    actor: Actor, verb: str, resource: Resource, old: Object, new: Object | None, subresource: str, view: ClusterView
 ) -> None:
     """Raise Forbidden unless the actor may turn old into new, which is None for what has no good shape."""
     if access.is_system(actor):
@@ -157,9 +151,7 @@ def check_joining(actor: Actor, namespace: str, name: str, view: ClusterView) ->
         _check_walls(actor, resources.PODS, pod, [wall], view)
 
 
-def _check_walls(
-    actor: Actor, resource: Resource, obj: Object, found: Sequence[NodeWall], view: ClusterView
-) -> None:
+def _check_walls(actor: Actor, resource: Resource, obj: Object, found: Sequence[NodeWall], view: ClusterView) -> None:
     """Raise Forbidden for a hand in what may run on a node without a wall because an administrator made it."""
     bare = next(filter(walls.is_for_administrators, found), None)
     if bare and not makers.is_administrator(actor) and makers.is_administrators(owner_of(obj, view)):

@@ -34,9 +34,7 @@ def transaction(dry_run: bool) -> Iterator[None]:
             if dry_run:
                 database.set_rollback(True)
     except DatabaseError as error:
-        raise ServiceUnavailable(
-            f"The change was not stored, because the database failed: {error}."
-        ) from error
+        raise ServiceUnavailable(f"The change was not stored, because the database failed: {error}.") from error
 
 
 def stored(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> Stored:

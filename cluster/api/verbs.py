@@ -35,14 +35,7 @@ from cluster.store import Delete, Stored, Update, store
 from kube import apply as applying
 from kube import conversion, definitions, errors, resources
 from kube import patch as patches
-from kube.errors import (
-    ApiError,
-    BadRequest,
-    Conflict,
-    Invalid,
-    RequestEntityTooLarge,
-    ServiceUnavailable,
-)
+from kube.errors import ApiError, BadRequest, Conflict, Invalid, RequestEntityTooLarge, ServiceUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,10 +54,7 @@ NO_VERSION = errors.Cause(
 )
 REJECTED = "the server rejected our request due to an error in our request"
 UNNAMED = "volcano-ui"  # manages what the pages change
-WAYS: tuple[tuple[Propagation, str], ...] = (
-    ("Foreground", "foregroundDeletion"),
-    ("Orphan", "orphan"),
-)
+WAYS: tuple[tuple[Propagation, str], ...] = (("Foreground", "foregroundDeletion"), ("Orphan", "orphan"))
 
 
 class Deletion(NamedTuple):
@@ -248,13 +238,10 @@ def _apply_new(
     new = make(None)
     if uid := new["metadata"].get("uid"):
         detail = (
-            "uid mismatch: the provided object specified uid"
-            f" {errors.shown(uid)}, and no existing object was found"
+            f"uid mismatch: the provided object specified uid {errors.shown(uid)}, and no existing object was found"
         )
         raise Conflict.of(resource.id, name, detail)
-    return store.write(
-        creation.judged(actor, creation.shaped(actor, resource, new), ClusterView(), warn, None)
-    )[0]
+    return store.write(creation.judged(actor, creation.shaped(actor, resource, new), ClusterView(), warn, None))[0]
 
 
 def _change(actor: Actor, resource: Resource, namespace: str, name: str, change: Replacement) -> Stored:
@@ -266,12 +253,7 @@ def _change(actor: Actor, resource: Resource, namespace: str, name: str, change:
 
 
 def _change_once(
-    actor: Actor,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    change: Replacement,
-    step: audit_trail.AuditedChange,
+    actor: Actor, resource: Resource, namespace: str, name: str, change: Replacement, step: audit_trail.AuditedChange
 ) -> Stored:
     verb, subresource = change.verb, change.subresource
     old = transaction.stored(actor, verb, resource, namespace, name)
@@ -318,13 +300,8 @@ def _with_managers(resource: Resource, obj: Object, old: Object, made: Object, c
     if part == "finalize":
         return obj
     if change.manager is not None:
-        return applying.track(
-            old, obj, resource, manager=change.manager, subresource=part, now=clock.milliseconds()
-        )
-    return {
-        **obj,
-        "metadata": {**obj["metadata"], "managedFields": made["metadata"].get("managedFields", [])},
-    }
+        return applying.track(old, obj, resource, manager=change.manager, subresource=part, now=clock.milliseconds())
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": made["metadata"].get("managedFields", [])}}
 
 
 def delete(
@@ -381,11 +358,7 @@ def delete_many(
 
 
 def _delete_batch(
-    actor: Actor,
-    resource: Resource,
-    keys: Sequence[tuple[str, str]],
-    uids: Sequence[str],
-    how: Deletion,
+    actor: Actor, resource: Resource, keys: Sequence[tuple[str, str]], uids: Sequence[str], how: Deletion
 ) -> list[Stored | ApiError]:
     targets = [{"metadata": {"namespace": namespace, "name": name}} for namespace, name in keys]
     try:

@@ -58,4 +58,6 @@ def who_may(wall: NodeWall) -> str:
         return ""
     if settings.ALLOW_UNWALLED:
         return "Pods of everybody run there all the same, as VOLCANO_UI_ALLOW_UNWALLED=1 says."
-    return "Only pods of administrators of all namespaces run there; VOLCANO_UI_ALLOW_UNWALLED=1 would allow everybody's."
+    return (
+        "Only pods of administrators of all namespaces run there; VOLCANO_UI_ALLOW_UNWALLED=1 would allow everybody's."
+    )

@@ -119,9 +119,7 @@ class Consumer(ABC, Generic[State]):
         """
         return change.key
 
-    def committed(
-        self, state: State, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
-    ) -> None:
+    def committed(self, state: State, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> None:
         """Learn what became of each group of the last plan, once its transaction has ended.
 
         The outcome of a group is its objects as they were written, one for
@@ -141,12 +139,7 @@ class Runner(Generic[State]):
     """
 
     def __init__(
-        self,
-        registration: Registration,
-        shard: int,
-        consumer: Consumer[State],
-        using: Store = store,
-        holder: str = "",
+        self, registration: Registration, shard: int, consumer: Consumer[State], using: Store = store, holder: str = ""
     ) -> None:
         self.registration = registration
         self.shard = shard
@@ -238,9 +231,7 @@ class Runner(Generic[State]):
             batch = self._past()
             self.heard = batch[-1].revision if len(batch) == BATCH else self.position
             if handled:
-                batch = [
-                    c for c in batch if not division.was_told(handled, self.consumer.key_of(c), c.revision)
-                ]
+                batch = [c for c in batch if not division.was_told(handled, self.consumer.key_of(c), c.revision)]
         return batch
 
     def _past(self) -> list[Change]:
@@ -327,9 +318,7 @@ class Runner(Generic[State]):
             self.looks_at = moment + after_s
             nudge.wake(self.registration, self.shard, delay_s=after_s)
 
-    def _conclude(
-        self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int
-    ) -> list[Timer]:
+    def _conclude(self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int) -> list[Timer]:
         """Set the timers that follow from what became of groups, drop those that went with them, and keep what was decided.
 
         Return the new timers.

@@ -62,9 +62,7 @@ class Definitions(Consumer[DefinitionsState]):
         state.due.update(dict.fromkeys(name for name in state.definitions if name.partition(".")[2] == group))
         state.due[change.name] = None
 
-    def plan(
-        self, state: DefinitionsState, changes: Sequence[Change], timers: Sequence[Timer], now: int
-    ) -> Plan:
+    def plan(self, state: DefinitionsState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Bring each definition that is due to where it belongs."""
         custom_kinds.reload()
         names = dict.fromkeys([*state.due, *(change.name for change in changes), *(t.key for t in timers)])
@@ -105,9 +103,7 @@ def _end(crd: Object, now: int) -> Iterator[Group]:
             yield Group([Update(DEFINITIONS, {**crd, "status": status}, "status")], name)
         yield from _delete_objects(name)
         return
-    status = naming.with_condition(
-        old, TERMINATING, "False", "InstanceDeletionCompleted", "removed all instances", now
-    )
+    status = naming.with_condition(old, TERMINATING, "False", "InstanceDeletionCompleted", "removed all instances", now)
     finalizers = [one for one in texts(crd, "metadata", "finalizers") if one != CLEANUP]
     yield Group(
         [

@@ -69,9 +69,7 @@ class GarbageState:
     # Uids whose dependents are to be dealt with, and the revision up to which they have been.
     gone: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Owner] = field(default_factory=dict)
-    due: dict[str, int] = field(
-        default_factory=dict
-    )  # waiting owners to look at; the same of their dependents
+    due: dict[str, int] = field(default_factory=dict)  # waiting owners to look at; the same of their dependents
 
 
 class GarbageCollector(Consumer[GarbageState]):
@@ -259,9 +257,7 @@ class _Work:
         # Groups of one: a dependent that somebody else deletes first must not keep the others. And only as it
         # was read: since then it may have got an owner that lives, or lost the one that goes.
         kind = resources.of_stored(dependent.resource, dependent.object)
-        write = Delete(
-            kind, dependent.namespace, dependent.name, uid=dependent.uid, version=dependent.version
-        )
+        write = Delete(kind, dependent.namespace, dependent.name, uid=dependent.uid, version=dependent.version)
         self.groups.append(Group([write], again))
 
     def _keep_references(self, dependent: Stored, kept: Sequence[OwnerReference], again: str) -> None:
@@ -285,12 +281,7 @@ class _Work:
         )
         about = dependent.object
         event = events.event(
-            about,
-            "OwnerRefInvalidNamespace",
-            message,
-            self.now,
-            component="garbage-collector",
-            kind=events.WARNING,
+            about, "OwnerRefInvalidNamespace", message, self.now, component="garbage-collector", kind=events.WARNING
         )
         self.groups.append(Group([Create(EVENTS, event)]))
 

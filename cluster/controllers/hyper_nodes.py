@@ -78,9 +78,7 @@ class HyperNodeController(Consumer[HyperNodesState]):
         else:
             state.nodes[change.name] = labels
 
-    def plan(
-        self, state: HyperNodesState, changes: Sequence[Change], timers: Sequence[Timer], now: int
-    ) -> Plan:
+    def plan(self, state: HyperNodesState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Write each status that is not what it should be."""
         for timer in timers:
             state.is_stale = state.is_stale or timer.key in state.objects

@@ -88,9 +88,7 @@ class NamespaceController(Consumer[NamespacesState]):
     def apply(self, state: NamespacesState, change: Change) -> None:
         """Leave the state alone: plan() hears all changes, also after a load."""
 
-    def plan(
-        self, state: NamespacesState, changes: Sequence[Change], timers: Sequence[Timer], now: int
-    ) -> Plan:
+    def plan(self, state: NamespacesState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Do the next step for each namespace that something happened to."""
         plan: tuple[list[Group], list[Timer]] = ([], [])
         for change in changes:
@@ -122,9 +120,7 @@ class NamespaceController(Consumer[NamespacesState]):
         elif change.name == KEPT[change.resource]:
             state.due[change.namespace] = None
 
-    def _empty(
-        self, state: NamespacesState, stored: Stored, plan: tuple[list[Group], list[Timer]], now: int
-    ) -> None:
+    def _empty(self, state: NamespacesState, stored: Stored, plan: tuple[list[Group], list[Timer]], now: int) -> None:
         """Delete what is in a namespace, or let it go when there is nothing any more."""
         name, namespace = stored.name, stored.object
         left = content(name)
@@ -239,10 +235,7 @@ def _note_kind(kind: Resource, namespace: str, left: Content) -> None:
 def _finalized(namespace: Object, kept: list[str]) -> Iterator[Group]:
     metadata, spec = namespace["metadata"], namespace.get("spec") or {}
     if kept != (spec.get("finalizers") or []):
-        shell = {
-            "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
-            "spec": {"finalizers": kept},
-        }
+        shell = {"metadata": {"name": metadata["name"], "uid": metadata["uid"]}, "spec": {"finalizers": kept}}
         yield Group([Update(NAMESPACES, shell, "finalize")], metadata["name"])
 
 
@@ -286,9 +279,7 @@ def _conditions(left: Content) -> Iterator[dict[str, str]]:
     else:
         yield _condition("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed")
     if left.finalizers:
-        listed = ", ".join(
-            f"{name} in {number} resource instances" for name, number in sorted(left.finalizers.items())
-        )
+        listed = ", ".join(f"{name} in {number} resource instances" for name, number in sorted(left.finalizers.items()))
         text = f"Some content in the namespace has finalizers remaining: {listed}"
         yield _condition("NamespaceFinalizersRemaining", "SomeFinalizersRemain", text, status="True")
     else:

@@ -169,8 +169,7 @@ class NodeLifecycle(Consumer[NodeWatch]):
         state.absent = {name: state.absent.get(name, at) for name in holding}
         messages = {name: f"Node {name} does not exist any more." for name in holding}
         return _give_up(
-            messages,
-            only_deleted={name for name, since in state.absent.items() if at - since < settings.NODE_LOST_S},
+            messages, only_deleted={name for name, since in state.absent.items() if at - since < settings.NODE_LOST_S}
         )
 
 
@@ -203,9 +202,7 @@ def _taints(name: str, node: Node, *, without: bool, now: int) -> Write:
         effects = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
         taints += [{"key": TAINT, "effect": str(effect), "timeAdded": added} for effect in effects]
     meta = node.metadata
-    return Patch(
-        NODES, "", name, {"spec": {"taints": taints or None}}, uid=meta.uid, version=meta.resource_version
-    )
+    return Patch(NODES, "", name, {"spec": {"taints": taints or None}}, uid=meta.uid, version=meta.resource_version)
 
 
 def _give_up(messages: Mapping[str, str], *, only_deleted: Collection[str] = ()) -> list[Group]:
@@ -230,11 +227,5 @@ def _remove(stored: Stored) -> Write:
 def _fail(stored: Stored, message: str) -> Write:
     status = {"phase": "Failed", "reason": "NodeLost", "message": f"{message} The pod was given up."}
     return Patch(
-        PODS,
-        stored.namespace,
-        stored.name,
-        {"status": status},
-        "status",
-        uid=stored.uid,
-        version=stored.version,
+        PODS, stored.namespace, stored.name, {"status": status}, "status", uid=stored.uid, version=stored.version
     )

@@ -86,9 +86,7 @@ class Recounter(Consumer[CountersState]):
         if change.namespace in state.names and self.matters(change):
             state.stale[change.namespace] = None
 
-    def plan(
-        self, state: CountersState, changes: Sequence[Change], timers: Sequence[Timer], now: int
-    ) -> Plan:
+    def plan(self, state: CountersState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Count where numbers may be wrong and it is not too soon."""
         for timer in timers:
             if timer.key in state.names:

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from cluster.models.accounts import AuditEntry, Identity, LoginFailure, LoginLink, RoleBinding
 from cluster.models.remote import MirroredCluster, MirroredKind, Outgoing, ProgramsLease
-from cluster.models.store import (
-    Change,
-    Cursor,
-    Decision,
-    IdleRoomCheck,
-    Log,
-    Object,
-    Ownership,
-    Record,
-    Refusal,
-    Timer,
-)
+from cluster.models.store import Change, Cursor, Decision, IdleRoomCheck, Log, Object, Ownership, Record, Refusal, Timer
 from cluster.models.tokens import Token
 
 __all__ = [

@@ -53,14 +53,10 @@ class RoleBinding(models.Model):
                 name="rolebinding_one_subject",
             ),
             models.UniqueConstraint(
-                fields=["user", "cluster", "namespace"],
-                condition=Q(user__isnull=False),
-                name="rolebinding_user",
+                fields=["user", "cluster", "namespace"], condition=Q(user__isnull=False), name="rolebinding_user"
             ),
             models.UniqueConstraint(
-                fields=["group", "cluster", "namespace"],
-                condition=Q(group__isnull=False),
-                name="rolebinding_group",
+                fields=["group", "cluster", "namespace"], condition=Q(group__isnull=False), name="rolebinding_group"
             ),
             models.UniqueConstraint(
                 fields=["account_namespace", "account", "cluster", "namespace"],

@@ -22,9 +22,7 @@ class Token(models.Model):
     ANY = "*"
 
     hash = models.CharField(max_length=64, unique=True)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="tokens"
-    )
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="tokens")
     namespace = models.CharField(max_length=63, blank=True)
     account = models.CharField(max_length=253, blank=True)
     account_uid = models.CharField(max_length=36, blank=True)

@@ -58,9 +58,7 @@ class Dropped:
     def __init__(self, rows: Sequence[Row], using: Store, error: ApiError | None = None) -> None:
         self.groups: Sequence[Group] = [encoding.decode(row.body) for row in rows]
         self._rows, self._using = rows, using
-        self._error = error or ServiceUnavailable(
-            "Others may have worked on the cluster since this was planned."
-        )
+        self._error = error or ServiceUnavailable("Others may have worked on the cluster since this was planned.")
 
     def settle(self) -> list[list[Stored] | ApiError]:
         """Empty the outbox."""

@@ -62,9 +62,7 @@ def _webhooks() -> str:
     return f" The admission webhooks of these pages cannot be kept up: {known.webhooks.rstrip('.')}."
 
 
-def judge(
-    name: str, cluster: MirroredCluster | None, standings: Mapping[str, Standing], now: int
-) -> Freshness:
+def judge(name: str, cluster: MirroredCluster | None, standings: Mapping[str, Standing], now: int) -> Freshness:
     """Return how fresh the mirror of a cluster is; the worst that is known counts."""
     if cluster is None or not (cluster.heard or cluster.away):
         return Freshness(name, Word.LOADING, why="it has not answered yet")
@@ -83,9 +81,7 @@ def judge(
     loading = _in_phase(standings, Phase.LOADING)
     if loading or not standings:
         read = sum(each.objects_read for each in loading.values())
-        return Freshness(
-            name, Word.LOADING, why=f"{_plurals(loading)}, {read:,} objects so far" if loading else ""
-        )
+        return Freshness(name, Word.LOADING, why=f"{_plurals(loading)}, {read:,} objects so far" if loading else "")
     return Freshness(name, Word.LIVE)
 
 
@@ -112,8 +108,5 @@ def current() -> Freshness | None:
     if settings.TARGET is None:
         return None
     return judge(
-        settings.CLUSTER_NAME or settings.TARGET.name,
-        recorder.cluster(),
-        recorder.standings(),
-        clock.milliseconds(),
+        settings.CLUSTER_NAME or settings.TARGET.name, recorder.cluster(), recorder.standings(), clock.milliseconds()
     )

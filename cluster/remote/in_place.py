@@ -128,9 +128,7 @@ class InPlace(Remote):
             return SEEN_LOOK_S
         return Answered(known.progress, rows, using)
 
-    def _look_for_commands(
-        self, rows: Sequence[Row], leadership: Leadership, using: Store
-    ) -> Dropped | float:
+    def _look_for_commands(self, rows: Sequence[Row], leadership: Leadership, using: Store) -> Dropped | float:
         """Look for the Commands that groups delete before any of these is sent; note it when all are there.
 
         A Command is carried out by who deletes it, and a mirror that is behind shows one that an earlier leadership has
@@ -148,11 +146,7 @@ class InPlace(Remote):
             self._pace.heard(verdict, now)
         if any(isinstance(verdict, Again) for verdict in found):
             return COMMAND_LOOK_S
-        errors = {
-            claim.uid: each.error
-            for claim, each in zip(claims, found, strict=True)
-            if isinstance(each, Refused)
-        }
+        errors = {claim.uid: each.error for claim, each in zip(claims, found, strict=True) if isinstance(each, Refused)}
         if using.living([uid for uid, error in errors.items() if isinstance(error, NotFound)]):
             return COMMAND_LOOK_S  # the next plan would delete them as well
         if errors:

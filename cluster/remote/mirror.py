@@ -96,9 +96,7 @@ class ClusterMirror:
             election = self._patiently(Election, self._connect)
             self._thread(target=election.run, args=(self._patiently,), name="lease", daemon=True).start()
         failures = 0
-        while (
-            writer.is_alive()
-        ):  # a defect ended it otherwise, and whoever starts this again begins where it was
+        while writer.is_alive():  # a defect ended it otherwise, and whoever starts this again begins where it was
             try:
                 self._pulse(self._connect())
                 failures = 0
@@ -146,9 +144,7 @@ class ClusterMirror:
 
     def _follow(self, connection: RestClient, kind: Resource, standing: Standing) -> None:
         selectors = kinds.selectors(works=recorder.works())
-        reflector = Reflector(
-            connection, kind, standing, self._news.put, selectors=selectors, random=self._random
-        )
+        reflector = Reflector(connection, kind, standing, self._news.put, selectors=selectors, random=self._random)
         thread = self._thread(target=reflector.run, name=kind.id, daemon=True)
         self._followed[kind.id] = thread
         thread.start()

@@ -22,9 +22,7 @@ class Row(NamedTuple):
     commands_seen: bool
 
 
-def put(
-    cursor: str, term: str, bodies: Sequence[bytes], using: str, *, commands_seen: Sequence[bool]
-) -> None:
+def put(cursor: str, term: str, bodies: Sequence[bytes], using: str, *, commands_seen: Sequence[bool]) -> None:
     """Write down a plan in the transaction that moves its cursor."""
     Outgoing.objects.using(using).bulk_create(
         Outgoing(cursor=cursor, term=term, body=body, commands_seen=seen)

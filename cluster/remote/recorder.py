@@ -67,9 +67,7 @@ def standings(wanted: Iterable[Resource] | None = None) -> dict[str, Standing]:
     ids = [kind.id for kind in (followed() if wanted is None else wanted)]
     rows = MirroredKind.objects.filter(resource__in=ids)
     return {
-        row.resource: Standing(
-            row.version, row.anew, Phase(row.phase), row.since, row.reason, row.objects_read
-        )
+        row.resource: Standing(row.version, row.anew, Phase(row.phase), row.since, row.reason, row.objects_read)
         for row in rows
     }
 

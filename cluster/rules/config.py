@@ -69,11 +69,7 @@ def _check_needed(secret: Object, data: dict[str, Any]) -> Iterator[Cause]:
 def validate_config_map(config: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a ConfigMap."""
     data, binary = config.get("data") or {}, config.get("binaryData") or {}
-    causes = [
-        *_check_keys(data, "data"),
-        *_check_keys(binary, "binaryData"),
-        *_check_base64(binary, "binaryData"),
-    ]
+    causes = [*_check_keys(data, "data"), *_check_keys(binary, "binaryData"), *_check_base64(binary, "binaryData")]
     causes += [
         invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         for key in sorted(set(data) & set(binary))
@@ -98,9 +94,7 @@ def _check_keys(data: dict[str, Any], path: str) -> Iterator[Cause]:
             )
             yield invalid(f"{path}[{key}]", key, detail)
         elif key in (".", "..") or key.startswith(".."):
-            yield invalid(
-                f"{path}[{key}]", key, "must not start with '..'" if len(key) > 1 else "must not be '.'"
-            )
+            yield invalid(f"{path}[{key}]", key, "must not start with '..'" if len(key) > 1 else "must not be '.'")
 
 
 def _check_base64(data: dict[str, str], path: str) -> Iterator[Cause]:

@@ -51,9 +51,7 @@ def check_job(job: Object) -> Iterator[Cause]:
 
 
 def _scheduler(job: Object, task: Any) -> str:
-    return lenient.text(task, "template", "spec", "schedulerName") or lenient.text(
-        job, "spec", "schedulerName"
-    )
+    return lenient.text(task, "template", "spec", "schedulerName") or lenient.text(job, "spec", "schedulerName")
 
 
 def _of_job(job: Object) -> dict[str, Any]:

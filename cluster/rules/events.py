@@ -78,11 +78,7 @@ def _check_new_style(event: Object) -> Iterator[Cause]:
     reporter = event.get("reportingComponent") or ""
     if reporter and (wrong := names.qualified_name(reporter)):
         yield invalid("reportingComponent", reporter, wrong)
-    for field, limit in (
-        ("reportingInstance", LONGEST_TEXT),
-        ("action", LONGEST_TEXT),
-        ("message", LONGEST_MESSAGE),
-    ):
+    for field, limit in (("reportingInstance", LONGEST_TEXT), ("action", LONGEST_TEXT), ("message", LONGEST_MESSAGE)):
         # Kubernetes counts bytes, and says characters.
         if len((event.get(field) or "").encode()) > limit:
             yield invalid(field, "", f"can have at most {limit} characters")

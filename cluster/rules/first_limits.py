@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 NAME = "default-limits"
 REQUEST = {"cpu": "100m", "memory": "128Mi"}
 MEMORY_SHARE = 2  # a container may use this part of the machine's memory
-FEW_CPUS = (
-    4  # from here on one processor is left to everybody else; on fewer it would be too much of what there is
-)
+FEW_CPUS = 4  # from here on one processor is left to everybody else; on fewer it would be too much of what there is
 _MI = 1 << 20
 
 

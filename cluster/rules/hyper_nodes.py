@@ -24,11 +24,7 @@ def validate(hyper_node: Object, old: Object | None, view: RulesView) -> list[Ca
     if not members:
         return [required("spec.members", "member must have at least one member")]
     name = lenient.text(hyper_node, "metadata", "name")
-    return [
-        cause
-        for number, each in enumerate(members)
-        for cause in _check(each, f"spec.members[{number}]", name)
-    ]
+    return [cause for number, each in enumerate(members) for cause in _check(each, f"spec.members[{number}]", name)]
 
 
 def warn(hyper_node: Object, old: Object | None, view: RulesView) -> Iterator[str]:

@@ -53,7 +53,9 @@ def check(name: str, what: str, view: QueuesView) -> Iterator[Cause]:
         return
     children = view.queue_children(name)
     if children:
-        detail = f"can only submit {what} to leaf queue, and `{name}` has {len(children)} child queues; choose one of them."
+        detail = (
+            f"can only submit {what} to leaf queue, and `{name}` has {len(children)} child queues; choose one of them."
+        )
         yield invalid(FIELD, name, detail)
 
 

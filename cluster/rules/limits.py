@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
 OPERATORS = ("DoesNotExist", "Exists", "In", "NotIn")
-CONFLICTS = (
-    {QuotaScope.TERMINATING, QuotaScope.NOT_TERMINATING},
-    {QuotaScope.BEST_EFFORT, QuotaScope.NOT_BEST_EFFORT},
-)
+CONFLICTS = ({QuotaScope.TERMINATING, QuotaScope.NOT_TERMINATING}, {QuotaScope.BEST_EFFORT, QuotaScope.NOT_BEST_EFFORT})
 BOUNDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 # In each pair the first may not be more than the second.
 ORDER = (
@@ -95,8 +92,7 @@ def _check_scope_selector(spec: Object) -> Iterator[Cause]:
         needs = operator in ("In", "NotIn")
         if needs and not each.get("values"):
             yield required(
-                f"{path}.values",
-                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+                f"{path}.values", "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
             )
         elif each.get("values") and not needs:
             yield invalid(
@@ -118,9 +114,7 @@ def default_range(limits: Object, old: Object | None, view: RulesView) -> None:
         for source in (default, item.get("min") or {}):
             for name, value in source.items():
                 requests.setdefault(name, value)
-        item.update(
-            {key: value for key, value in (("default", default), ("defaultRequest", requests)) if value}
-        )
+        item.update({key: value for key, value in (("default", default), ("defaultRequest", requests)) if value})
 
 
 def validate_range(limits: Object, old: Object | None, view: RulesView) -> list[Cause]:
@@ -172,9 +166,7 @@ def _check_ratio(item: Object, path: str) -> Iterator[Cause]:
         low, high = (item.get("min") or {}).get(name), (item.get("max") or {}).get(name)
         if low is not None and high is not None and amount(low) > 0 and ratio > amount(high) / amount(low):
             yield invalid(
-                where,
-                written,
-                f"ratio {written} is greater than max/min = {float(amount(high) / amount(low)):f}",
+                where, written, f"ratio {written} is greater than max/min = {float(amount(high) / amount(low)):f}"
             )
 
 

@@ -97,9 +97,7 @@ def validate_service(service: Object, old: Object | None, view: RulesView) -> li
             causes.append(invalid("spec.selector", value, problem))
     if old is not None:
         before = lenient.mapping(old, "spec").get("clusterIP")
-        was_external = (
-            lenient.mapping(old, "spec").get("type") == "ExternalName" or spec["type"] == "ExternalName"
-        )
+        was_external = lenient.mapping(old, "spec").get("type") == "ExternalName" or spec["type"] == "ExternalName"
         if before and not was_external and spec.get("clusterIP") != before:
             causes.append(invalid("spec.clusterIP", spec.get("clusterIP"), IMMUTABLE))
     return causes
@@ -149,9 +147,7 @@ def _check_target(target: Any, path: str) -> Iterator[Cause]:
         if not 1 <= target <= HIGHEST_PORT:
             yield invalid(path, target, PORT_RANGE)
     elif len(target) > 15 or names.dns_label(target) or not any(c.isalpha() for c in target):
-        yield invalid(
-            path, target, "must be a port number or the name of one: at most 15 of a-z, 0-9 and '-'"
-        )
+        yield invalid(path, target, "must be a port number or the name of one: at most 15 of a-z, 0-9 and '-'")
 
 
 def _check_addresses(spec: Object) -> Iterator[Cause]:
@@ -168,9 +164,7 @@ def _check_addresses(spec: Object) -> Iterator[Cause]:
     if address == "None" and spec["type"] != "ClusterIP":
         yield invalid("spec.clusterIPs[0]", address, f"may not be set to 'None' for {spec['type']} services")
     elif address not in ("", "None") and not _is_address(address):
-        yield invalid(
-            "spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-        )
+        yield invalid("spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
 
 
 def _is_address(text: str) -> bool:
@@ -184,11 +178,7 @@ def _is_address(text: str) -> bool:
 def warn_service(service: Object, old: Object | None, view: RulesView) -> list[str]:
     """Say that a service that asks for an address has none."""
     spec = service["spec"]
-    return (
-        [NO_ADDRESS]
-        if old is None and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None"
-        else []
-    )
+    return [NO_ADDRESS] if old is None and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None" else []
 
 
 def default_endpoints(endpoints: Object, old: Object | None, view: RulesView) -> None:
@@ -214,9 +204,7 @@ def validate_endpoints(endpoints: Object, old: Object | None, view: RulesView) -
 
 def _check_endpoint(address: Object, path: str) -> Iterator[Cause]:
     if not _is_address(address.get("ip") or ""):
-        yield invalid(
-            f"{path}.ip", address.get("ip"), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-        )
+        yield invalid(f"{path}.ip", address.get("ip"), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
     if (hostname := address.get("hostname")) and (problem := names.dns_label(hostname)):
         yield invalid(f"{path}.hostname", hostname, problem)
 

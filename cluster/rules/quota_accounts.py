@@ -74,8 +74,7 @@ class Account:
         """Return an account of its own that begins with what is used of this one."""
         other = Account(self.quotas)
         other._used = {
-            kind: {name: dict(used) for name, used in by_quota.items()}
-            for kind, by_quota in self._used.items()
+            kind: {name: dict(used) for name, used in by_quota.items()} for kind, by_quota in self._used.items()
         }
         return other
 

@@ -186,11 +186,7 @@ def refusal(
 
 def exceeded(quota: Quota, used: Amounts, more: Amounts) -> str:
     """Say what of `more` a quota has no room for; "" when it has room for all."""
-    over = [
-        name
-        for name in quota.hard
-        if more.get(name, 0) > 0 and used.get(name, 0) + more[name] > quota.hard[name]
-    ]
+    over = [name for name in quota.hard if more.get(name, 0) > 0 and used.get(name, 0) + more[name] > quota.hard[name]]
     if not over:
         return ""
     parts = (("requested", more), ("used", used), ("limited", quota.hard))

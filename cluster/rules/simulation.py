@@ -47,9 +47,7 @@ def tolerate(spec: dict[str, Any]) -> None:
 
 def tainted(taints: Iterable[Object]) -> list[Object]:
     """Return the taints of a simulated node: the one that it must have, and others that it has."""
-    others = [
-        each for each in taints if (each.get("key"), each.get("effect")) != (SIMULATED, TAINT["effect"])
-    ]
+    others = [each for each in taints if (each.get("key"), each.get("effect")) != (SIMULATED, TAINT["effect"])]
     return [dict(TAINT), *others]
 
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
     from cluster.runtime.registry import Registration
 
-Layers: TypeAlias = (
-    "Sequence[Sequence[int]]"  # of each earlier division, up to where its shards had told changes
-)
+Layers: TypeAlias = "Sequence[Sequence[int]]"  # of each earlier division, up to where its shards had told changes
 
 
 LEASE_MS = 5000  # how long a silent leader keeps other worker processes out
@@ -88,12 +86,7 @@ def read(registration: Registration, using: str) -> dict[str, Position]:
 
 
 def move(
-    registration: Registration,
-    shard: int,
-    cursor: Position,
-    position: int,
-    lead: tuple[str, int],
-    using: str,
+    registration: Registration, shard: int, cursor: Position, position: int, lead: tuple[str, int], using: str
 ) -> bool:
     """Move a shard's cursor unless somebody else did since it was read, and say so; the first to do so makes those of all shards.
 
@@ -197,10 +190,7 @@ def _hand_out_timers(registration: Registration, using: str, *, everywhere: bool
 
 def due_timers(cursor: str, now: int, most: int, using: str) -> list[Timer]:
     """Return so many of a cursor's timers that are due, the first of them."""
-    text = (
-        "SELECT kind, key, due, payload FROM cluster_timer WHERE cursor = %s AND due <= %s"
-        " ORDER BY due LIMIT %s"
-    )
+    text = "SELECT kind, key, due, payload FROM cluster_timer WHERE cursor = %s AND due <= %s ORDER BY due LIMIT %s"
     return _timers(sql.rows(using, text, [cursor, now, most]))
 
 

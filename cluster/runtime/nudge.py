@@ -107,10 +107,7 @@ class RedisCarrier:
 
     async def hear(self, told: Callable[[int], None]) -> None:
         """Subscribe to the installation's channel and listen until Redis goes away."""
-        async with (
-            redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener,
-            listener.pubsub() as subscription,
-        ):
+        async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener, listener.pubsub() as subscription:
             await subscription.subscribe(channel())
             async for message in subscription.listen():
                 # The first confirms the subscription: what was announced before it was missed.

@@ -56,9 +56,7 @@ def expire_events(until: float, *, now: int | None = None) -> int:
 def _horizon(now: int, source: Store) -> int:
     """Return the newest revision whose past may go: old enough, and read by every registered consumer."""
     oldest = now - settings.HISTORY_HOURS * 3600 * 1000
-    old = (
-        sql.rows(source.using, "SELECT MAX(revision) FROM cluster_change WHERE at < %s", [oldest])[0][0] or 0
-    )
+    old = sql.rows(source.using, "SELECT MAX(revision) FROM cluster_change WHERE at < %s", [oldest])[0][0] or 0
     found = sql.rows(source.using, "SELECT name, position FROM cluster_cursor")
     return min([int(old), *(int(position) for name, position in found if registry.has_reader(name))])
 
@@ -73,11 +71,7 @@ def _forget_strangers(source: Store) -> None:
     with transaction.atomic(using=source.using), connections[source.using].cursor() as cursor:
         cursors = dict(sql.rows(source.using, "SELECT name, position FROM cluster_cursor"))
         compacted = source.compacted()
-        gone = {
-            name
-            for name, position in cursors.items()
-            if position < compacted and not registry.has_reader(name)
-        }
+        gone = {name for name, position in cursors.items() if position < compacted and not registry.has_reader(name)}
         timers = (row[0] for row in sql.rows(source.using, "SELECT DISTINCT cursor FROM cluster_timer"))
         lost = [name for name in timers if name in gone or not (name in cursors or registry.has_reader(name))]
         cursor.executemany("DELETE FROM cluster_cursor WHERE name = %s", [(name,) for name in sorted(gone)])

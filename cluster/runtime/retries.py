@@ -34,9 +34,7 @@ REFUSED = "WriteRefused"  # the reason of the event
 log = logging.getLogger(__name__)
 
 
-def told(
-    timers: Sequence[Timer], about: Callable[[str], Object | None], now: int, component: str
-) -> list[Group]:
+def told(timers: Sequence[Timer], about: Callable[[str], Object | None], now: int, component: str) -> list[Group]:
     """Return events that tell people what keeps on being refused, and with which words: at first, then at twice as many tries.
 
     `about` gives the object that a group's key is about, as much of it as an event names, or None.
@@ -82,9 +80,7 @@ class Retries:
             self._known = {row.key: Try(row.tries, row.since, True) for row in self._rows()}
         return self._known
 
-    def timers(
-        self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int
-    ) -> list[Timer]:
+    def timers(self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int) -> list[Timer]:
         """Return the timers that bring failed groups back, and note what people should know; call it inside a transaction."""
         timers = []
         done = []

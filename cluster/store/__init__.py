@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from cluster.store.store import Store, store
-from cluster.store.types import (
-    AllBut,
-    Change,
-    Create,
-    Delete,
-    Group,
-    Mirror,
-    Patch,
-    Single,
-    Stored,
-    Update,
-    Write,
-)
+from cluster.store.types import AllBut, Change, Create, Delete, Group, Mirror, Patch, Single, Stored, Update, Write
 
 __all__ = [
     "AllBut",

@@ -25,18 +25,7 @@ MOST = 1_000_000
 LONGEST_QUEUE = 253  # a pod group may name any text as its queue
 DAY_MS = 24 * 3600 * 1000
 
-_FIELDS = (
-    "at",
-    "kind",
-    "reason",
-    "namespace",
-    "name",
-    "queue",
-    "pods",
-    "message",
-    "other",
-    "nodes",
-)
+_FIELDS = ("at", "kind", "reason", "namespace", "name", "queue", "pods", "message", "other", "nodes")
 _PUT = f"INSERT INTO cluster_decision ({', '.join(_FIELDS)}) VALUES ({sql.marks(len(_FIELDS))})"
 _LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}
 _PLACE_IN = {"sqlite": "INSTR", "postgresql": "STRPOS"}
@@ -65,9 +54,7 @@ class Filters:
     def where(self, vendor: str) -> tuple[str, list[Any]]:
         """Return the condition and its parameters, for a database of Django's vendor name."""
         parts = list(self._parts(vendor))
-        return " AND ".join(["1 = 1", *(text for text, _ in parts)]), [
-            each for _, some in parts for each in some
-        ]
+        return " AND ".join(["1 = 1", *(text for text, _ in parts)]), [each for _, some in parts for each in some]
 
     def _parts(self, vendor: str) -> Iterator[tuple[str, list[Any]]]:
         if self.namespaces is not None:

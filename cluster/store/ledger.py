@@ -53,9 +53,7 @@ class Row:
 
     def stored(self) -> Stored:
         """Return the row as callers see it."""
-        return Stored(
-            self.resource.id, self.namespace, self.name, self.uid, self.revision, self.created, self.body
-        )
+        return Stored(self.resource.id, self.namespace, self.name, self.uid, self.revision, self.created, self.body)
 
 
 @dataclass(slots=True)

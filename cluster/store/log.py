@@ -69,13 +69,7 @@ def after(
 
 
 def reach(
-    revision: int,
-    kinds: Sequence[Resource],
-    *,
-    limit: int,
-    until: int,
-    most_bytes: int,
-    using: str = "default",
+    revision: int, kinds: Sequence[Resource], *, limit: int, until: int, most_bytes: int, using: str = "default"
 ) -> int:
     """Return up to which revision `after` may be asked for so many bytes: of JSON, with what it replaced.
 
@@ -102,9 +96,7 @@ def check(revision: int, *, using: str = "default") -> None:
         raise Expired(f"too old resource version: {revision} ({compacted})")
 
 
-def history(
-    resource: Resource, namespace: str, name: str, *, limit: int = 100, using: str = "default"
-) -> list[Change]:
+def history(resource: Resource, namespace: str, name: str, *, limit: int = 100, using: str = "default") -> list[Change]:
     """Return what the log still knows of one name, newest first, also after its deletion."""
     text = (
         f"{_ROWS} WHERE c.resource = %s AND c.namespace = %s AND c.name = %s"
@@ -127,9 +119,7 @@ def of_names(
     return [Change(*row) for row in sorted(found)]
 
 
-def lives(
-    resource: Resource, namespace: str, names: Sequence[str], *, using: str = "default"
-) -> dict[str, Life]:
+def lives(resource: Resource, namespace: str, names: Sequence[str], *, using: str = "default") -> dict[str, Life]:
     """Return what the log still spans of each object that had one of the names, by its uid."""
     found: dict[str, Life] = {}
     for start in range(0, len(names), sql.CHUNK):

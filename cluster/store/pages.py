@@ -67,9 +67,7 @@ def remaining(store: Store, resource: Resource, namespace: str, after: str) -> i
 class _Span:
     """The keys of one kind behind a key."""
 
-    def __init__(
-        self, store: Store, resource: Resource, namespace: str, after: str, filters: dict[str, Any]
-    ) -> None:
+    def __init__(self, store: Store, resource: Resource, namespace: str, after: str, filters: dict[str, Any]) -> None:
         self._using = store.using
         self._resource = resource
         self._namespace = namespace
@@ -79,10 +77,7 @@ class _Span:
     def where(self, after: str = "") -> tuple[str, list[Any]]:
         prefix = f"{self._resource.id}/{self._namespace}/" if self._namespace else f"{self._resource.id}/"
         start = after or self._after or prefix
-        where, params = (
-            "o.key > %s AND o.key < %s",
-            [max(start, prefix), f"{prefix[:-1]}0"],
-        )  # 0 follows the slash
+        where, params = ("o.key > %s AND o.key < %s", [max(start, prefix), f"{prefix[:-1]}0"])  # 0 follows the slash
         if self._filters:
             # Without filters the key says it all, and counting needs no more than its index.
             narrow, more = Filter(**self._filters).where(self._resource.id, sql.vendor(self._using))
@@ -97,8 +92,7 @@ class _Span:
             # Limited before it is joined: without statistics PostgreSQL would join all before it sorts.
             first = f"SELECT o.* FROM cluster_object o WHERE {where} ORDER BY o.key LIMIT {CHUNK}"
             text = (
-                f"SELECT {sql.COLUMNS} FROM ({first}) o JOIN cluster_change c ON c.revision = o.revision"
-                " ORDER BY o.key"
+                f"SELECT {sql.COLUMNS} FROM ({first}) o JOIN cluster_change c ON c.revision = o.revision ORDER BY o.key"
             )
             rows = sql.rows(self._using, text, params)
             for kind, namespace, name, uid, revision, created, body in rows:

@@ -186,9 +186,7 @@ def _labelled(wanted: Requirement, vendor: str) -> tuple[str, list[Any]]:
         raise ValueError(f"labels are not searched by {wanted.operator}; use {', '.join(LABEL_OPERATORS)}")
     has_values = wanted.operator in ("In", "NotIn")
     sought = (
-        [terms.label(wanted.key, value) for value in sorted(wanted.values)]
-        if has_values
-        else [terms.label(wanted.key)]
+        [terms.label(wanted.key, value) for value in sorted(wanted.values)] if has_values else [terms.label(wanted.key)]
     )
     text, params = _has_term(sought, vendor)
     return (text if wanted.operator in ("In", "Exists") else f"NOT {text}"), params

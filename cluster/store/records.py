@@ -57,10 +57,7 @@ def put(records: Sequence[Record], *, using: str = "default") -> None:
     """Keep records; one that has read less far than what is kept changes nothing."""
     if not records:
         return
-    rows = [
-        [each.resource.id if name == "resource" else getattr(each, name) for name in _FIELDS]
-        for each in records
-    ]
+    rows = [[each.resource.id if name == "resource" else getattr(each, name) for name in _FIELDS] for each in records]
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
         cursor.executemany(_PUT, rows)
 
@@ -88,13 +85,7 @@ def newest(resource: Resource, namespace: str, name: str, *, using: str = "defau
 
 
 def find(
-    resource: Resource,
-    *,
-    order: str = "-created",
-    limit: int,
-    offset: int = 0,
-    using: str = "default",
-    **filters: Any,
+    resource: Resource, *, order: str = "-created", limit: int, offset: int = 0, using: str = "default", **filters: Any
 ) -> list[Record]:
     """Return the records, without their histories, of deleted objects that match; the filters are `query.Filter`'s."""
     where, params = Filter(**filters).where(resource.id, sql.vendor(using))

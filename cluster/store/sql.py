@@ -82,9 +82,7 @@ def lock_head(using: str) -> int:
     found = rows(using, text)
     if not found:
         with connections[using].cursor() as cursor:
-            cursor.execute(
-                "INSERT INTO cluster_log (id, head, compacted) VALUES (1, 0, 0) ON CONFLICT DO NOTHING"
-            )
+            cursor.execute("INSERT INTO cluster_log (id, head, compacted) VALUES (1, 0, 0) ON CONFLICT DO NOTHING")
         found = rows(using, text)
     return int(found[0][0])
 

@@ -50,9 +50,7 @@ class Store:
     Generated names come from `random`, uids from `uids`; whoever repeats a run hands in his own.
     """
 
-    def __init__(
-        self, using: str = "default", *, random: Random | None = None, uids: Callable[[], str] = _uid
-    ) -> None:
+    def __init__(self, using: str = "default", *, random: Random | None = None, uids: Callable[[], str] = _uid) -> None:
         self.using = using
         self.random = SystemRandom() if random is None else random
         self.uids = uids
@@ -69,10 +67,7 @@ class Store:
         return outcome
 
     def commit(
-        self,
-        groups: Sequence[Group],
-        now: int | None = None,
-        judge: Callable[[Group], None] | None = None,
+        self, groups: Sequence[Group], now: int | None = None, judge: Callable[[Group], None] | None = None
     ) -> list[list[Stored] | ApiError]:
         """Do many groups in one transaction.
 
@@ -263,9 +258,7 @@ class Store:
     def phases(self, resource: Resource, **filters: Any) -> dict[str, str]:
         """Return the phase of each object that matches, by name, without reading the objects; one namespace's at a time."""
         where, params = Filter(**filters).where(resource.id, sql.vendor(self.using))
-        return dict(
-            sql.rows(self.using, f"SELECT o.name, o.phase FROM cluster_object o WHERE {where}", params)
-        )
+        return dict(sql.rows(self.using, f"SELECT o.name, o.phase FROM cluster_object o WHERE {where}", params))
 
     def by_keys(self, resource: Resource, keys: Sequence[str]) -> dict[str, Stored]:
         """Return the objects with these namespace/name keys that exist."""
@@ -317,9 +310,7 @@ class Store:
         where, params = Filter(**filters).where(resource.id, sql.vendor(self.using))
         # As an expression a column does not tempt SQLite to read rows in the order of an index that lacks the filters. That of jobs by
         # phase has them all, but what few objects have is sooner found by an index of its own.
-        is_covered = (
-            resource.id == resources.JOBS.id and by == "phase" and not any(filters.get(each) for each in RARE)
-        )
+        is_covered = resource.id == resources.JOBS.id and by == "phase" and not any(filters.get(each) for each in RARE)
         column = f"o.{by}" if len(params) == 1 or is_covered else f"o.{by} || ''"
         text = f"SELECT {column}, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY {column}"
         return dict(sql.rows(self.using, text, params))
@@ -345,9 +336,7 @@ class Store:
     def count_owned(self, resource: Resource, owners: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return how many objects of a kind each controller has, by its uid and their phase."""
         where, params = Filter(owner=owners).where(resource.id, sql.vendor(self.using))
-        text = (
-            f"SELECT o.owner, o.phase, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY o.owner, o.phase"
-        )
+        text = f"SELECT o.owner, o.phase, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY o.owner, o.phase"
         found: dict[str, dict[str, int]] = {}
         for owner, phase, number in sql.rows(self.using, text, params):
             found.setdefault(owner, {})[phase] = number

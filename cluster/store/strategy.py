@@ -42,12 +42,7 @@ def created(resource: Resource, obj: Object, now: int, uid: str) -> Object:
     metadata["creationTimestamp"] = timestamp(now)
     if resource.has_generation:
         metadata["generation"] = 1
-    new = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        **obj,
-        "metadata": metadata,
-    }
+    new = {"apiVersion": resource.api_version, "kind": resource.kind, **obj, "metadata": metadata}
     return gates.with_condition(new, now) if resource.id == "pods" else new
 
 
@@ -60,9 +55,7 @@ def mirrored(write: Mirror) -> Object:
     resource, metadata = write.resource, write.object["metadata"]
     check_namespace(resource, metadata.get("namespace") or "")
     if not (metadata.get("name") and metadata.get("uid") and metadata.get("resourceVersion")):
-        raise BadRequest(
-            f"{resource.id}: an object of another cluster has a name, a uid and a resourceVersion."
-        )
+        raise BadRequest(f"{resource.id}: an object of another cluster has a name, a uid and a resourceVersion.")
     whole = {"apiVersion": resource.api_version, "kind": resource.kind, **write.object}
     return schema.without_nulls(whole, definitions.of(resource))
 

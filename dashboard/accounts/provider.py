@@ -31,9 +31,7 @@ PATIENCE_S = 10
 KEYS_S = 300  # for how long a key is believed that the provider may have taken back
 SKEW_S = 120  # how far the clocks of both may be apart
 LONGEST_REASON = 200
-ALGORITHMS = frozenset(
-    {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
-)
+ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 OF_TIME = ("exp", "iat", "nbf")
 
 
@@ -86,10 +84,7 @@ def _provider(issuer: str, client_id: str, secret: str, scope: str) -> Provider:
 def current() -> Provider:
     """Return the provider that the settings name."""
     return _provider(
-        settings.OIDC_ISSUER,
-        settings.OIDC_CLIENT_ID,
-        settings.OIDC_CLIENT_SECRET,
-        " ".join(settings.OIDC_SCOPES),
+        settings.OIDC_ISSUER, settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET, " ".join(settings.OIDC_SCOPES)
     )
 
 
@@ -127,8 +122,7 @@ def arrive(request: HttpRequest) -> tuple[Person, str, Mapping[str, Any]]:
         )
         if "userinfo" not in token:
             raise LoginError(
-                f"{settings.OIDC_NAME} sent no ID token. Whoever runs it lets this client have the scope openid.",
-                502,
+                f"{settings.OIDC_NAME} sent no ID token. Whoever runs it lets this client have the scope openid.", 502
             )
         return _person(provider, token), token["id_token"], data["kept"]
 

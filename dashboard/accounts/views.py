@@ -160,11 +160,7 @@ class Password(LoginRequiredMixin, PasswordView):
     template_name = "registration/password_change.html"
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return (
-            super().dispatch(request, *args, **kwargs)
-            if settings.PASSWORD_LOGIN
-            else passwords_are_off(request)
-        )
+        return super().dispatch(request, *args, **kwargs) if settings.PASSWORD_LOGIN else passwords_are_off(request)
 
     def get_form_class(self) -> type[SetPasswordForm[User]]:
         return PasswordChangeForm if self._user.has_usable_password() else SetPasswordForm

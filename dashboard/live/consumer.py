@@ -49,9 +49,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         user = self.scope["user"]
         self.hub = hub.current()
         self.actor = self.hub.rights.actor(user)
-        self.topics: dict[
-            str, Hashable
-        ] = {}  # the scope of rights in which each is read; None: to be joined anew
+        self.topics: dict[str, Hashable] = {}  # the scope of rights in which each is read; None: to be joined anew
         self.streams: dict[str, tuple[asyncio.Task[None], Stream, StreamRequest]] = {}
         self.shelf = self.hub.room.shelf(self.actor.name, self._too_slow)
         self.waiting: deque[str] = deque()
@@ -208,11 +206,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
 
     def flowing(self) -> dict[str, tuple[Stream, StreamRequest]]:
         """Return the streams that go on, by name."""
-        return {
-            name: (stream, request)
-            for name, (task, stream, request) in self.streams.items()
-            if not task.done()
-        }
+        return {name: (stream, request) for name, (task, stream, request) in self.streams.items() if not task.done()}
 
     async def heed(self, standing: Standing) -> None:
         """Read topics with the rights of now, and end what these do not allow any more."""

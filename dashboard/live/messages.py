@@ -32,9 +32,7 @@ class Ping(msgspec.Struct, tag_field="op", tag="ping"):
     """Ask for a head at once."""
 
 
-_reader: msgspec.json.Decoder[Subscribe | Unsubscribe | Ping] = msgspec.json.Decoder(
-    Subscribe | Unsubscribe | Ping
-)
+_reader: msgspec.json.Decoder[Subscribe | Unsubscribe | Ping] = msgspec.json.Decoder(Subscribe | Unsubscribe | Ping)
 
 
 def _plain(value: object) -> str:

@@ -36,9 +36,7 @@ class OwnOrigin:
     def __init__(self, application: Asgi) -> None:
         self._application = application
 
-    async def __call__(
-        self, scope: Any, receive: Any, send: Callable[[dict[str, Any]], Awaitable[None]]
-    ) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "")
         domain, _ = split_domain_port(host)

@@ -63,9 +63,7 @@ class Rendering:
 
     def up_to_date(self, revision: int) -> bool:
         """Whether a page that was made at a revision shows what is shown."""
-        return revision == self.revision or (
-            self.since <= revision <= self.revision and revision >= self.changed
-        )
+        return revision == self.revision or (self.since <= revision <= self.revision and revision >= self.changed)
 
     def take(self, revision: int, parts: Parts) -> None:
         """Take a new rendering: tell the readers what differs, and those who join what they lack."""

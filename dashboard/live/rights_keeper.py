@@ -99,14 +99,10 @@ class RightsKeeper:
     async def _look(self) -> None:
         asked = [(each, each.flowing()) for each in self._sockets]
         found = await self._in_thread(_standings, asked)
-        await asyncio.gather(
-            *(socket.heed(standing) for (socket, _), standing in zip(asked, found, strict=True))
-        )
+        await asyncio.gather(*(socket.heed(standing) for (socket, _), standing in zip(asked, found, strict=True)))
 
 
-def _standings(
-    asked: Sequence[tuple[Socket, Mapping[str, tuple[Stream, StreamRequest]]]],
-) -> list[Standing]:
+def _standings(asked: Sequence[tuple[Socket, Mapping[str, tuple[Stream, StreamRequest]]]]) -> list[Standing]:
     for actor in {socket.actor for socket, _ in asked}:
         access.renew(actor)
     return [_standing(*one) for one in asked]

@@ -51,9 +51,7 @@ def audit_table(actor: Actor, view: TableView) -> Table:
     """Return a page of the audit as far as the actor may read it; Forbidden when that is nowhere."""
     visible = access.namespaces(actor, "audit")
     if not visible:
-        raise Forbidden(
-            "The audit is for operators and administrators; ask an administrator for the role operator."
-        )
+        raise Forbidden("The audit is for operators and administrators; ask an administrator for the role operator.")
     filters = audit.Filters(
         namespaces=visible,
         namespace=view.get("namespace") or None,
@@ -68,14 +66,8 @@ def audit_table(actor: Actor, view: TableView) -> Table:
     if page.number != found.number:
         found = audit.entries(filters, page.number, view.per)
     rows = {
-        f"audit-{entry.pk}": render_to_string("dashboard/_audit_row.html", {"entry": entry})
-        for entry in found.entries
+        f"audit-{entry.pk}": render_to_string("dashboard/_audit_row.html", {"entry": entry}) for entry in found.entries
     }
     return Table(
-        view=view,
-        rows=rows,
-        page=page,
-        choices=audit.names(audit.Filters(namespaces=visible)),
-        empty=EMPTY,
-        live=False,
+        view=view, rows=rows, page=page, choices=audit.names(audit.Filters(namespaces=visible)), empty=EMPTY, live=False
     )

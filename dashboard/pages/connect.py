@@ -52,9 +52,7 @@ def show(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         days = int(form.cleaned_data["days"])
         try:
-            issued = tokens.issue(
-                access.of(request), _user(request), form.cleaned_data["name"], days * tokens.DAY_S
-            )
+            issued = tokens.issue(access.of(request), _user(request), form.cleaned_data["name"], days * tokens.DAY_S)
         except ApiError as error:
             responses.show_at_fields(form, error, {"name": "name"})
         else:
@@ -72,9 +70,7 @@ def revoke(request: HttpRequest, number: int) -> HttpResponse:
     return responses.back(request, HERE)
 
 
-def _page(
-    request: HttpRequest, form: TokenForm, issued: Issued | None = None, *, status: int = 200
-) -> HttpResponse:
+def _page(request: HttpRequest, form: TokenForm, issued: Issued | None = None, *, status: int = 200) -> HttpResponse:
     authority, problem = _authority()
     server = server_address(request)
     context: dict[str, Any] = {

@@ -30,10 +30,7 @@ WORDS = {
     403: ("You may not see or do this", "Ask an administrator for the role that it takes."),
     404: ("There is no such page", "It may have been deleted, or the address is mistyped."),
     409: ("Somebody else was quicker", "Go back, reload the page and look at what changed."),
-    413: (
-        "That was too much at once",
-        "Go back: what you wrote is still there. Make it smaller and send it again.",
-    ),
+    413: ("That was too much at once", "Go back: what you wrote is still there. Make it smaller and send it again."),
     500: ("Something broke on the server", "What happened is in the server's log. Trying again may help."),
     503: ("A part of the system is away", "Nothing was changed. Try again in a moment."),
 }
@@ -76,9 +73,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
         most = (settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0) // (1024 * 1024)
         return answer(request, 413, f"What was sent is larger than {most} MB; send less at once.")
     if isinstance(exception, TooManyFieldsSent):
-        return answer(
-            request, 413, f"The form has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields."
-        )
+        return answer(request, 413, f"The form has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields.")
     if isinstance(exception, DisallowedHost):
         said = "This server is not known by the name in the address; whoever runs it can add it to VOLCANO_UI_HOSTS."
         return answer(request, 400, said)

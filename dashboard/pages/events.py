@@ -35,10 +35,7 @@ SPEC = Spec(
         Column("Times", kind="number", priority="low"),
         Column("Last seen", sort="revision", kind="time"),
     ),
-    filters=(
-        Filter("phase", "Type", choices=phases.EVENT_TYPES, hidden=True),
-        Filter("namespace", "Namespace"),
-    ),
+    filters=(Filter("phase", "Type", choices=phases.EVENT_TYPES, hidden=True), Filter("namespace", "Namespace")),
     order="-revision",
     search="Part of the object's name",
     noun="event",
@@ -89,9 +86,7 @@ def event_table(actor: Actor, view: TableView) -> Table:
         choices = sorted(store.count(EVENTS, by="namespace", namespace=namespaces_of("", visible)))
     return Table(
         view=view,
-        rows={
-            f"event-{s.uid}": render_to_string("dashboard/_event_row.html", {"event": show(s)}) for s in found
-        },
+        rows={f"event-{s.uid}": render_to_string("dashboard/_event_row.html", {"event": show(s)}) for s in found},
         page=page,
         watches=watches(EVENTS.id, view.get("namespace"), visible),
         counts=counts,

@@ -52,9 +52,7 @@ def add(request: HttpRequest) -> HttpResponse:
     return _page(request, form, status=422)
 
 
-def _page(
-    request: HttpRequest, form: MachineForm, issued: Issued | None = None, *, status: int = 200
-) -> HttpResponse:
+def _page(request: HttpRequest, form: MachineForm, issued: Issued | None = None, *, status: int = 200) -> HttpResponse:
     server = server_address(request)
     context: dict[str, Any] = {
         "form": form,

@@ -80,9 +80,7 @@ def _holders(actor: Actor, node: str) -> dict[tuple[str, str], Holder]:
 
 def _job(pod: dict[str, Any]) -> str:
     owners = pod["metadata"].get("ownerReferences") or ()
-    return next(
-        (each["name"] for each in owners if each.get("controller") and each.get("kind") == JOBS.kind), ""
-    )
+    return next((each["name"] for each in owners if each.get("controller") and each.get("kind") == JOBS.kind), "")
 
 
 def _figures(device: NodeDevice, told: Mapping[str, float]) -> list[Figure]:

@@ -55,10 +55,7 @@ def spec(*, is_mirror: bool) -> Spec:
             Column("Pods", sort="pods", kind="bar"),
             Column("Age", sort="created", kind="time", priority="low"),
         ),
-        filters=(
-            Filter("phase", "State", choices=STATES, hidden=True),
-            *(() if is_mirror else (KINDS,)),
-        ),
+        filters=(Filter("phase", "State", choices=STATES, hidden=True), *(() if is_mirror else (KINDS,))),
         search="Part of a node's name",
         noun="node",
         plural="nodes",
@@ -111,9 +108,7 @@ def node_table(actor: Actor, view: TableView) -> Table:
         key = _ORDERS[view.sort.removeprefix("-")]
         nodes.sort(key=lambda node: (key(node, shown.on_node), node.name), reverse=view.sort.startswith("-"))
         page = paging.Page(view.page, view.per, len(nodes))
-        rows = {
-            f"node-{node.name}": _row(shown, node) for node in nodes[page.offset : page.offset + page.size]
-        }
+        rows = {f"node-{node.name}": _row(shown, node) for node in nodes[page.offset : page.offset + page.size]}
         extra = {"nodes-summary": summary(shown)}
     return Table(
         view=view,
@@ -146,9 +141,7 @@ def summary(shown: Picture) -> str:
 def ready_bar(shown: Picture) -> SafeString:
     """Draw how many nodes are ready and how many are not."""
     ready = sum(node.state in UP for node in shown.nodes.values())
-    return svg.stack(
-        [svg.Share(ready, "green", "ready"), svg.Share(len(shown.nodes) - ready, "red", "not ready")]
-    )
+    return svg.stack([svg.Share(ready, "green", "ready"), svg.Share(len(shown.nodes) - ready, "red", "not ready")])
 
 
 def _matches(node: NodeFacts, view: TableView) -> bool:
@@ -179,13 +172,7 @@ def _row(shown: Picture, node: NodeFacts) -> str:
 # A thousand nodes of which few changed: most rows are the same text as before.
 @lru_cache(maxsize=4096)
 def row_html(
-    name: str,
-    state: str,
-    simulated: bool,
-    created: str,
-    pairs: tuple[tuple[int, int], ...],
-    *,
-    is_mirror: bool,
+    name: str, state: str, simulated: bool, created: str, pairs: tuple[tuple[int, int], ...], *, is_mirror: bool
 ) -> str:
     """Return a node's row, with as many cells as `spec` has columns."""
     uses = [usage_bar.of(resource, *pair) for resource, pair in zip(usage_bar.FIRST, pairs, strict=True)]
@@ -270,9 +257,7 @@ def pod_table(actor: Actor, name: str, view: TableView) -> Table:
         view=view,
         rows={f"pod-{stored.uid}": _pod_row(stored) for stored in found},
         page=page,
-        watches=[Watch(PODS.id)]
-        if visible is access.ALL
-        else [Watch(PODS.id, each) for each in sorted(visible)],
+        watches=[Watch(PODS.id)] if visible is access.ALL else [Watch(PODS.id, each) for each in sorted(visible)],
         counts=counts,
         phases=phases.POD_PHASES,
         revision=head,

@@ -166,11 +166,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         f"overview-{part}": render_to_string(f"dashboard/_overview_{part}.html", context)
         for part in ("start", "attention", "room", "tiles", "jobs", "queues", "nodes")
     }
-    watches = [
-        *scope.watches(JOBS.id, namespace, visible),
-        *not_run.watches(actor, namespace),
-        *cluster_usage.WATCHES,
-    ]
+    watches = [*scope.watches(JOBS.id, namespace, visible), *not_run.watches(actor, namespace), *cluster_usage.WATCHES]
     return head, Parts(parts, watches=watches, again=_next_look(waiting, now))
 
 
@@ -203,8 +199,7 @@ def _is_hopeless(job: Stored, group: Stored | None) -> bool:
         return False
     conditions = group.read(_Group).status.conditions
     return any(
-        each.type == "Unschedulable" and each.status == "True" and each.reason in HOPELESS
-        for each in conditions
+        each.type == "Unschedulable" and each.status == "True" and each.reason in HOPELESS for each in conditions
     )
 
 
@@ -273,9 +268,7 @@ def _passed_over(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
             " logs/scheduler.log in the state directory, says more; ending the program “scheduler”, which is started again at"
             " once, lets it look at everything anew."
         )
-        troubles[stored.uid] = Trouble(
-            "Pending", "jobs:detail", stored.namespace, stored.name, sentence, wait.since
-        )
+        troubles[stored.uid] = Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, wait.since)
     return troubles
 
 
@@ -308,9 +301,7 @@ def _waits(*sorts: Iterable[Stored], is_least: bool) -> list[Trouble]:
                 )
                 found[key] = known._replace(more=known.more + 1, alike=alike)
             elif len(found) < most:
-                found[key] = Trouble(
-                    "Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created
-                )
+                found[key] = Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created)
     return list(found.values())
 
 
@@ -364,9 +355,7 @@ def _cluster(shown: Picture) -> dict[str, Any]:
 
 def _node(shown: Picture, node: cluster_usage.NodeFacts) -> dict[str, Any]:
     taken = shown.on_node.get(node.name, {})
-    uses = [
-        usage_bar.of(name, taken.get(name, 0), node.allocatable.get(name, 0)) for name in ("cpu", "memory")
-    ]
+    uses = [usage_bar.of(name, taken.get(name, 0), node.allocatable.get(name, 0)) for name in ("cpu", "memory")]
     return {"facts": node, "uses": uses, "pods": taken.get("pods", 0)}
 
 

@@ -91,11 +91,7 @@ def _namespaces(actor: Actor) -> list[dict[str, Any]]:
     visible = access.namespaces(actor, NAMESPACES)
     names = None if isinstance(visible, access.Everywhere) else visible
     return [
-        {
-            "name": each.name,
-            "created": each.created,
-            "ending": "deletionTimestamp" in each.object["metadata"],
-        }
+        {"name": each.name, "created": each.created, "ending": "deletionTimestamp" in each.object["metadata"]}
         for each in store.find(NAMESPACES, name=names)
     ]
 
@@ -116,9 +112,7 @@ def create_user(request: HttpRequest) -> HttpResponse:
                     place = values["namespace"] or EVERYWHERE
                     accounts.bind_role(access.of(request), Role(values["role"]), place, user=user)
         except ApiError as error:
-            responses.show_at_fields(
-                form, error, {"name": "name", "password": "password", "namespace": "namespace"}
-            )
+            responses.show_at_fields(form, error, {"name": "name", "password": "password", "namespace": "namespace"})
         else:
             if not values["password"]:
                 _remember_link(request, user.username)
@@ -150,9 +144,7 @@ def set_active(request: HttpRequest, name: str) -> HttpResponse:
     access.require(access.of(request), "update", "users", "", name)
     active = request.POST.get("active") == "1"
     accounts.set_active(access.of(request), accounts.find_user(name), active=active)
-    responses.say(
-        request, f"{name} may log in again." if active else f"{name} is out, and every session has ended."
-    )
+    responses.say(request, f"{name} may log in again." if active else f"{name} is out, and every session has ended.")
     return responses.back(request, HERE)
 
 

@@ -51,9 +51,7 @@ def choices(request: HttpRequest) -> list[Choice]:
 
 def _address(request: HttpRequest, path: str, name: str) -> str:
     there = addresses.counterpart(path, settings.PREFIX, addresses.prefix(name), _is_page)
-    is_same_page = there.removeprefix(f"/{addresses.prefix(name)}") == path.removeprefix(
-        f"/{settings.PREFIX}"
-    )
+    is_same_page = there.removeprefix(f"/{addresses.prefix(name)}") == path.removeprefix(f"/{settings.PREFIX}")
     query = request.META.get("QUERY_STRING", "") if is_same_page else ""
     return f"{there}?{query}" if query else there
 

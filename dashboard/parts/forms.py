@@ -8,12 +8,7 @@ from django import forms
 
 from cluster.access.roles import EVERYWHERE, Role
 
-CLASSES = {
-    forms.Select: "select",
-    forms.Textarea: "textarea",
-    forms.CheckboxInput: "",
-    forms.RadioSelect: "",
-}
+CLASSES = {forms.Select: "select", forms.Textarea: "textarea", forms.CheckboxInput: "", forms.RadioSelect: ""}
 
 
 class Form(forms.Form):
@@ -62,9 +57,7 @@ class RoleForm(Form):
     )
     subject = forms.CharField(max_length=317, label="Name", help_text="A service account: NAMESPACE/NAME.")
     role = forms.ChoiceField(choices=ROLES, label="Role")
-    namespace = forms.CharField(
-        max_length=63, initial=EVERYWHERE, label="In namespace", help_text="* means in all."
-    )
+    namespace = forms.CharField(max_length=63, initial=EVERYWHERE, label="In namespace", help_text="* means in all.")
 
 
 class NamespaceForm(Form):
@@ -85,9 +78,7 @@ class PasswordForm(Form):
 class TokenForm(Form):
     """A token for the API."""
 
-    name = forms.CharField(
-        max_length=100, label="What it is for", help_text="Such as “laptop” or “nightly build”."
-    )
+    name = forms.CharField(max_length=100, label="What it is for", help_text="Such as “laptop” or “nightly build”.")
     days = forms.ChoiceField(
         choices=[("1", "1 day"), ("30", "30 days"), ("365", "1 year")], initial="30", label="It works for"
     )
@@ -103,7 +94,5 @@ class MachineForm(Form):
         help_text="Leave it empty for the machine's host name. Name a node that is gone to bring it back on a machine set up anew.",
     )
     hours = forms.ChoiceField(
-        choices=[("1", "1 hour"), ("24", "1 day"), ("720", "30 days")],
-        initial="24",
-        label="The machine may join for",
+        choices=[("1", "1 hour"), ("24", "1 day"), ("720", "30 days")], initial="24", label="The machine may join for"
     )

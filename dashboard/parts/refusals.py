@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 TOPIC = "refusals"
 SOON_MS = 1000  # after it was tried again, what came of it is known
 # Which consumer writes about the objects that have a page, beside the scheduler.
-CONSUMERS = MappingProxyType(
-    {JOBS.id: "jobs", QUEUES.id: "queues", JOB_FLOWS.id: "jobflows", CRON_JOBS.id: "cronjobs"}
-)
+CONSUMERS = MappingProxyType({JOBS.id: "jobs", QUEUES.id: "queues", JOB_FLOWS.id: "jobflows", CRON_JOBS.id: "cronjobs"})
 
 
 def html(kind: Resource, namespace: str, name: str, revision: int) -> SafeString:

@@ -31,8 +31,7 @@ def _svg(css: str, label: str, body: str, box: str = "") -> SafeString:
     view = f' viewBox="{box}" preserveAspectRatio="none"' if box else ""
     # The label is escaped and the body is made of numbers and our own class names.
     return mark_safe(  # noqa: S308
-        f'<svg class="{css}" role="img" aria-label="{escape(label)}"{view}>'
-        f"<title>{escape(label)}</title>{body}</svg>"
+        f'<svg class="{css}" role="img" aria-label="{escape(label)}"{view}><title>{escape(label)}</title>{body}</svg>'
     )
 
 
@@ -50,9 +49,7 @@ def bar(used: float, capacity: float, label: str, *, kept: float = 0) -> SafeStr
     return _svg("bar", label, body)
 
 
-def stack(
-    shares: Iterable[Share], whole: float = 0, label: str = "", *, marks: Iterable[float] = ()
-) -> SafeString:
+def stack(shares: Iterable[Share], whole: float = 0, label: str = "", *, marks: Iterable[float] = ()) -> SafeString:
     """Draw shares side by side; whole is the full width, by default their sum, label the words in place of the numbers.
 
     marks are sizes at which a line crosses the bar.
@@ -91,10 +88,10 @@ def sparkline(values: Sequence[float], label: str) -> SafeString:
     """Draw values from left to right on a scale that begins at nought."""
     top = max(values, default=0) or 1
     step = 100 / max(len(values) - 1, 1)
-    points = " ".join(
-        f"{index * step:.2f},{29 - 28 * max(value, 0) / top:.2f}" for index, value in enumerate(values)
-    )
+    points = " ".join(f"{index * step:.2f},{29 - 28 * max(value, 0) / top:.2f}" for index, value in enumerate(values))
     if not points:
         return _svg("spark", label, "", "0 0 100 30")
-    body = f'<polygon class="spark-area" points="0,30 {points} 100,30"/><polyline class="spark-line" points="{points}"/>'
+    body = (
+        f'<polygon class="spark-area" points="0,30 {points} 100,30"/><polyline class="spark-line" points="{points}"/>'
+    )
     return _svg("spark", label, body, "0 0 100 30")

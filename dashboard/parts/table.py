@@ -60,9 +60,7 @@ class TableView:
     page: int
     per: int
     notes: tuple[str, ...] = ()
-    of: Mapping[str, str] = field(
-        default_factory=dict
-    )  # what the table is a table of; no filter takes it away
+    of: Mapping[str, str] = field(default_factory=dict)  # what the table is a table of; no filter takes it away
 
     @property
     def q(self) -> str:
@@ -143,9 +141,7 @@ class Spec:
             values[each.name] = each.read(params.get(each.name, ""), notes)
         per = _number(params.get("per", ""), paging.DEFAULT_SIZE, notes, "Rows per page")
         if per not in paging.SIZES:
-            notes.append(
-                f"Rows per page can be {', '.join(map(str, paging.SIZES))}; {paging.DEFAULT_SIZE} are shown."
-            )
+            notes.append(f"Rows per page can be {', '.join(map(str, paging.SIZES))}; {paging.DEFAULT_SIZE} are shown.")
             per = paging.DEFAULT_SIZE
         return TableView(
             spec=self,

@@ -62,15 +62,11 @@ def plain(resource: str, amount: int) -> str:
     return amounts.show(resource, amount).rpartition(" ")[0]
 
 
-def table(
-    used: Mapping[str, int], capacity: Mapping[str, int], kept: Mapping[str, int] | None = None
-) -> list[Use]:
+def table(used: Mapping[str, int], capacity: Mapping[str, int], kept: Mapping[str, int] | None = None) -> list[Use]:
     """Return every resource that is used or limited, the usual ones first; kept is how much is kept for others."""
     named = {name for each in (used, capacity) for name, amount in each.items() if amount}
     keeping = kept or {}
-    return [
-        of(name, used.get(name, 0), capacity.get(name, 0), keeping.get(name, 0)) for name in in_order(named)
-    ]
+    return [of(name, used.get(name, 0), capacity.get(name, 0), keeping.get(name, 0)) for name in in_order(named)]
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -93,9 +93,7 @@ def _tell(state: MakerState, known: Known, run: Run, notice: Notice, now: int) -
     if state.told.get(key) != told:
         state.told[key] = told
         about = plan.about(cron)
-        event = events.event(
-            about, notice.reason, notice.message, now, component=plan.COMPONENT, kind=events.WARNING
-        )
+        event = events.event(about, notice.reason, notice.message, now, component=plan.COMPONENT, kind=events.WARNING)
         yield Group([Create(EVENTS, event)])
 
 

@@ -71,9 +71,7 @@ class FlowConsumer(Maker):
             if (name := steps.job_name(flow.metadata.name, step.name)) not in family.jobs
         }
         taken = maker.holders(list(wanted), state, wanted)
-        named = {
-            f"{flow.metadata.namespace}/{step.name}" for _, flow in flows.values() for step in flow.spec.flows
-        }
+        named = {f"{flow.metadata.namespace}/{step.name}" for _, flow in flows.values() for step in flow.spec.flows}
         templates = {key: found.object for key, found in store.by_keys(JOB_TEMPLATES, sorted(named)).items()}
         view = maker.view()
         for family, flow in flows.values():

@@ -86,9 +86,7 @@ class _Gathered:
     def pod_names(self) -> set[str]:
         """Return the names that pods of the job have, or had before it was scaled."""
         told = {span.pod.metadata.name for run in self.history.runs for span in run.pods.values()}
-        return told | {
-            f"{self.ref.name}-{task}-{n}" for task, size in self.sizes.items() for n in range(size)
-        }
+        return told | {f"{self.ref.name}-{task}-{n}" for task, size in self.sizes.items() for n in range(size)}
 
     def uids(self) -> set[str]:
         """Return the uids that events about the job, its groups and pods name."""
@@ -158,9 +156,7 @@ def _tell_of_events(found: dict[str, _Gathered]) -> None:
             found[uid].tell(changes)
 
 
-def _named(
-    kind: Resource, found: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]
-) -> Iterator[Change]:
+def _named(kind: Resource, found: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]) -> Iterator[Change]:
     """Yield the log rows of a kind with the names that belong to jobs; those of one name in their order."""
     for chunk in _chunks(kind, found, names):
         yield from chunk

@@ -113,11 +113,7 @@ def _asked(timers: Iterable[Timer]) -> list[Ref]:
 def _sweep(timer: Timer, now: int) -> tuple[list[Ref], Timer]:
     """Return the next living jobs whose records lack something, and the timer that goes on behind them."""
     found = records.behind(
-        JOBS,
-        created_before=now - sweep_ms(),
-        finished=FINISHED,
-        after=timer.payload.get("after", ""),
-        limit=MOST,
+        JOBS, created_before=now - sweep_ms(), finished=FINISHED, after=timer.payload.get("after", ""), limit=MOST
     )
     refs = [Ref(namespace, name, uid) for _, namespace, name, uid in found]
     if len(found) < MOST:

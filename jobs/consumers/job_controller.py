@@ -35,16 +35,7 @@ from kube import meta
 from kube.errors import ApiError
 from kube.kinds.batch import JobEvent, JobPhase
 from kube.kinds.pod import UNENDED
-from kube.resources import (
-    CLAIMS,
-    COMMANDS,
-    JOBS,
-    LIMIT_RANGES,
-    POD_GROUPS,
-    PODS,
-    PRIORITY_CLASSES,
-    RESOURCE_QUOTAS,
-)
+from kube.resources import CLAIMS, COMMANDS, JOBS, LIMIT_RANGES, POD_GROUPS, PODS, PRIORITY_CLASSES, RESOURCE_QUOTAS
 from kube.volcano import commands
 
 if TYPE_CHECKING:
@@ -63,9 +54,7 @@ UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
 # Kinds of timers: the end of a finished job; what is left to do for one that has just finished; writes that should have
 # come back; more to plan than one transaction takes.
 TTL, LEFT, LOST, MORE = "ttl", "left", "lost", "more"
-PENDING = (
-    "pending"  # pods that will have been Pending for too long; what policies ask for has a timer in `asked`
-)
+PENDING = "pending"  # pods that will have been Pending for too long; what policies ask for has a timer in `asked`
 LEFT_MS = 60_000  # after which a finished job is looked at again, unless nothing is left to do for it
 log = logging.getLogger(__name__)
 
@@ -171,9 +160,7 @@ class JobConsumer(Consumer[JobsState]):
         except msgspec.ValidationError:
             return ""  # whoever hears of it cannot read it either
 
-    def committed(
-        self, state: JobsState, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
-    ) -> None:
+    def committed(self, state: JobsState, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> None:
         """Note by which revisions the writes for each job will be known."""
         for group, outcome in zip(groups, outcomes, strict=True):
             sent = state.sent.get(group.key)
@@ -566,9 +553,7 @@ def _is_over(known: Known) -> bool:
         return False
     if any(product.owner == job.uid for product in known.products.values()):
         return False
-    return not any(
-        pod.owner == job.uid and (pod.deleting or not pod.has_ended) for pod in known.pods.values()
-    )
+    return not any(pod.owner == job.uid and (pod.deleting or not pod.has_ended) for pod in known.pods.values())
 
 
 def _finishes(writes: Sequence[Write]) -> bool:
@@ -576,9 +561,7 @@ def _finishes(writes: Sequence[Write]) -> bool:
 
     Its pods may still have to end, and its time to live begins when they have.
     """
-    statuses = (
-        each.object["status"] for each in writes if isinstance(each, Update) and each.resource == JOBS
-    )
+    statuses = (each.object["status"] for each in writes if isinstance(each, Update) and each.resource == JOBS)
     return any(phase_of((status.get("state") or {}).get("phase", "")) in FINISHED for status in statuses)
 
 

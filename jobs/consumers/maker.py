@@ -118,11 +118,7 @@ class Maker(Consumer[MakerState]):
         self, state: MakerState, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
     ) -> None:
         """Forget deleted jobs whose objects could be written; the others are told again with the next look."""
-        failed = {
-            group.key
-            for group, outcome in zip(groups, outcomes, strict=True)
-            if isinstance(outcome, ApiError)
-        }
+        failed = {group.key for group, outcome in zip(groups, outcomes, strict=True) if isinstance(outcome, ApiError)}
         state.gone = {key: jobs for key, jobs in state.gone.items() if key in failed}
 
     def note(self, state: MakerState, change: Change) -> None:

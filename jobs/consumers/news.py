@@ -63,10 +63,7 @@ def _told(job: JobFact, happenings: Iterable[Happening], now: int) -> list[Group
     for happening in happenings:
         if happening.event in pod_events.TOLD:
             by_event.setdefault(happening.event, []).append(happening.pod)
-    return [
-        _event(job, event, pod_events.told(event, pods), now, events.WARNING)
-        for event, pods in by_event.items()
-    ]
+    return [_event(job, event, pod_events.told(event, pods), now, events.WARNING) for event, pods in by_event.items()]
 
 
 def _event(job: JobFact, reason: str, message: str, now: int, kind: str) -> Group:

@@ -55,17 +55,13 @@ class JobsState:
     )  # key of a job → Commands to it by their names, in their order
     ranges: dict[str, dict[str, Object]] = field(default_factory=dict)  # namespace → name → limit range
     quotas: dict[str, dict[str, Quota]] = field(default_factory=dict)  # namespace → name → quota
-    refused: dict[str, str] = field(
-        default_factory=dict
-    )  # key of a job that lacks pods for these → namespace
+    refused: dict[str, str] = field(default_factory=dict)  # key of a job that lacks pods for these → namespace
     unsaid: Unsaid = field(default_factory=dict)  # jobs of a crowd that were told nothing yet
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
     answered: dict[str, frozenset[JobEvent]] = field(
         default_factory=dict
     )  # key of a job with policies → the events that they answer
-    answering: Counter[JobEvent] = field(
-        default_factory=Counter
-    )  # event → how many jobs answer it; see `heeded`
+    answering: Counter[JobEvent] = field(default_factory=Counter)  # event → how many jobs answer it; see `heeded`
     position: int = 0  # the revision up to which the log is in this state
     sent: dict[str, Sent] = field(default_factory=dict)  # key of a job → its last writes, until they are seen
     asked: dict[str, tuple[Asked, ...]] = field(

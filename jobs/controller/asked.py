@@ -78,9 +78,7 @@ def _does_the_same(one: Asked, other: Asked) -> bool:
 def runs_again(known: Sequence[Asked], pod: str) -> tuple[Asked, ...]:
     """Return what is left when a pod of that name runs: what waits since it failed or was evicted is called off."""
     called_off = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED)
-    return tuple(
-        each for each in known if not (each.delay_ms and each.pod == pod and each.event in called_off)
-    )
+    return tuple(each for each in known if not (each.delay_ms and each.pod == pod and each.event in called_off))
 
 
 def current(known: Sequence[Asked], job: JobFact) -> tuple[Asked, ...]:

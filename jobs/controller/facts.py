@@ -106,9 +106,7 @@ class JobFact(Struct, frozen=True, kw_only=True):
         lists = (self.job_policies, *self.task_policies.values())
         return frozenset().union(*(policy.answers for one in lists for policy in one))
 
-    def policy_for(
-        self, event: JobEvent, task: str = "", exit_codes: Collection[int] = ()
-    ) -> policies.Policy | None:
+    def policy_for(self, event: JobEvent, task: str = "", exit_codes: Collection[int] = ()) -> policies.Policy | None:
         """Return the policy that answers what happened to a task's pod, or to the job where no task is named."""
         return policies.choose(self.task_policies.get(task, ()), self.job_policies, event, exit_codes)
 
@@ -143,9 +141,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     created: str = ""  # when, as it is written
     ready: bool
     restarts: int
-    exit_codes: tuple[
-        int, ...
-    ] = ()  # of the containers that ended badly: what policies answer, and what is told
+    exit_codes: tuple[int, ...] = ()  # of the containers that ended badly: what policies answer, and what is told
     reason: str
     message: str = ""
     kept: Failure | None = None  # what keeps it from running although it has its node
@@ -210,9 +206,7 @@ class GroupFact(Struct, frozen=True, kw_only=True):
     deleting: bool
     waiting: str
     waiting_reason: str
-    first_evicted: (
-        str  # when pods of it were first evicted for others, as it is written (`kube.volcano.evictions`)
-    )
+    first_evicted: str  # when pods of it were first evicted for others, as it is written (`kube.volcano.evictions`)
     spec: dict[str, Any]
 
     @property
@@ -254,9 +248,7 @@ def read_job(body: bytes) -> JobFact:
             Task(task.name, task.replicas, task.min_available, task.partition_policy.partition_size)
             for task in spec.tasks
         ),
-        dependencies={
-            task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name
-        },
+        dependencies={task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name},
         plugins=tuple(name for name in PLUGINS if name in spec.plugins),
         job_policies=_policies(spec.policies),
         task_policies={task.name: _policies(task.policies) for task in spec.tasks if task.policies},

@@ -70,10 +70,7 @@ def _told(pod: Object, text: str) -> str:
 
 
 def _fitting(
-    places: Sequence[Place],
-    sample: Callable[[Place], Object],
-    ranges: Sequence[Object],
-    account: Account | None,
+    places: Sequence[Place], sample: Callable[[Place], Object], ranges: Sequence[Object], account: Account | None
 ) -> tuple[list[Place], str]:
     chosen: list[Place] = []
     refusal = ""

@@ -71,9 +71,7 @@ class World(NamedTuple):
     priorities: PriorityClasses
     claims: Mapping[str, Collection[str]]  # namespace → names
     ranges: Mapping[str, Sequence[Object]] = {}  # namespace → limit ranges
-    accounts: Mapping[
-        str, Account
-    ] = {}  # namespace → what its quotas leave, where it has some, see `lacks_pods`
+    accounts: Mapping[str, Account] = {}  # namespace → what its quotas leave, where it has some, see `lacks_pods`
 
 
 class Outcome(NamedTuple):
@@ -311,21 +309,15 @@ class _Round:
         if group is None:
             self._make_claims(whole)
             self._tell_left_alone(whole)
-            self.writes.append(
-                Create(POD_GROUPS, pod_group.pod_group(self.job, whole, self.world.priorities))
-            )
+            self.writes.append(Create(POD_GROUPS, pod_group.pod_group(self.job, whole, self.world.priorities)))
             return
         wanted = pod_group.spec_in_step(self.job, whole, self.world.priorities)
         changes = {
-            name: wanted.get(name)
-            for name in pod_group.KEPT_IN_STEP
-            if wanted.get(name) != group.spec.get(name)
+            name: wanted.get(name) for name in pod_group.KEPT_IN_STEP if wanted.get(name) != group.spec.get(name)
         }
         if changes:
             changes = {name: _replaced(group.spec.get(name), value) for name, value in changes.items()}
-            self.writes.append(
-                Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid)
-            )
+            self.writes.append(Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid))
 
     def _tell_left_alone(self, whole: Object) -> None:
         """Say what of somebody else's stands in the place of a product during a run."""
@@ -379,9 +371,7 @@ class _Round:
             self.writes.extend(Create(PODS, pod(place)) for place in wanted)
             self._tell_made(wanted, whole, claims)
 
-    def _tell_made(
-        self, wanted: Sequence[namespace_limits.Place], whole: Object, claims: Collection[str]
-    ) -> None:
+    def _tell_made(self, wanted: Sequence[namespace_limits.Place], whole: Object, claims: Collection[str]) -> None:
         for task, number in Counter(task for task, _ in wanted).items():
             self.counts.add_pending(self.job.tasks[task].name, number)
         if not self.known.pods:
@@ -479,9 +469,7 @@ class _Round:
         elif decision.reason in _TOLD and decision.reason != before:
             self._tell(_TOLD[decision.reason], decision.message, events.WARNING)
         metadata = {"namespace": self.job.namespace, "name": self.job.name, "uid": self.job.uid}
-        self.writes.append(
-            Update(JOBS, {**about(self.job), "metadata": metadata, "status": wanted}, "status")
-        )
+        self.writes.append(Update(JOBS, {**about(self.job), "metadata": metadata, "status": wanted}, "status"))
 
     def _causes(self, decision: Decision) -> dict[str, Any]:
         """Say in words and numbers that can be searched why the job waits, and how its pods ended."""
@@ -489,9 +477,7 @@ class _Round:
         group = self.known.group
         why = group.waiting_reason if group and decision.reason == phases.UNSCHEDULABLE else ""
         if decision.reason == pod_health.TOLD:
-            why = Counter(pod.kept.kept for pod in self.diff.kept if pod.kept is not None).most_common(1)[0][
-                0
-            ]
+            why = Counter(pod.kept.kept for pod in self.diff.kept if pod.kept is not None).most_common(1)[0][0]
         changes: dict[str, Any] = {"waitingReason": why or None}
         # Pods that a job which is over does without have ended all the same.
         if codes or self.job.phase not in phases.FINISHED:

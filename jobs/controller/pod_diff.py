@@ -20,12 +20,8 @@ class PodDiff(Struct):
 
     counts: Counts
     surplus: list[PodFact] = field(default_factory=list)  # to be deleted
-    leftovers: dict[str, PodFact] = field(
-        default_factory=dict
-    )  # of a run that was ended, to be deleted first
-    named: dict[str, int] = field(
-        default_factory=dict
-    )  # task → how many of its names are taken by its own pods
+    leftovers: dict[str, PodFact] = field(default_factory=dict)  # of a run that was ended, to be deleted first
+    named: dict[str, int] = field(default_factory=dict)  # task → how many of its names are taken by its own pods
     ready: dict[str, int] = field(default_factory=dict)  # task → pods that let other tasks start
     failed: list[PodFact] = field(default_factory=list)
     kept: list[PodFact] = field(default_factory=list)  # that do not run although they have their nodes
@@ -79,9 +75,7 @@ def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
 
 def lacks(job: JobFact, pods: Container[str]) -> bool:
     """Say whether the name of a pod that the job wants is free."""
-    return any(
-        f"{job.name}-{task.name}-{index}" not in pods for task in job.tasks for index in range(task.replicas)
-    )
+    return any(f"{job.name}-{task.name}-{index}" not in pods for task in job.tasks for index in range(task.replicas))
 
 
 def missing(job: JobFact, pods: Mapping[str, PodFact], diff: PodDiff) -> Iterator[tuple[int, int]]:

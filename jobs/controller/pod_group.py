@@ -27,11 +27,7 @@ def pod_group(job: JobFact, whole: Object, priorities: PriorityClasses) -> Objec
     topology = _topology(whole["spec"].get("networkTopology"))
     if topology:
         spec["networkTopology"] = topology
-    metadata: Object = {
-        "name": job.group_name,
-        "namespace": job.namespace,
-        "ownerReferences": [owner_of(job)],
-    }
+    metadata: Object = {"name": job.group_name, "namespace": job.namespace, "ownerReferences": [owner_of(job)]}
     if whole["metadata"].get("labels"):
         metadata["labels"] = whole["metadata"]["labels"]
     notes = {JOB_MADE: whole["metadata"].get("creationTimestamp")}
@@ -40,12 +36,7 @@ def pod_group(job: JobFact, whole: Object, priorities: PriorityClasses) -> Objec
     written = whole["metadata"].get("annotations") or {}
     annotations = {name: said for name, said in written.items() if name != RELEASED}
     metadata["annotations"] = {**annotations, **{name: said for name, said in notes.items() if said}}
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": metadata,
-        "spec": spec,
-    }
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
 
 def spec_in_step(job: JobFact, whole: Object, priorities: PriorityClasses) -> dict[str, Any]:
@@ -66,9 +57,7 @@ def spec_in_step(job: JobFact, whole: Object, priorities: PriorityClasses) -> di
 
 def min_resources(job_spec: Object, min_available: int, priorities: PriorityClasses) -> Amounts:
     """Return what the pods of the minimum use, tasks of higher priority first."""
-    ordered = sorted(
-        job_spec.get("tasks") or [], key=lambda task: -_task_priority(task, job_spec, priorities)
-    )
+    ordered = sorted(job_spec.get("tasks") or [], key=lambda task: -_task_priority(task, job_spec, priorities))
     total: Amounts = {}
     for task, number in zip(ordered, _members(ordered, min_available), strict=True):
         if not number:
@@ -101,9 +90,7 @@ def _members(tasks: list[Object], min_available: int) -> list[int]:
         return _take([int(task.get("replicas") or 0) for task in tasks], left)
     members = _take(minimums, left)
     left -= sum(members)
-    rest = _take(
-        [int(task.get("replicas") or 0) - taken for task, taken in zip(tasks, members, strict=True)], left
-    )
+    rest = _take([int(task.get("replicas") or 0) - taken for task, taken in zip(tasks, members, strict=True)], left)
     return [first + second for first, second in zip(members, rest, strict=True)]
 
 

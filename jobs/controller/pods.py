@@ -71,9 +71,7 @@ class Blueprint:
         name = f"{self.job.name}-{self.task}-{number}"
         labels = {**self.labels, facts.TASK_INDEX: number}
         if self.is_partitioned:
-            labels["volcano.sh/partition-id"] = str(
-                index // self.partition_size if self.partition_size > 0 else 0
-            )
+            labels["volcano.sh/partition-id"] = str(index // self.partition_size if self.partition_size > 0 else 0)
         *_, (_, draft) = self.drafts(index)
         return {
             "apiVersion": "v1",
@@ -172,9 +170,7 @@ def claim_name(job: JobFact, index: int) -> str:
     return f"{job.name}-pvc-{_digest(f'{job.uid}/{index}')}"
 
 
-def _mount(
-    spec: dict[str, Any], job_name: str, volumes: list[dict[str, Any]], claims: Collection[str]
-) -> None:
+def _mount(spec: dict[str, Any], job_name: str, volumes: list[dict[str, Any]], claims: Collection[str]) -> None:
     """Add a job's volumes to a pod spec; two volumes may name one claim."""
     if not volumes:
         return

@@ -81,9 +81,7 @@ def lacks_keys(job: JobFact, known: Mapping[Id, ProductFact]) -> bool:
 def blocking(job: JobFact, known: Mapping[Id, ProductFact]) -> tuple[str, ...]:
     """Describe the objects of somebody else without whose names no container of the job starts."""
     return tuple(
-        _described(id_)
-        for id_ in ids(job)
-        if id_[0] in MOUNTED and id_ in known and known[id_].owner != job.uid
+        _described(id_) for id_ in ids(job) if id_[0] in MOUNTED and id_ in known and known[id_].owner != job.uid
     )
 
 
@@ -93,9 +91,7 @@ def left_alone(job: JobFact, whole: Object, known: Mapping[Id, ProductFact]) -> 
     return [_described(id_) for id_ in wanted if id_ in known and known[id_].owner != job.uid]
 
 
-def in_step(
-    job: JobFact, whole: Object, known: Mapping[Id, ProductFact], keys: KeyPair | None
-) -> Iterator[Write]:
+def in_step(job: JobFact, whole: Object, known: Mapping[Id, ProductFact], keys: KeyPair | None) -> Iterator[Write]:
     """Yield the writes that make what is missing, and keep what exists as the plugins say.
 
     `keys` is a new pair for a job that lacks one (`lacks_keys`); ValueError if it is not given.

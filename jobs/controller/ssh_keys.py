@@ -22,9 +22,7 @@ def rsa_pair() -> KeyPair:
     """Make an RSA key of 2048 bits (reference: volcano-job §5.4)."""
     key = rsa.generate_private_key(public_exponent=EXPONENT, key_size=BITS)
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     return KeyPair(private.decode(), f"{public.decode()}\n")

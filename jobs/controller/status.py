@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 _RECOUNTED = ("pending", "running", "succeeded", "failed", "unknown", "terminating", "taskStatusCount")
 
 
-def status_after(
-    job: JobFact, decision: Decision, counts: Counts, now: int, **changes: Any
-) -> dict[str, Any]:
+def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **changes: Any) -> dict[str, Any]:
     """Return the status of a job after a decision.
 
     The time of the last transition and the history change only with the phase

@@ -85,9 +85,7 @@ def wanted(cron: CronJob, now: int) -> Run | None:
     return Run(at, f"{cron.metadata.name}-{at // MINUTE_MS}", missed > MANY_MISSED)
 
 
-def reconcile(
-    known: Known, run: Run | None, view: JobRulesView, now: int, *, is_taken: bool = False
-) -> Outcome:
+def reconcile(known: Known, run: Run | None, view: JobRulesView, now: int, *, is_taken: bool = False) -> Outcome:
     """Return what a cron job needs.
 
     `run` is the job that is `wanted`; `is_taken` says that its name belongs to somebody else.
@@ -139,10 +137,7 @@ class _Round:
         spec = self.cron.spec
         completed = [job for job in self.jobs if job.phase is JobPhase.COMPLETED]
         failed = [job for job in self.jobs if job.phase in _FAILED]
-        for ended, most in (
-            (completed, spec.successful_jobs_history_limit),
-            (failed, spec.failed_jobs_history_limit),
-        ):
+        for ended, most in ((completed, spec.successful_jobs_history_limit), (failed, spec.failed_jobs_history_limit)):
             oldest_first = sorted(ended, key=lambda job: (job.metadata.creation_timestamp, job.name))
             for job in oldest_first[: max(len(ended) - most, 0)]:
                 self._delete(job)
@@ -181,10 +176,7 @@ class _Round:
     def tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
         """Tell something of the cron job in an event."""
         self.writes.append(
-            Create(
-                EVENTS,
-                events.event(about(self.cron), reason, message, self.now, component=COMPONENT, kind=kind),
-            )
+            Create(EVENTS, events.event(about(self.cron), reason, message, self.now, component=COMPONENT, kind=kind))
         )
 
     def _replace(self, names: str) -> None:

@@ -89,9 +89,7 @@ def zone(name: str) -> tzinfo:
     if not name:
         return UTC
     parts = name.split("/")
-    is_name = all(
-        _ZONE_PART.fullmatch(part) and part not in (".", "..") and not part.startswith("-") for part in parts
-    )
+    is_name = all(_ZONE_PART.fullmatch(part) and part not in (".", "..") and not part.startswith("-") for part in parts)
     remedy = "name one of the IANA database, such as Europe/Berlin or UTC."
     if name.lower() == "local":
         raise ScheduleError(f"the time zone of a machine is not the same everywhere; {remedy}")
@@ -180,18 +178,14 @@ def _value(text: str, item: str, part: _Part) -> int:
     value = _number(text, item, part)
     if not part.first <= value <= part.last:
         also = "; Sunday is 0" if part.names == _WEEKDAYS and value == 7 else ""
-        raise ScheduleError(
-            f"{part.name}: {item!r} is not between {part.first} and {part.last}{also}; correct it."
-        )
+        raise ScheduleError(f"{part.name}: {item!r} is not between {part.first} and {part.last}{also}; correct it.")
     return value
 
 
 def _number(text: str, item: str, part: _Part) -> int:
     if not _NUMBER.fullmatch(text):
         names = f", or {part.names[0]} to {part.names[-1]}" if part.names else ""
-        raise ScheduleError(
-            f"{part.name}: {item!r} cannot be read; write numbers{names}, such as 1-5 or */2."
-        )
+        raise ScheduleError(f"{part.name}: {item!r} cannot be read; write numbers{names}, such as 1-5 or */2.")
     return int(text)
 
 
@@ -272,9 +266,7 @@ class Cron:
         if offset == datetime.combine(day + _DAY, time(), self.where).utcoffset():
             begin = meta.milliseconds(start)
             return [
-                begin + (60 * hour + minute) * MINUTE_MS
-                for hour in self.hours.values
-                for minute in self.minutes.values
+                begin + (60 * hour + minute) * MINUTE_MS for hour in self.hours.values for minute in self.minutes.values
             ]
         return sorted(set(self._around_a_change(day)))
 

@@ -97,9 +97,7 @@ def validate_template(template: Object, old: Object | None, view: JobRulesView) 
         return []
     if not spec:
         return [required("spec", "describe the jobs that are made from the template: add tasks.")]
-    return jobs.check_spec(
-        _name(template), lenient.text(template, "metadata", "namespace"), spec, view, "spec"
-    )
+    return jobs.check_spec(_name(template), lenient.text(template, "metadata", "namespace"), spec, view, "spec")
 
 
 def warn_template(template: Object, old: Object | None, view: JobRulesView) -> list[str]:
@@ -111,9 +109,7 @@ def warn_template(template: Object, old: Object | None, view: JobRulesView) -> l
 
 
 def _name(owner: Object) -> str:
-    return (
-        lenient.text(owner, "metadata", "name") or lenient.text(owner, "metadata", "generateName") + "x" * 5
-    )
+    return lenient.text(owner, "metadata", "name") or lenient.text(owner, "metadata", "generateName") + "x" * 5
 
 
 def _steps(flow: Object) -> Iterator[tuple[str, Any]]:
@@ -143,15 +139,11 @@ def _check_graph(flow: Object) -> Iterator[Cause]:
 
     Of a template that comes twice the last step counts, as in Volcano: where these form no circle, every job may start some time.
     """
-    waits_for = {
-        lenient.text(step, "name"): lenient.texts(step, "dependsOn", "targets") for _, step in _steps(flow)
-    }
+    waits_for = {lenient.text(step, "name"): lenient.texts(step, "dependsOn", "targets") for _, step in _steps(flow)}
     for path, step in _steps(flow):
         for number, target in enumerate(lenient.texts(step, "dependsOn", "targets")):
             if target not in waits_for:
-                detail = (
-                    "jobflow Flow is not DAG: vertex is not defined; name one of spec.flows, or add it there."
-                )
+                detail = "jobflow Flow is not DAG: vertex is not defined; name one of spec.flows, or add it there."
                 yield invalid(f"{path}.dependsOn.targets[{number}]", target, detail)
     circle = dependencies.cycle(waits_for)
     if circle:
@@ -191,9 +183,7 @@ def _check_templates(flow: Object, view: FlowRulesView) -> Iterator[Cause]:
         yield from _check_tasks(step, found, f"{path}.dependsOn.probe.taskStatusList")
 
 
-def _check_job(
-    flow: JobFlow, step: Flow, template: Object, view: FlowRulesView, path: str
-) -> Iterator[Cause]:
+def _check_job(flow: JobFlow, step: Flow, template: Object, view: FlowRulesView, path: str) -> Iterator[Cause]:
     written = f"{path}.patch.jobSpec" if step.patch.job_spec else f"{path}.name"
     try:
         job = steps.job_for(flow, step, template)
@@ -209,9 +199,7 @@ def _check_tasks(step: Flow, templates: dict[str, Object | None], path: str) -> 
     probe, targets = step.depends_on.probe, [templates.get(name) for name in step.depends_on.targets]
     if probe is None or any(target is None for target in targets):
         return
-    tasks = {
-        lenient.text(task, "name") for each in targets for task in lenient.sequence(each, "spec", "tasks")
-    }
+    tasks = {lenient.text(task, "name") for each in targets for task in lenient.sequence(each, "spec", "tasks")}
     for number, asked in enumerate(probe.task_status_list):
         if asked.task_name not in tasks:
             detail = f"no target has this task; choose one of {', '.join(sorted(tasks))}."

@@ -71,11 +71,7 @@ class Problem(NamedTuple):
 def reconcile(known: Known, view: JobRulesView, now: int) -> Outcome:
     """Return what brings a flow one step further."""
     if known.flow.metadata.deletion_timestamp:
-        state = {
-            "phase": str(FlowPhase.TERMINATING),
-            "reason": "Deleted",
-            "message": "The flow is being deleted.",
-        }
+        state = {"phase": str(FlowPhase.TERMINATING), "reason": "Deleted", "message": "The flow is being deleted."}
         return Outcome(_status_group(known, {**known.status, "state": state}, now))
     ended = {name: job for name, job in known.gone.items() if job.is_finished and name not in known.jobs}
     counted = {**ended, **known.jobs}
@@ -147,9 +143,7 @@ def _job(known: Known, step: Flow, view: JobRulesView) -> Object | Problem:
         text = f"A job named {name} exists that is not of this flow; delete it, or make the flow under another name."
         return Problem("NameTaken", text)
     if template is None:
-        text = (
-            f"There is no job template {step.name} in namespace {known.flow.metadata.namespace}; create it."
-        )
+        text = f"There is no job template {step.name} in namespace {known.flow.metadata.namespace}; create it."
         return Problem("TemplateNotFound", text)
     try:
         job = steps.job_for(known.flow, step, template)
@@ -173,9 +167,7 @@ def _clear(known: Known, phase: FlowPhase) -> list[Group]:
     ]
 
 
-def _state(
-    flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]
-) -> dict[str, str]:
+def _state(flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]) -> dict[str, str]:
     """Return the phase of a flow with its reason and message; those of one that is over stay."""
     before = flow.status.state
     if phase in FINISHED and before.phase == phase:
@@ -184,16 +176,10 @@ def _state(
     return {"phase": str(phase), "reason": reason, "message": message}
 
 
-def _told(
-    flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]
-) -> tuple[str, str]:
+def _told(flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]) -> tuple[str, str]:
     total = len(steps.templates(flow))
     if phase is FlowPhase.FAILED:
-        bad = [
-            f"{steps.job_name(flow.metadata.name, step)} ({each})"
-            for step, each in phases.items()
-            if each in _BAD
-        ]
+        bad = [f"{steps.job_name(flow.metadata.name, step)} ({each})" for step, each in phases.items() if each in _BAD]
         return "JobFailed", f"No more jobs are made, because of {', '.join(bad)}."
     if phase is FlowPhase.SUCCEED:
         return "AllCompleted", f"All jobs have completed: {total} of {total}."

@@ -38,9 +38,7 @@ LIST_OF = {
 }
 
 
-def entries(
-    flow: JobFlow, before: Object, jobs: Mapping[str, MadeJob], now: int
-) -> dict[str, dict[str, Any]]:
+def entries(flow: JobFlow, before: Object, jobs: Mapping[str, MadeJob], now: int) -> dict[str, dict[str, Any]]:
     """Return an entry of jobStatusList for each job that was made and counts, by the name of its template.
 
     `jobs` are those that are there, and those that have just been deleted, by
@@ -59,10 +57,7 @@ def entries(
 
 
 def status_after(
-    before: Object,
-    made: Mapping[str, dict[str, Any]],
-    jobs: Mapping[str, MadeJob],
-    state: Mapping[str, str],
+    before: Object, made: Mapping[str, dict[str, Any]], jobs: Mapping[str, MadeJob], state: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the status of a flow with these entries and this state; what nobody here writes is kept."""
     ours = {*LIST_OF.values(), "jobStatusList", "conditions", "state"}

@@ -43,10 +43,7 @@ def job_for(flow: JobFlow, step: Flow, template: Object) -> Object:
     values of labels; the annotations always tell.
     """
     owner = flow.metadata
-    annotations = {
-        BY_TEMPLATE: f"{owner.namespace}.{step.name}",
-        BY_FLOW: f"{owner.namespace}.{owner.name}",
-    }
+    annotations = {BY_TEMPLATE: f"{owner.namespace}.{step.name}", BY_FLOW: f"{owner.namespace}.{owner.name}"}
     labels = {key: value for key, value in annotations.items() if jobs.as_label(value)}
     spec = patched(lenient.mapping(template, "spec"), step.patch.job_spec)
     name = job_name(owner.name, step.name)
@@ -116,9 +113,7 @@ def may_start(step: Flow, made: Mapping[str, MadeJob], phases: Mapping[str, JobP
 
 def _holds(asked: Sequence[TaskStatus], job: MadeJob) -> bool:
     """Say whether enough pods of each task that is asked about are in the phase; False when the job has none of these."""
-    least = {
-        task.name: max(1 if task.min_available is None else task.min_available, 1) for task in job.spec.tasks
-    }
+    least = {task.name: max(1 if task.min_available is None else task.min_available, 1) for task in job.spec.tasks}
     of_job = [each for each in asked if each.task_name in least]
     return bool(of_job) and all(_count(job, each) >= least[each.task_name] for each in of_job)
 

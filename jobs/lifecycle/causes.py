@@ -170,9 +170,7 @@ def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | Non
         looping = Failure(pod, task, kept=kept)
         if ended is None:
             return looping
-        return looping._replace(
-            exit_codes=(ended.exit_code,), reason=ended.reason, message=one_line(ended.message)
-        )
+        return looping._replace(exit_codes=(ended.exit_code,), reason=ended.reason, message=one_line(ended.message))
     if waiting is None:
         return Failure(pod, task, reason=kept, kept=kept)
     message = waiting.message
@@ -252,9 +250,7 @@ def causes(failures: Iterable[Failure]) -> list[Cause]:
 def _natural(failure: Failure) -> tuple[str, int, str]:
     """Put worker-2 before worker-10."""
     stem, _, number = failure.pod.rpartition("-")
-    return (
-        (stem, int(number), "") if number.isascii() and number.isdigit() else (failure.pod, -1, failure.said)
-    )
+    return (stem, int(number), "") if number.isascii() and number.isdigit() else (failure.pod, -1, failure.said)
 
 
 def _by_message(alike: Sequence[Failure]) -> dict[str, list[Failure]]:

@@ -30,9 +30,7 @@ class Counts(Struct):
         for phases in self.tasks.values():
             for phase, number in phases.items():
                 totals[phase] = totals.get(phase, 0) + number
-        self.pending, self.running, self.succeeded, self.failed, self.unknown = map(
-            totals.__getitem__, _PHASES
-        )
+        self.pending, self.running, self.succeeded, self.failed, self.unknown = map(totals.__getitem__, _PHASES)
 
     def add_pending(self, task: str, number: int) -> None:
         """Count pods of a task that are being made."""
@@ -66,9 +64,7 @@ class Counts(Struct):
         """Return the counters of a job's status; zeros are left out, as in Volcano."""
         numbers = {name: getattr(self, name) for name in _TOTALS}
         fields: dict[str, Any] = {name: number for name, number in numbers.items() if number}
-        by_task = {
-            task: {"phase": _filled(phases)} for task, phases in self.tasks.items() if any(phases.values())
-        }
+        by_task = {task: {"phase": _filled(phases)} for task, phases in self.tasks.items() if any(phases.values())}
         return fields | ({"taskStatusCount": by_task} if by_task else {})
 
 

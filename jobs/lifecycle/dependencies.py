@@ -94,9 +94,7 @@ def never_starts(tasks: Sequence[Task], dependencies: Mapping[str, Dependency], 
     return counted and any(task.needed for task in tasks if task not in first)
 
 
-def deadlock(
-    tasks: Sequence[Task], dependencies: Mapping[str, Dependency], min_available: int
-) -> Deadlock | None:
+def deadlock(tasks: Sequence[Task], dependencies: Mapping[str, Dependency], min_available: int) -> Deadlock | None:
     """Return why a gang of tasks that wait for each other can never start; None where it can, or lacks pods without that."""
     if not dependencies or not never_starts(tasks, dependencies, min_available):
         return None

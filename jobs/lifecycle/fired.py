@@ -12,8 +12,7 @@ from kube.kinds.batch import JobEvent
 
 _OF_A_POD = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED, JobEvent.POD_PENDING)
 _SENTENCE = re.compile(
-    r"(?P<event>\w+): (?P<what>.*)\. The policy for it is (?P<action>\w+)(?: after (?P<after>\S+))?\.",
-    re.DOTALL,
+    r"(?P<event>\w+): (?P<what>.*)\. The policy for it is (?P<action>\w+)(?: after (?P<after>\S+))?\.", re.DOTALL
 )
 _EXIT_CODE = re.compile(r"\S+ exited with codes? (\d+)")
 

@@ -12,16 +12,13 @@ REASONS: Final = ("ErrImagePull", "ImagePullBackOff", NEVER, NO_NAME)
 _BY_WORDS: Final = (
     (
         re.compile(
-            r"unauthorized|authentication required|access.*denied|denied:|invalid username|forbidden",
-            re.IGNORECASE,
+            r"unauthorized|authentication required|access.*denied|denied:|invalid username|forbidden", re.IGNORECASE
         ),
         "The registry lets nobody in without a password, or has no such image: check the name, and name a Secret of type "
         "kubernetes.io/dockerconfigjson in imagePullSecrets, or log the engine in on the node.",
     ),
     (
-        re.compile(
-            r"manifest unknown|name unknown|not found|does not exist|manifest .*unknown", re.IGNORECASE
-        ),
+        re.compile(r"manifest unknown|name unknown|not found|does not exist|manifest .*unknown", re.IGNORECASE),
         "The registry has no such image: check its name and tag.",
     ),
     (
@@ -30,9 +27,7 @@ _BY_WORDS: Final = (
         "that this registry is insecure (podman: registries.conf, docker: daemon.json).",
     ),
     (
-        re.compile(
-            r"connection refused|no such host|timeout|timed out|unreachable|network|lookup|EOF", re.IGNORECASE
-        ),
+        re.compile(r"connection refused|no such host|timeout|timed out|unreachable|network|lookup|EOF", re.IGNORECASE),
         "The node does not reach the registry: check the registry's name and the node's network and proxy. "
         "An image that is on the node already needs imagePullPolicy IfNotPresent or Never.",
     ),
@@ -70,7 +65,5 @@ def _to_have_it(reason: str, message: str) -> str:
     if reason == NEVER:
         return "Build or pull the image on the node, or let it be pulled: imagePullPolicy IfNotPresent."
     text = said(message)
-    found = next(
-        (helps for words, helps in _BY_WORDS if words.search(text)), "Check the image's name and tag."
-    )
+    found = next((helps for words, helps in _BY_WORDS if words.search(text)), "Check the image's name and tag.")
     return f"{found} {_TRIED}"

@@ -87,9 +87,7 @@ PENDING_RULES = (
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
     # The scheduler only counts the pods that are not there; why they are not is known here.
     PhaseRule(lambda s: bool(s.held_back and s.deadlock), None, TASK_DEADLOCK, messages.deadlock),
-    PhaseRule(
-        lambda s: not s.admitted and not s.waiting, None, WAITING_FOR_QUEUE, messages.waiting_for_queue
-    ),
+    PhaseRule(lambda s: not s.admitted and not s.waiting, None, WAITING_FOR_QUEUE, messages.waiting_for_queue),
     PhaseRule(lambda s: bool(s.waiting), None, UNSCHEDULABLE, messages.unschedulable),
     PhaseRule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),
     PhaseRule(lambda s: bool(s.kept), None, pod_health.TOLD, messages.pods_kept),
@@ -138,9 +136,7 @@ RUNNING_RULES = (
 )
 
 RESTARTING_RULES = (
-    PhaseRule(
-        lambda s: s.retry_count >= s.max_retry, JobPhase.FAILED, RETRIES_USED_UP, messages.retries_used_up
-    ),
+    PhaseRule(lambda s: s.retry_count >= s.max_retry, JobPhase.FAILED, RETRIES_USED_UP, messages.retries_used_up),
     PhaseRule(
         lambda s: s.replicas - s.counts.terminating >= s.min_available,
         JobPhase.PENDING,
@@ -176,9 +172,7 @@ def _kill(
 
 
 _SUSPENDED, AGAIN = "the job is suspended", "the job starts again"
-RESTART = _kill(
-    JobPhase.RESTARTING, "RestartRequested", messages.restarting, AGAIN, retain=frozenset(), is_retry=True
-)
+RESTART = _kill(JobPhase.RESTARTING, "RestartRequested", messages.restarting, AGAIN, retain=frozenset(), is_retry=True)
 RESTART_TARGET = RESTART._replace(procedure=Procedure.KILL_TARGET)
 # Resuming uses up no retry, and keeps no pod of the run before (reference: volcano-job §10, Q-7, Q-22).
 RESUME = _kill(JobPhase.RESTARTING, "Resumed", messages.resuming, AGAIN, retain=frozenset())
@@ -197,13 +191,7 @@ _ALIVE = {
         JobPhase.COMPLETING, "CompleteRequested", messages.ending("Completed"), "the job is completed"
     ),
 }
-_WHOLE = (
-    Action.RESTART_JOB,
-    Action.ABORT_JOB,
-    Action.TERMINATE_JOB,
-    Action.COMPLETE_JOB,
-    Action.RESUME_JOB,
-)
+_WHOLE = (Action.RESTART_JOB, Action.ABORT_JOB, Action.TERMINATE_JOB, Action.COMPLETE_JOB, Action.RESUME_JOB)
 TARGETED = (Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION)
 OF_JOBS = frozenset({*_WHOLE, *TARGETED, Action.SYNC_JOB, Action.ENQUEUE_JOB})
 
@@ -224,10 +212,7 @@ STEPS: dict[JobPhase, dict[Action, Step]] = {
         ),
         Action.RESUME_JOB: RESUME,
     },
-    JobPhase.ABORTED: {
-        Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT, _SUSPENDED),
-        Action.RESUME_JOB: RESUME,
-    },
+    JobPhase.ABORTED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT, _SUSPENDED), Action.RESUME_JOB: RESUME},
     JobPhase.COMPLETING: {
         Action.SYNC_JOB: Step(
             Procedure.KILL,
@@ -242,17 +227,15 @@ STEPS: dict[JobPhase, dict[Action, Step]] = {
                 PhaseRule(_is_over, JobPhase.COMPLETED, "CompletedOnRequest", messages.completed),
             ),
             SOFT,
-        ),
+        )
     },
     JobPhase.COMPLETED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
     JobPhase.TERMINATING: {
         Action.SYNC_JOB: Step(
             Procedure.KILL,
-            _until_ended(
-                "Terminated", PhaseRule(_is_over, JobPhase.TERMINATED, "Terminated", messages.terminated)
-            ),
+            _until_ended("Terminated", PhaseRule(_is_over, JobPhase.TERMINATED, "Terminated", messages.terminated)),
             SOFT,
-        ),
+        )
     },
     JobPhase.TERMINATED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
     JobPhase.FAILED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},

@@ -61,7 +61,9 @@ class Progress:
             return f"{self.running} running, no minimum is set"
         started = self.running + self.succeeded
         if started > self.minimum and not self.succeeded:
-            return f"{started} are running, {self.minimum} {'is' if self.minimum == 1 else 'are'} needed{self._and_failed}"
+            return (
+                f"{started} are running, {self.minimum} {'is' if self.minimum == 1 else 'are'} needed{self._and_failed}"
+            )
         started = min(started, self.minimum)
         verb = "is" if started == 1 else "are"
         doing = "running" if not self.succeeded else "running or have succeeded"

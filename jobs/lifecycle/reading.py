@@ -130,9 +130,7 @@ class Job(View):
     def since(self, *phases: str) -> int | None:
         """When the job last came to one of the phases, in ms; None if it never did."""
         times = [
-            moment(condition.last_transition_time)
-            for condition in self.status.conditions
-            if condition.status in phases
+            moment(condition.last_transition_time) for condition in self.status.conditions if condition.status in phases
         ]
         return max((time for time in times if time is not None), default=None)
 
@@ -244,9 +242,7 @@ class Pod(View):
     @property
     def devices(self) -> list[str]:
         """The ids of the devices that the pod's containers have; how they do is on the page of its node."""
-        allocated = (
-            each for one in self.status.container_statuses for each in one.allocated_resources_status
-        )
+        allocated = (each for one in self.status.container_statuses for each in one.allocated_resources_status)
         return list(dict.fromkeys(device.resource_id for each in allocated for device in each.resources))
 
     @property
@@ -369,9 +365,7 @@ class Pod(View):
     def _starts(self) -> list[str]:
         starts = [each.started_at for each in self._ended()]
         return starts + [
-            status.state.running.started_at
-            for status in self.status.container_statuses
-            if status.state.running
+            status.state.running.started_at for status in self.status.container_statuses if status.state.running
         ]
 
 

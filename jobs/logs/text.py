@@ -99,9 +99,7 @@ class ShownLine:
         if self._only is not None:
             return [Run(self._only)]
         text, drawn = self.text, self._pens
-        edges = [
-            at for at, (one, other) in enumerate(pairwise(drawn), 1) if one is not other and one != other
-        ]
+        edges = [at for at, (one, other) in enumerate(pairwise(drawn), 1) if one is not other and one != other]
         if len(edges) > MOST_RUNS:
             end = edges[MOST_RUNS]
             edges = edges[: MOST_RUNS + 1]

@@ -103,12 +103,7 @@ def make(
     if noted:
         metadata["annotations"] = noted
     metadata["ownerReferences"] = [controller_reference(resource, owner.name, owner.uid)]
-    return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
-        "metadata": metadata,
-        "spec": copy.deepcopy(spec),
-    }
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": copy.deepcopy(spec)}
 
 
 def complete(job: Object, view: JobRulesView) -> list[Cause]:

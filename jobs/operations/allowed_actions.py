@@ -41,11 +41,7 @@ def has_right(actor: Actor, action: Action, job: Job) -> bool:
 
 def allowed(actor: Actor, job: Job) -> list[Action]:
     """Return the actions that the actor may do with the job as it is, in the order of the table."""
-    return [
-        action
-        for action in actions.ACTIONS
-        if not actions.problem(action, job) and has_right(actor, action, job)
-    ]
+    return [action for action in actions.ACTIONS if not actions.problem(action, job) and has_right(actor, action, job)]
 
 
 def nothing(action: Action) -> Forbidden:

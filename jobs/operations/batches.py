@@ -39,9 +39,7 @@ PAUSE_S = 0.05
 T = TypeVar("T")
 GONE = Verdict(Result.GONE, "It was deleted before its turn came.")
 ASKED = Verdict(Result.ASKED)
-UPDATE = (
-    "UPDATE jobs_operationitem SET result = %s, why = %s, marked = %s, asked = %s, settled = %s WHERE id = %s"
-)
+UPDATE = "UPDATE jobs_operationitem SET result = %s, why = %s, marked = %s, asked = %s, settled = %s WHERE id = %s"
 
 
 def running() -> list[Operation]:
@@ -110,9 +108,7 @@ def answered(asked: Sequence[T], outcomes: Sequence[Stored | ApiError]) -> list[
 
     ServiceUnavailable when it took nothing: then the batch is left undone.
     """
-    pairs = [
-        pair for pair in zip(asked, outcomes, strict=True) if not isinstance(pair[1], ServiceUnavailable)
-    ]
+    pairs = [pair for pair in zip(asked, outcomes, strict=True) if not isinstance(pair[1], ServiceUnavailable)]
     if outcomes and not pairs:
         raise next(outcome for outcome in outcomes if isinstance(outcome, ServiceUnavailable))
     return pairs

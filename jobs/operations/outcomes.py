@@ -16,12 +16,7 @@ SHOWN_MS = 120_000  # how long a job's page tells of an outcome
 
 def latest(uid: str, now: int) -> OperationItem | None:
     """Return what was last asked of a job, unless that is over for longer than it is told."""
-    item = (
-        OperationItem.objects.filter(uid=uid, asked__gt=0)
-        .select_related("operation")
-        .order_by("-asked")
-        .first()
-    )
+    item = OperationItem.objects.filter(uid=uid, asked__gt=0).select_related("operation").order_by("-asked").first()
     return item if item is not None and now < _end(item) else None
 
 

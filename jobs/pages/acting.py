@@ -42,11 +42,7 @@ def act(request: HttpRequest, namespace: str, name: str, action: str) -> HttpRes
         return redirect("jobs:detail", namespace, name)
     if chosen is actions.DELETE:
         is_there = bool(store.find(JOBS, namespace=namespace, uid=stored.uid, limit=1))
-        how = (
-            "is being deleted; it goes when its pods have ended"
-            if is_there
-            else "is deleted, and its pods with it"
-        )
+        how = "is being deleted; it goes when its pods have ended" if is_there else "is deleted, and its pods with it"
         responses.say(request, f"Job {name} {how}.")
         return redirect("jobs:list")
     return redirect("jobs:detail", namespace, name)

@@ -28,9 +28,7 @@ class Labels(forms.CharField):
 
     def prepare_value(self, value: Any) -> Any:
         """Write labels as lines."""
-        return (
-            "\n".join(f"{key}: {text}" for key, text in value.items()) if isinstance(value, dict) else value
-        )
+        return "\n".join(f"{key}: {text}" for key, text in value.items()) if isinstance(value, dict) else value
 
     def clean(self, value: Any) -> dict[str, str]:
         """Read lines as labels."""
@@ -129,9 +127,7 @@ class ScaleForm(JobForm):
     """How many pods each task has."""
 
     action = actions.SCALE
-    follow = forms.BooleanField(
-        required=False, label="Minimums follow: as many more or fewer pods must start together"
-    )
+    follow = forms.BooleanField(required=False, label="Minimums follow: as many more or fewer pods must start together")
 
     def __init__(self, job: Object, **kwargs: Any) -> None:
         super().__init__(job, ["replicas"], **kwargs)

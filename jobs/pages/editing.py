@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from jobs.rules.edits import Difference, Fields
 
 TRIES = 5  # to write a job whose controller writes its status at the same time
-ANOTHER = (
-    "Another job has this name by now. Nothing of yours was stored; open the form again to see that job."
-)
+ANOTHER = "Another job has this name by now. Nothing of yours was stored; open the form again to see that job."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -82,9 +80,7 @@ def _change(request: HttpRequest, stored: Stored, make: type[EditForm] | type[Sc
     return _save(request, stored, form, wanted)
 
 
-def _conflict(
-    request: HttpRequest, stored: Stored, form: JobForm, base: Fields, wanted: Fields
-) -> HttpResponse:
+def _conflict(request: HttpRequest, stored: Stored, form: JobForm, base: Fields, wanted: Fields) -> HttpResponse:
     """Show what others changed since the form was opened, beside what was typed, which stays in the form."""
     now = edits.read(stored.object)
     meanwhile = [(each, wanted.get(each.name)) for each in edits.differences(stored.object, base, now)]
@@ -103,12 +99,7 @@ def _review(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields)
     form.show(wanted, base=now, reviewed=wanted)
     differences = edits.differences(stored.object, now, wanted)
     return _page(
-        request,
-        stored,
-        form,
-        differences=differences,
-        effect=_effect(stored, now, wanted),
-        warnings=found.warnings,
+        request, stored, form, differences=differences, effect=_effect(stored, now, wanted), warnings=found.warnings
     )
 
 

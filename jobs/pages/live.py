@@ -49,9 +49,7 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
             run = run_of(request.params)
             return show(Detail.of(request.actor, namespace, name, run), request)
         except NotFound:
-            return Parts(
-                _gone(request, namespace, name), watches=[Watch(JOBS.id, namespace=namespace, name=name)]
-            )
+            return Parts(_gone(request, namespace, name), watches=[Watch(JOBS.id, namespace=namespace, name=name)])
 
     render.__module__ = __name__
     return render
@@ -73,9 +71,7 @@ def job_head(shown: Detail, request: TopicRequest) -> Parts:
     """Phase, gang, why the job waits, its steps, what may be done with it and what became of that."""
     asked, again = shown.asked_part(clock.milliseconds())
     more = {"job-actions": buttons.html(shown, request.actor), "job-asked": asked}
-    again = min(
-        (due for due in (again, shown.waiting.again, shown.left_alone_until) if due is not None), default=None
-    )
+    again = min((due for due in (again, shown.waiting.again, shown.left_alone_until) if due is not None), default=None)
     orders = Watch(COMMANDS.id, namespace=shown.stored.namespace, owner=shown.stored.uid)
     watches = [*shown.watches, orders, *_of_group(shown)]
     return Parts({**shown.head_parts(), **more}, watches=watches, again=again)

@@ -22,9 +22,7 @@ _RATE = Parameter("rate", "The learning rate", "0.1")
 
 
 def _port(default: str) -> Parameter:
-    return Parameter(
-        "port", "A port that is free; jobs on one machine at a time need different ones", default, WHOLE
-    )
+    return Parameter("port", "A port that is free; jobs on one machine at a time need different ones", default, WHOLE)
 
 
 @dataclass(frozen=True)
@@ -115,12 +113,7 @@ _ALL = (
         "The shape of many jobs in plain Python: a driver hands out parts, executors count primes in them.",
         "Python alone.",
         "list-tree",
-        (
-            _EXECUTORS,
-            Parameter("parts", "Into how many parts the work is cut", "12", WHOLE),
-            _port("7077"),
-            _QUEUE,
-        ),
+        (_EXECUTORS, Parameter("parts", "Into how many parts the work is cut", "12", WHOLE), _port("7077"), _QUEUE),
     ),
 )
 BUILTINS: dict[str, Builtin] = {each.slug: each for each in _ALL}

@@ -64,9 +64,7 @@ def declare(yaml: str, parameters: Sequence[Parameter]) -> Declaration:
         raise DeclarationError(*told) from None
     declared = [each.name for each in parameters]
     problems = [
-        f"The placeholder {name} is not declared; declare it."
-        for name in template.names
-        if name not in declared
+        f"The placeholder {name} is not declared; declare it." for name in template.names if name not in declared
     ]
     problems += [
         f"{name} is declared, and the YAML has no such placeholder; take it away."
@@ -103,9 +101,7 @@ def read(template: Mapping[str, Any]) -> Declaration | None:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DeclarationError(f"This is not JSON: {error}.") from None
-    return declare(
-        lenient.text(found, "yaml"), [_parameter(each) for each in lenient.sequence(found, "parameters")]
-    )
+    return declare(lenient.text(found, "yaml"), [_parameter(each) for each in lenient.sequence(found, "parameters")])
 
 
 def of_stored(template: Mapping[str, Any]) -> Declaration:

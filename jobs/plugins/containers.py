@@ -41,9 +41,7 @@ def opened(container: Object, port: int, name: str) -> Object:
 def with_volume(spec: PodSpec, volume: Object, mount: dict[str, Any]) -> PodSpec:
     """Add a volume, and mount it in every container; `mount` needs not name it."""
     mounted = {"name": volume["name"], **mount}
-    mounting = changed(
-        spec, lambda each: {**each, "volumeMounts": [*(each.get("volumeMounts") or ()), mounted]}
-    )
+    mounting = changed(spec, lambda each: {**each, "volumeMounts": [*(each.get("volumeMounts") or ()), mounted]})
     return {**mounting, "volumes": [*(spec.get("volumes") or ()), volume]}
 
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.plugins import addresses, containers
-from jobs.plugins.contract import (
-    Context,
-    Draft,
-    Place,
-    Plugin,
-    PodHook,
-    unchanged,
-    unknown_tasks,
-    wrong_ports,
-)
+from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unchanged, unknown_tasks, wrong_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,9 +64,7 @@ def _pods(context: Context) -> PodHook:
 
 
 def _waiter(context: Context, host: str) -> Object:
-    script = _WAIT.format(
-        host=host, port=context.number("port"), seconds=context.number("wait-master-timeout")
-    )
+    script = _WAIT.format(host=host, port=context.number("port"), seconds=context.number("wait-master-timeout"))
     return {"name": WAITER, "image": context.text("wait-master-image"), "command": ["sh", "-c", script]}
 
 

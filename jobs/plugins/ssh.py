@@ -23,12 +23,7 @@ DEFAULT_PORT = 22
 CONFIG = "config"
 FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", CONFIG)
 FOLDER = ".ssh"
-FLAGS: Flags = {
-    "ssh-key-file-path": HOME,
-    "ssh-private-key": "",
-    "ssh-public-key": "",
-    "ssh-port": DEFAULT_PORT,
-}
+FLAGS: Flags = {"ssh-key-file-path": HOME, "ssh-private-key": "", "ssh-public-key": "", "ssh-port": DEFAULT_PORT}
 
 
 def makes_keys(context: Context) -> bool:
@@ -55,10 +50,7 @@ def _secret(context: Context) -> Object:
     files = {CONFIG: _config(context)}
     if pair := _pair(context):
         files |= {"id_rsa": pair.private, "id_rsa.pub": pair.public, "authorized_keys": pair.public}
-    return {
-        "type": "Opaque",
-        "data": {name: b64encode(text.encode()).decode() for name, text in files.items()},
-    }
+    return {"type": "Opaque", "data": {name: b64encode(text.encode()).decode() for name, text in files.items()}}
 
 
 def _pair(context: Context) -> KeyPair | None:

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 SUFFIX = "-svc"
 DIRECTORY = "/etc/volcano"
 LONGEST_VARIABLE = 131_072 - 1  # bytes of NAME=value that Linux hands to a program
-FLAGS: Flags = {
-    "publish-not-ready-addresses": False,
-    "disable-network-policy": False,
-    "inject-hosts-env": True,
-}
+FLAGS: Flags = {"publish-not-ready-addresses": False, "disable-network-policy": False, "inject-hosts-env": True}
 
 
 def selector(context: Context) -> dict[str, str]:
@@ -74,12 +70,7 @@ def _hosts(context: Context) -> Object:
 
 
 def _service(context: Context) -> Object:
-    spec: Object = {
-        "clusterIP": "None",
-        "clusterIPs": ["None"],
-        "type": "ClusterIP",
-        "selector": selector(context),
-    }
+    spec: Object = {"clusterIP": "None", "clusterIPs": ["None"], "type": "ClusterIP", "selector": selector(context)}
     if context.arguments["publish-not-ready-addresses"]:
         spec["publishNotReadyAddresses"] = True
     return {"spec": spec}

@@ -74,9 +74,7 @@ class Action:
     on_deleted: bool = False  # also while the job is being deleted
 
 
-def _command(
-    order: Order, label: str, icon: str, participle: str, *, target: str = "", keep: str = GO_ON
-) -> Action:
+def _command(order: Order, label: str, icon: str, participle: str, *, target: str = "", keep: str = GO_ON) -> Action:
     """Return an action that sends a Command, in the phases that heed it."""
     heeding = (phase for phase, row in STEPS.items() if order in row and row[order] is not RESTART_ANEW)
     return Action(
@@ -97,15 +95,11 @@ def _command(
 _ALIVE = frozenset({str(JobPhase.PENDING), str(JobPhase.RUNNING)})
 CLONE = Action("clone", "Run again", "copy", "copy", "copied", "create", is_bulk=False, on_deleted=True)
 EDIT = Action("edit", "Edit", "pencil", "change", "changed", "update", is_bulk=False)
-SCALE = Action(
-    "scale", "Scale", "chevrons-up-down", "scale", "scaled", "update", phases=_ALIVE, is_bulk=False
-)
+SCALE = Action("scale", "Scale", "chevrons-up-down", "scale", "scaled", "update", phases=_ALIVE, is_bulk=False)
 SUSPEND = _command(Order.ABORT_JOB, "Suspend", "circle-pause", "suspended", target=JobPhase.ABORTED)
 RESUME = _command(Order.RESUME_JOB, "Resume", "circle-play", "resumed", keep=KEEP)
 RESTART = _command(Order.RESTART_JOB, "Restart", "rotate-ccw", "restarted")
-TERMINATE = _command(
-    Order.TERMINATE_JOB, "Terminate", "circle-stop", "terminated", target=JobPhase.TERMINATED
-)
+TERMINATE = _command(Order.TERMINATE_JOB, "Terminate", "circle-stop", "terminated", target=JobPhase.TERMINATED)
 COMPLETE = _command(Order.COMPLETE_JOB, "Complete", "circle-check", "completed", target=JobPhase.COMPLETED)
 DELETE = Action("delete", "Delete", "trash-2", "delete", "deleted", "delete", keep="Keep it")
 ACTIONS = (CLONE, EDIT, SCALE, SUSPEND, RESUME, RESTART, COMPLETE, TERMINATE, DELETE)
@@ -153,13 +147,7 @@ def extent(jobs: Iterable[Job]) -> Extent:
     total = Extent()
     for job in jobs:
         status = job.status
-        each = (
-            1,
-            job.replicas,
-            status.running,
-            status.pending,
-            int(status.retry_count + 1 >= job.spec.max_retry),
-        )
+        each = (1, job.replicas, status.running, status.pending, int(status.retry_count + 1 >= job.spec.max_retry))
         total = Extent(*map(sum, zip(total, each, strict=True)))
     return total
 

@@ -142,14 +142,10 @@ def _warnings(job: Object, view: JobRulesView) -> list[str]:
         if not view.runs_images():
             found += pods.command_warnings(lenient.mapping(task, "template", "spec"), path, view, given)
         found += _task_warnings(task, path)
-        classes.setdefault(
-            lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName"
-        )
+        classes.setdefault(lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName")
     for name, path in classes.items():
         if name and view.priority_class(name) is None:
-            found.append(
-                f"{path}: there is no priority class {name}; until it exists this counts as if it named none."
-            )
+            found.append(f"{path}: there is no priority class {name}; until it exists this counts as if it named none.")
     return found
 
 
@@ -211,9 +207,7 @@ def _default_task(task: dict[str, Any], number: int, *, is_new: bool) -> None:
         pod["dnsPolicy"] = "ClusterFirstWithHostNet"
     if task.get("minAvailable") is None:
         partitions = lenient.mapping(task, "partitionPolicy")
-        product = (lenient.whole(partitions, "minPartitions") or 0) * (
-            lenient.whole(partitions, "partitionSize") or 0
-        )
+        product = (lenient.whole(partitions, "minPartitions") or 0) * (lenient.whole(partitions, "partitionSize") or 0)
         replicas = task.get("replicas")
         task["minAvailable"] = product or (0 if replicas is None else replicas)
 
@@ -222,9 +216,7 @@ def _check_tasks(job: Object, view: JobRulesView) -> Iterator[Cause]:
     spec = lenient.mapping(job, "spec")
     tasks = lenient.sequence(spec, "tasks")
     if not tasks:
-        yield required(
-            "spec.tasks", "No task specified in job spec; add a task with replicas and a pod template."
-        )
+        yield required("spec.tasks", "No task specified in job spec; add a task with replicas and a pod template.")
     seen: set[str] = set()
     for number, task in enumerate(tasks):
         path, name = f"spec.tasks[{number}]", lenient.text(task, "name")
@@ -261,7 +253,9 @@ def _check_numbers(spec: dict[str, Any]) -> Iterator[Cause]:
             yield invalid(f"{path}.minAvailable", minimum, detail)
         yield from _check_partitions(task, path)
     if total > MOST_PODS:
-        detail = f"a job may have {MOST_PODS:,} pods at most, and the tasks ask for {total:,}; split it into several jobs."
+        detail = (
+            f"a job may have {MOST_PODS:,} pods at most, and the tasks ask for {total:,}; split it into several jobs."
+        )
         yield invalid("spec.tasks", total, detail)
     minimum = lenient.whole(spec, "minAvailable")
     if minimum is not None and minimum > total:
@@ -313,7 +307,9 @@ def _check_names(job: Object, _: JobRulesView) -> Iterator[Cause]:
         yield invalid("metadata.name", name, problem)
         return
     if len(name) > LONGEST_POD_NAME:
-        detail = f"the name of a job is a label of its pods and may have {LONGEST_POD_NAME} characters at most; shorten it."
+        detail = (
+            f"the name of a job is a label of its pods and may have {LONGEST_POD_NAME} characters at most; shorten it."
+        )
         yield invalid("metadata.name", name, detail)
         return
     for number, task in enumerate(lenient.sequence(job, "spec", "tasks")):
@@ -354,8 +350,7 @@ def _check_volumes(job: Object, view: JobRulesView) -> Iterator[Cause]:
         claim = lenient.text(volume, "volumeClaimName")
         if not where:
             yield required(
-                f"{path}.mountPath",
-                "mountPath is required: say where the pods see the volume, such as /data.",
+                f"{path}.mountPath", "mountPath is required: say where the pods see the volume, such as /data."
             )
         elif where in taken:
             cause = duplicate(f"{path}.mountPath", where)
@@ -382,9 +377,7 @@ def _check_dependencies(job: Object, _: JobRulesView) -> Iterator[Cause]:
         path, listed = f"spec.tasks[{number}].dependsOn", lenient.texts(task, "dependsOn", "name")
         for name in dict.fromkeys(listed):
             if name not in waits_for:
-                yield invalid(
-                    f"{path}.name", name, f"job has dependencies between tasks, but no task is named {name}."
-                )
+                yield invalid(f"{path}.name", name, f"job has dependencies between tasks, but no task is named {name}.")
             if listed.count(name) > 1:
                 yield duplicate(f"{path}.name", name)
     circle = dependencies.cycle(waits_for)

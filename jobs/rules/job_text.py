@@ -107,9 +107,7 @@ def _mend(text: str, error: yaml.YAMLError) -> tuple[str, Note] | None:
     line, column = lines[mark.line], mark.column
     if error.context == "while scanning an alias" and _BARE_STAR.match(line, column):
         lines[mark.line] = f'{line[:column]}"*"{line[column + 1 :]}'
-        note = Note(
-            '* without quotes is not YAML; it was read as "*", which means every event.', mark.line + 1
-        )
+        note = Note('* without quotes is not YAML; it was read as "*", which means every event.', mark.line + 1)
     elif line.strip() == "..." and line[column:].startswith("..."):
         lines[mark.line] = f"{line[:column]}# ..."
         note = Note("The indented ... was left out; it stands for lines that are not shown.", mark.line + 1)
@@ -195,9 +193,7 @@ def _renamed(tree: Tree) -> tuple[dict[str, Any], list[Note]]:
         return job, notes
     if "taskSpecs" in spec and "tasks" not in spec:
         job["spec"] = spec = {("tasks" if key == "taskSpecs" else key): spec[key] for key in spec}
-        notes.append(
-            Note("taskSpecs is the older name of tasks; it was read as tasks.", _at(tree, "spec.taskSpecs"))
-        )
+        notes.append(Note("taskSpecs is the older name of tasks; it was read as tasks.", _at(tree, "spec.taskSpecs")))
         tree.places |= {
             path.replace("spec.taskSpecs", "spec.tasks", 1): place
             for path, place in tree.places.items()
@@ -229,9 +225,7 @@ def _pod_spellings(tree: Tree, task: Any, path: str) -> list[Note]:
     if isinstance(pod.get("containers"), dict):
         pod["containers"] = [pod["containers"]]
         line = _at(tree, f"{path}.containers")
-        notes.append(
-            Note("containers holds one container without its dash; it was read as a list of one.", line)
-        )
+        notes.append(Note("containers holds one container without its dash; it was read as a list of one.", line))
     return notes
 
 

@@ -51,5 +51,7 @@ def _missing(asked: dict[str, Any], hyper_nodes: list[HyperNode]) -> str:
         return f"highestTierName: no HyperNode has the tier {name}, {wait}; {remedy}."
     lowest = min((each.tier for each in hyper_nodes), default=WHOLE)
     if highest is not None and highest < lowest:
-        return f"highestTierAllowed: no HyperNode has tier {highest} or a lower one, {wait}; set it to {lowest} or more."
+        return (
+            f"highestTierAllowed: no HyperNode has tier {highest} or a lower one, {wait}; set it to {lowest} or more."
+        )
     return ""

@@ -45,9 +45,7 @@ def of_job(job: Object) -> Iterator[str]:
             yield from _of_pod(made, written, f"spec.tasks[{number}].template.spec")
             for at, volume in enumerate(lenient.sequence(job, "spec", "volumes")):
                 where = lenient.text(volume, "mountPath")
-                if any(
-                    _place(where) in _added(one, "volumeMounts") for one in _containers(made, "containers")
-                ):
+                if any(_place(where) in _added(one, "volumeMounts") for one in _containers(made, "containers")):
                     yield _hides(f"spec.volumes[{at}].mountPath", plugin, where)
 
 
@@ -55,27 +53,20 @@ def _small(job: Object) -> Object:
     """Return a job with few pods: what a plugin sets has the same names, and nobody waits for 100,000 addresses."""
     tasks = lenient.sequence(job, "spec", "tasks")
     few = [
-        {**each, "replicas": min(lenient.whole(each, "replicas") or 0, 2)}
-        for each in tasks
-        if isinstance(each, dict)
+        {**each, "replicas": min(lenient.whole(each, "replicas") or 0, 2)} for each in tasks if isinstance(each, dict)
     ]
     return {**job, "spec": {**lenient.mapping(job, "spec"), "tasks": few}}
 
 
 def _readable(spec: dict[str, Any]) -> dict[str, Any]:
     """Return a pod spec without items of a shape that plugins are never given."""
-    kinds = {
-        kind: [_listed(each) for each in lenient.sequence(spec, kind) if isinstance(each, dict)]
-        for kind in EVERY
-    }
+    kinds = {kind: [_listed(each) for each in lenient.sequence(spec, kind) if isinstance(each, dict)] for kind in EVERY}
     return {**_listed(spec), **{kind: found for kind, found in kinds.items() if found}}
 
 
 def _listed(owner: dict[str, Any]) -> dict[str, Any]:
     lists = {
-        key: [each for each in lenient.sequence(owner, key) if isinstance(each, dict)]
-        for key in _KEPT
-        if key in owner
+        key: [each for each in lenient.sequence(owner, key) if isinstance(each, dict)] for key in _KEPT if key in owner
     }
     return {**owner, **lists}
 

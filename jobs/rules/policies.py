@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ALLOWED_EVENTS = tuple(
-    event
-    for event in JobEvent
-    if event not in (JobEvent.POD_RUNNING, JobEvent.OUT_OF_SYNC, JobEvent.COMMAND_ISSUED)
+    event for event in JobEvent if event not in (JobEvent.POD_RUNNING, JobEvent.OUT_OF_SYNC, JobEvent.COMMAND_ISSUED)
 )
 ALLOWED_ACTIONS = (
     Action.ABORT_JOB,
@@ -37,10 +35,7 @@ def check(policies: list[Any], path: str) -> list[Cause]:
     handled = {event for policy in policies for event in events_of(policy)}
     if JobEvent.ANY in handled and len(handled) > 1:
         causes.append(
-            forbidden(
-                path,
-                "if there's * here, no other policy should be here; keep * or name each event on its own.",
-            )
+            forbidden(path, "if there's * here, no other policy should be here; keep * or name each event on its own.")
         )
     return causes
 
@@ -65,28 +60,21 @@ def _check_one(policy: Any, path: str) -> Iterator[Cause]:
     action = lenient.text(policy, "action")
     if events and exit_code is not None:
         yield forbidden(
-            path,
-            "a policy must not specify event and exitCode simultaneously; write two policies, one for each.",
+            path, "a policy must not specify event and exitCode simultaneously; write two policies, one for each."
         )
     if not events and exit_code is None:
-        yield required(
-            path, "either event and exitCode should be specified; add the event that the action answers."
-        )
+        yield required(path, "either event and exitCode should be specified; add the event that the action answers.")
     for event in events:
         if event not in ALLOWED_EVENTS:
             yield not_supported(path_of(policy, path, event), event, ALLOWED_EVENTS)
     # Policies for exit codes need an action as well (reference: volcano-job §10, Q-16).
     if not action:
-        yield required(
-            f"{path}.action", f"invalid policy action; choose one of {', '.join(ALLOWED_ACTIONS)}."
-        )
+        yield required(f"{path}.action", f"invalid policy action; choose one of {', '.join(ALLOWED_ACTIONS)}.")
     elif action not in ALLOWED_ACTIONS:
         cause = not_supported(f"{path}.action", action, ALLOWED_ACTIONS)
         yield cause._replace(message=f"{cause.message}: invalid policy action")
     if exit_code == 0:
-        yield invalid(
-            f"{path}.exitCode", 0, "0 is not a valid error code; a container that ends with 0 succeeded."
-        )
+        yield invalid(f"{path}.exitCode", 0, "0 is not a valid error code; a container that ends with 0 succeeded.")
 
 
 def _repeated(policies: list[Any], path: str) -> Iterator[Cause]:

@@ -270,17 +270,13 @@ def _runs_forever(task: Any) -> bool:
 def _stays_ended(task: Any) -> bool:
     pod = lenient.mapping(task, "template", "spec")
     restarting = (lenient.text(each, "restartPolicy") for each in lenient.sequence(pod, "initContainers"))
-    return (
-        lenient.text(pod, "restartPolicy") == RestartPolicy.NEVER and RestartPolicy.ALWAYS not in restarting
-    )
+    return lenient.text(pod, "restartPolicy") == RestartPolicy.NEVER and RestartPolicy.ALWAYS not in restarting
 
 
 def _starts_again(task: Any) -> bool:
     pod = lenient.mapping(task, "template", "spec")
     # A pod that ran out of time fails whatever its restart policy.
-    return (
-        lenient.text(pod, "restartPolicy") != RestartPolicy.NEVER and pod.get("activeDeadlineSeconds") is None
-    )
+    return lenient.text(pod, "restartPolicy") != RestartPolicy.NEVER and pod.get("activeDeadlineSeconds") is None
 
 
 def _names(tasks: Sequence[Any]) -> str:

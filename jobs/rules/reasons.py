@@ -74,10 +74,7 @@ FAILED: Final[dict[str, str]] = {
     "MinSuccessMissed": "Failed: fewer than minSuccess succeeded",
     "RetriesUsedUp": "Failed: retries are used up",
 }
-ENDED: Final[dict[str, str]] = {
-    "Aborted": "Suspended",
-    "Terminated": "Terminated",
-}
+ENDED: Final[dict[str, str]] = {"Aborted": "Suspended", "Terminated": "Terminated"}
 WORDS: Final[dict[str, str]] = {**WAITING, **KEPT, **FAILED, **ENDED}
 # What every job goes through, or does because somebody asked it to: by phase, not by cause, such jobs are found.
 USUAL: Final = frozenset(

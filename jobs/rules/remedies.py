@@ -144,9 +144,7 @@ REASONS: Final[dict[str, Waiting]] = {
         "Add allocate to the actions on the scheduler's page.",
     ),
     "NotEnoughTasks": Waiting(
-        About.GANG,
-        "Fewer pods exist than must start together.",
-        "See the job's events for why its pods are not made.",
+        About.GANG, "Fewer pods exist than must start together.", "See the job's events for why its pods are not made."
     ),
     "SubGroups": Waiting(
         About.GANG,
@@ -276,9 +274,7 @@ REASONS: Final[dict[str, Waiting]] = {
         "Set minAvailable, or the minimum of the task that waits, so low that the others may start without it.",
     ),
     "NoReplicas": Waiting(
-        About.DEPENDENCY,
-        "Every task has 0 replicas.",
-        "Raise the replicas of a task, or delete the job.",
+        About.DEPENDENCY, "Every task has 0 replicas.", "Raise the replicas of a task, or delete the job."
     ),
     "ImageMissing": Waiting(
         About.CONTAINERS,
@@ -327,9 +323,7 @@ REASONS: Final[dict[str, Waiting]] = {
         is_passing=True,
     ),
     "ContainerWaits": Waiting(
-        About.CONTAINERS,
-        "A container waits for something that the node names.",
-        "See its pods for why they wait.",
+        About.CONTAINERS, "A container waits for something that the node names.", "See its pods for why they wait."
     ),
     "TooManyPending": Waiting(
         About.GANG,

@@ -53,9 +53,7 @@ def _check_volumes(spec: dict[str, Any], before: dict[str, Any]) -> Iterator[Cau
 
 def _changed(value: Any, old: Any, free: tuple[str, ...]) -> list[str]:
     new, before = lenient.mapping(value), lenient.mapping(old)
-    return [
-        field for field in sorted({*new, *before} - {*free}, key=str) if new.get(field) != before.get(field)
-    ]
+    return [field for field in sorted({*new, *before} - {*free}, key=str) if new.get(field) != before.get(field)]
 
 
 def _refusal(path: str) -> Cause:

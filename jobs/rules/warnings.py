@@ -145,9 +145,7 @@ def _missing_sources(job: Object, namespace: str, view: ThingsView) -> Iterator[
         for product in plugin.products
     }
     for number, task in enumerate(lenient.sequence(job, "spec", "tasks")):
-        for each in mentions.of(
-            lenient.mapping(task, "template", "spec"), f"spec.tasks[{number}].template.spec"
-        ):
+        for each in mentions.of(lenient.mapping(task, "template", "spec"), f"spec.tasks[{number}].template.spec"):
             thing = each.resource, each.name
             if each.resource not in (CONFIGMAPS, SECRETS) or each.optional or not each.name or thing in known:
                 continue

@@ -50,9 +50,7 @@ EVENTS = (
     EventWords(JobEvent.POD_PENDING, "a pod waits to start", "a pod of {task} waits to start"),
     EventWords(JobEvent.TASK_COMPLETED, "a task has completed", "{task} has completed"),
     EventWords(
-        JobEvent.TASK_FAILED,
-        "containers of a task restart too often",
-        "containers of {task} restart too often",
+        JobEvent.TASK_FAILED, "containers of a task restart too often", "containers of {task} restart too often"
     ),
     EventWords(JobEvent.UNKNOWN, "pods of the gang are lost and cannot be placed again", ""),
     EventWords(JobEvent.ANY, "any of these events happens", "any of these events happens to {task}"),
@@ -77,9 +75,7 @@ PLUGINS = (
         (
             ArgumentWords("--publish-not-ready-addresses=false", "names are found before a pod is ready"),
             ArgumentWords("--disable-network-policy=false", "pods of other jobs may connect too"),
-            ArgumentWords(
-                "--inject-hosts-env=true", "the lists are also in variables VC_TASK_HOSTS and VC_TASK_NUM"
-            ),
+            ArgumentWords("--inject-hosts-env=true", "the lists are also in variables VC_TASK_HOSTS and VC_TASK_NUM"),
         ),
     ),
     PluginWords(
@@ -134,9 +130,7 @@ PLUGINS = (
         ),
     ),
     PluginWords(
-        "hcclrank",
-        "Numbers the pods for Ascend devices, in the annotation hccl/rankIndex.",
-        (_MASTER, _WORKER),
+        "hcclrank", "Numbers the pods for Ascend devices, in the annotation hccl/rankIndex.", (_MASTER, _WORKER)
     ),
 )
 EVENT_WORDS: dict[str, EventWords] = {each.event: each for each in EVENTS}

@@ -48,21 +48,14 @@ def dump(obj: dict[str, Any]) -> str:
 
 def copy_of(job: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a job as somebody would have written it: without its status and what the system added."""
-    metadata: dict[str, Any] = {
-        key: value for key, value in job["metadata"].items() if key not in _SYSTEM_METADATA
-    }
+    metadata: dict[str, Any] = {key: value for key, value in job["metadata"].items() if key not in _SYSTEM_METADATA}
     written: dict[str, str] = metadata.pop("annotations", None) or {}
     annotations = {key: value for key, value in written.items() if key not in _OURS}
     metadata.pop("generateName", None)
     metadata = {"name": name, **{key: value for key, value in metadata.items() if key != "name"}}
     if annotations:
         metadata["annotations"] = annotations
-    return {
-        "apiVersion": job["apiVersion"],
-        "kind": job["kind"],
-        "metadata": metadata,
-        "spec": job.get("spec", {}),
-    }
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job.get("spec", {})}
 
 
 def next_name(name: str, taken: frozenset[str]) -> str:

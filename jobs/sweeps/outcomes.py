@@ -38,9 +38,7 @@ class Outcomes:
     @classmethod
     def of(cls, record: Record, phases: Mapping[str, str]) -> Outcomes:
         """Return the outcomes of a sweep, given the phases of its jobs by name; a job that nobody has seen yet is Pending."""
-        return cls(
-            record, tuple((phases[job] or PENDING) if job in phases else DELETED for job in record.jobs)
-        )
+        return cls(record, tuple((phases[job] or PENDING) if job in phases else DELETED for job in record.jobs))
 
     def chosen(self, values: Mapping[str, str], text: str = "", phase: str = "") -> list[int]:
         """Return the rows whose values are these, whose job's name holds a text and whose job has a phase; "" is any."""
@@ -63,8 +61,7 @@ def distinct(record: Record, rows: Sequence[int]) -> dict[str, tuple[str, ...]]:
     """Return the values that rows have by name, each once, in the order in which they come."""
     table = record.values
     return {
-        name: tuple(dict.fromkeys(table.rows[row][column] for row in rows))
-        for column, name in enumerate(table.names)
+        name: tuple(dict.fromkeys(table.rows[row][column] for row in rows)) for column, name in enumerate(table.names)
     }
 
 

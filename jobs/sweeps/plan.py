@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from jobs.sweeps.values import Values
 
 SWEEP_LABEL = "ui.volcano.sh/sweep"  # on each job: the sweep's name
-VALUE_PREFIX = (
-    "value.ui.volcano.sh/"  # of the annotations that hold a job's values, each under its placeholder's name
-)
+VALUE_PREFIX = "value.ui.volcano.sh/"  # of the annotations that hold a job's values, each under its placeholder's name
 LONGEST_NAME = 63  # of a job, whose name is a label of its pods
 
 
@@ -46,8 +44,7 @@ class Plan:
             "namespace": self.namespace,
             "labels": _with(metadata.get("labels"), {SWEEP_LABEL: self.name}),
             "annotations": _with(
-                metadata.get("annotations"),
-                {f"{VALUE_PREFIX}{name}": value for name, value in values.items()},
+                metadata.get("annotations"), {f"{VALUE_PREFIX}{name}": value for name, value in values.items()}
             ),
         }
         return job | {"metadata": metadata}
@@ -88,9 +85,7 @@ def _missing(template: Template, values: Values) -> Iterator[ValueProblem]:
         if name not in values.names:
             written = f"{{{{{name}}}}}"
             message = f"{written} stands in the YAML, and there are no values for {name}; give it some."
-            yield ValueProblem(
-                f"{message} If it is no placeholder, give it the one value {written}.", column=name
-            )
+            yield ValueProblem(f"{message} If it is no placeholder, give it the one value {written}.", column=name)
 
 
 def _names(template: Template, values: Values, stem: str) -> Iterator[str]:

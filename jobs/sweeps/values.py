@@ -74,9 +74,7 @@ def from_csv(text: str) -> Values:
     lines = _lines(text)
     first = next(lines, None)
     if first is None:
-        raise ValuesError(
-            ValueProblem("There are no values; write the names of the placeholders in the first line.")
-        )
+        raise ValuesError(ValueProblem("There are no values; write the names of the placeholders in the first line."))
     names = tuple(cell.strip() for cell in first[1])
     problems = [*_header_problems(names)]
     if problems:
@@ -120,9 +118,7 @@ def choice(value: str) -> str:
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line at which each row begins, and its cells; blank rows are left out."""
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=_separator(text), strict=True, skipinitialspace=True
-    )
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text), strict=True, skipinitialspace=True)
     line = 1
     try:
         for cells in reader:
@@ -153,9 +149,7 @@ def _header_problems(names: Sequence[str]) -> Iterator[ValueProblem]:
     seen: set[str] = set()
     for number, name in enumerate(names, 1):
         if not name:
-            yield ValueProblem(
-                f"Column {number} has no name; write that of its placeholder in the first line."
-            )
+            yield ValueProblem(f"Column {number} has no name; write that of its placeholder in the first line.")
         elif not is_placeholder_name(name):
             message = (
                 f"The column name {name!r} cannot be that of a placeholder: it needs letters, digits, _ and -,"
@@ -197,14 +191,10 @@ def _checked(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], lines: Seq
     return Values(names, tuple(rows))
 
 
-def _row_problems(
-    names: tuple[str, ...], row: tuple[str, ...], number: int, line: int
-) -> Iterator[ValueProblem]:
+def _row_problems(names: tuple[str, ...], row: tuple[str, ...], number: int, line: int) -> Iterator[ValueProblem]:
     if len(row) != len(names):
         message = f"Row {number} has {len(row)} values for {len(names)} columns ({', '.join(names)})."
-        yield ValueProblem(
-            f"{message} Put values that hold a separator into double quotes.", number, line=line
-        )
+        yield ValueProblem(f"{message} Put values that hold a separator into double quotes.", number, line=line)
         return
     for name, value in zip(names, row, strict=True):
         if problem := _value_problem(value):
@@ -222,7 +212,5 @@ def _value_problem(value: str) -> str:
 
 
 def _too_many(what: str) -> ValueProblem:
-    message = (
-        f"These values make {what} jobs; a sweep has at most {MOST_ROWS:,}. Make several sweeps of them."
-    )
+    message = f"These values make {what} jobs; a sweep has at most {MOST_ROWS:,}. Make several sweeps of them."
     return ValueProblem(message)

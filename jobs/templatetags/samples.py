@@ -16,9 +16,7 @@ register = template.Library()
 @register.inclusion_tag("jobs/_samples.html", takes_context=True)
 def sample_cards(context: dict[str, Any]) -> dict[str, Any]:
     """Draw a card for each sample. Each button has a token, so that a double click runs it once."""
-    cards = [
-        (sample, secrets.token_hex(8)) for sample in samples.offered(elsewhere=backend.is_mirror).values()
-    ]
+    cards = [(sample, secrets.token_hex(8)) for sample in samples.offered(elsewhere=backend.is_mirror).values()]
     runs = bool(samples.run_at_once())
     return {
         "cards": cards,

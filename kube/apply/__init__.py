@@ -90,12 +90,7 @@ class _Write:
     """One apply: what it is about, and what is there before."""
 
     def __init__(
-        self,
-        resource: Resource,
-        subresource: str,
-        live: Object | None,
-        config: Object,
-        complete: Complete | None,
+        self, resource: Resource, subresource: str, live: Object | None, config: Object, complete: Complete | None
     ) -> None:
         self.resource = resource
         self.subresource = subresource
@@ -163,14 +158,10 @@ def _entries_before(write: _Write, now: int) -> Entries:
 
 def _current(entries: Entries, form: Shape) -> Entries:
     """Return the entries in the terms of the shape that the kind has now."""
-    return {
-        whose: replace(entry, fields=merge.collapsed(entry.fields, form)) for whose, entry in entries.items()
-    }
+    return {whose: replace(entry, fields=merge.collapsed(entry.fields, form)) for whose, entry in entries.items()}
 
 
-def _applied(
-    write: _Write, wish: Object, entries: Entries, whose: Key, force: bool
-) -> tuple[Object, Entries]:
+def _applied(write: _Write, wish: Object, entries: Entries, whose: Key, force: bool) -> tuple[Object, Entries]:
     """Return the part after the apply and who manages what then; ConflictsError unless forced."""
     form = write.form
     claimed = merge.fields(wish, form)
@@ -195,9 +186,7 @@ def _applied(
     return part, after
 
 
-def _set_time(
-    after: Entries, entries: Entries, whose: Key, resource: Resource, changed: bool, now: int
-) -> None:
+def _set_time(after: Entries, entries: Entries, whose: Key, resource: Resource, changed: bool, now: int) -> None:
     """Date the entry of the manager: anew when anything changed for it, otherwise as it was."""
     if whose not in after:
         return

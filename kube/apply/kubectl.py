@@ -28,10 +28,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def still_applied(
-    live: Object,
-    part: Callable[[Object], Object],
-    completed: Callable[[Object], Object],
-    shape: Shape,
+    live: Object, part: Callable[[Object], Object], completed: Callable[[Object], Object], shape: Shape
 ) -> Fields:
     """Return the fields that client-side apply last applied and that have kept their values.
 

@@ -123,9 +123,7 @@ def _entry(item: Any, parse: Any) -> tuple[Key, ManagerEntry]:
     operation, version, kind = (_text(item, name) for name in ("operation", "apiVersion", "fieldsType"))
     manager, subresource = _text(item, "manager"), _text(item, "subresource")
     if operation not in (APPLY, UPDATE) or not version or kind != "FieldsV1":
-        raise FieldsError(
-            "An entry of managedFields has an operation, an apiVersion and fieldsType FieldsV1."
-        )
+        raise FieldsError("An entry of managedFields has an operation, an apiVersion and fieldsType FieldsV1.")
     if len(manager) > LONGEST_MANAGER:
         raise FieldsError(f"The name of a manager has at most {LONGEST_MANAGER} characters.")
     whose = Key(manager, operation, version if operation == UPDATE else "", subresource)
@@ -225,8 +223,7 @@ class ConflictsError(Exception):
     def error(self) -> Conflict:
         """Return the answer of the API: every field with who manages it, in Kubernetes' words."""
         causes = [
-            Cause("FieldManagerConflict", f"conflict with {whose}", fieldset.text(path))
-            for whose, path in self.found
+            Cause("FieldManagerConflict", f"conflict with {whose}", fieldset.text(path)) for whose, path in self.found
         ]
         if len(causes) == 1:
             only = causes[0]

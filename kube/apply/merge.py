@@ -159,9 +159,7 @@ def _compare_part(step: str, old: Any, new: Any, shape: Shape, changed: Fields, 
             removed[step] = {key: node for key, node in _all(old, shape).items() if key != SELF}
 
 
-def _compare_items(
-    step: str, old: list[Any], new: list[Any], shape: Shape, changed: Fields, removed: Fields
-) -> None:
+def _compare_items(step: str, old: list[Any], new: list[Any], shape: Shape, changed: Fields, removed: Fields) -> None:
     """Compare the items with one key. Where there are several, they have one manager together."""
     if len(old) <= 1 and len(new) <= 1:
         before = old[0] if old else MISSING
@@ -222,9 +220,7 @@ def pruned(value: Any, shape: Shape, last: Fields, owned: Fields) -> Any:
         return result if result or not value else MISSING
     inner = shape.item or PLAIN
     steps = shape.steps(value) or []
-    pairs = [
-        _kept(step, item, inner, last, owned, named=False) for step, item in zip(steps, value, strict=True)
-    ]
+    pairs = [_kept(step, item, inner, last, owned, named=False) for step, item in zip(steps, value, strict=True)]
     left = [item for item in pairs if item is not MISSING]
     return left if left or not value else MISSING
 
@@ -233,9 +229,7 @@ def _kept(step: str, item: Any, shape: Shape, last: Fields, owned: Fields, *, na
     before, now = last.get(step), owned.get(step)
     if before is None:
         return item
-    if (named or not before or SELF in before) and not (
-        now is not None and (named or not now or SELF in now)
-    ):
+    if (named or not before or SELF in before) and not (now is not None and (named or not now or SELF in now)):
         return MISSING
     left = pruned(item, shape, before, now or {})
     if left is MISSING and now is not None and (not now or SELF in now):

@@ -57,7 +57,9 @@ def check(crd: Object, old: Object | None) -> list[Cause]:
         causes += _check_stored(spec, old)
     causes += _check_approval(crd, spec, old)
     if spec.get("preserveUnknownFields") is True:
-        detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        detail = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        )
         causes.append(invalid("spec.preserveUnknownFields", True, detail))
     return causes
 

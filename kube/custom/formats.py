@@ -41,9 +41,7 @@ _MAC = re.compile(
 )
 _OBJECT_ID = re.compile(rf"{_HEX}{{24}}")
 _HOST_LABEL = re.compile(r"[^\W_](?:[^\W_]|-)*(?<!-)")
-LONGEST = (
-    1024  # characters; nothing that has one of the other formats is longer, and some rules are quadratic
-)
+LONGEST = 1024  # characters; nothing that has one of the other formats is longer, and some rules are quadratic
 
 
 def known(name: str) -> bool:
@@ -179,8 +177,7 @@ def _is_duration(text: str) -> bool:
     if text and _GO_DURATION.fullmatch(text):
         return True
     return any(
-        unit.lower() in _UNITS or unit.lower().startswith(_UNIT_PREFIXES)
-        for _, unit in _DURATION_PART.findall(text)
+        unit.lower() in _UNITS or unit.lower().startswith(_UNIT_PREFIXES) for _, unit in _DURATION_PART.findall(text)
     )
 
 

@@ -58,9 +58,7 @@ def _resource(crd: Object, version: Object) -> Resource:
         status_subresource=subresources.get("status") is not None,
         columns=_columns(version),
         index=indexes.plain,
-        fields=tuple(
-            text(field, "jsonPath").removeprefix(".") for field in sequence(version, "selectableFields")
-        ),
+        fields=tuple(text(field, "jsonPath").removeprefix(".") for field in sequence(version, "selectableFields")),
         verbs=verbs,
         subresources=() if scale is None else (_SCALE,),
         categories=tuple(texts(called, "categories")),

@@ -37,10 +37,7 @@ _KEYWORDS = frozenset(
         definitions.MAP_KEYS,
     )
 )
-_TWO_TYPES = {
-    "x-kubernetes-int-or-string": True,
-    "anyOf": [{"type": "integer"}, {"type": "string"}],
-}
+_TWO_TYPES = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
 _WRITTEN_OUT: dict[str, Object] = {
     definitions.QUANTITY: {**_TWO_TYPES, "pattern": f"^{quantity.PATTERN}$"},
     definitions.INT_OR_STRING: _TWO_TYPES,
@@ -111,10 +108,7 @@ def _plain(schema: Object, *, described: bool) -> Object:
         return _list(found, _structural(schema.get("items", {}), described=described))
     if schema.get("properties"):
         fields = schema["properties"].items()
-        return {
-            **found,
-            "properties": {name: _structural(each, described=described) for name, each in fields},
-        }
+        return {**found, "properties": {name: _structural(each, described=described) for name, each in fields}}
     if "additionalProperties" in schema:
         items = _structural(schema["additionalProperties"], described=described)
         return {**found, "additionalProperties": items}

@@ -58,14 +58,7 @@ def status(crd: Object, others: Taken, now: int) -> Object:
     conditions = [dict(item) for item in sequence(old, "conditions") if isinstance(item, dict)]
     if conflict is None:
         _set(conditions, NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found", now)
-        _set(
-            conditions,
-            ESTABLISHED,
-            "True",
-            "InitialNamesAccepted",
-            "the initial names have been accepted",
-            now,
-        )
+        _set(conditions, ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted", now)
     else:
         _set(conditions, NAMES_ACCEPTED, "False", *conflict, now)
         if not _has(conditions, ESTABLISHED):
@@ -86,11 +79,7 @@ def _accepted(wanted: Object, had: Object, others: Taken) -> tuple[Object, tuple
     for field in ("plural", "singular", "shortNames", "kind", "listKind"):  # the last conflict is told
         used = others.kinds if field in _KIND_NAMES else others.resources
         known = _names(had, field)
-        taken = [
-            f'"{name}" is already in use'
-            for name in _names(wanted, field)
-            if name in used and name not in known
-        ]
+        taken = [f'"{name}" is already in use' for name in _names(wanted, field) if name in used and name not in known]
         if taken:
             conflict = _REASONS[field], taken[0] if len(taken) == 1 else f"[{', '.join(taken)}]"
         else:

@@ -67,9 +67,7 @@ def check(obj: Object, paths: ScalePaths, *, only_status: bool = False) -> list[
         if value is None:
             continue
         if type(value) is not int:
-            detail = (
-                f"{path} accessor error: {shown(value)} is of the type {_GO[type(value)]}, expected int64"
-            )
+            detail = f"{path} accessor error: {shown(value)} is of the type {_GO[type(value)]}, expected int64"
             causes.append(invalid(path, 0, detail))
         elif value < 0:
             causes.append(invalid(path, value, "should be a non-negative integer"))

@@ -24,20 +24,13 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 MOST_SCHEMAS = 10_000  # schemas in one, the largest known has some 5,000
 MOST_MAP_KEYS = 100
-MOST_PATTERN_WORK = (
-    200_000  # instructions of all patterns' automata; those of a large schema have some 20,000
-)
+MOST_PATTERN_WORK = 200_000  # instructions of all patterns' automata; those of a large schema have some 20,000
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 _ONE = ("items", "not", "additionalProperties")
 _LISTS = ("allOf", "oneOf", "anyOf")
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_VALIDATION_REASONS = (
-    "FieldValueDuplicate",
-    "FieldValueForbidden",
-    "FieldValueInvalid",
-    "FieldValueRequired",
-)
+_VALIDATION_REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 # What may stand at the root when the status has a path of its own, by JSON name and by the name in Go.
 _ROOT_KEYWORDS = {
     "description": "Description",
@@ -174,9 +167,7 @@ def _inner(schema: Schema, path: str) -> Iterator[tuple[Any, str]]:
     for key in _ONE:
         inner = schema.get(key)
         if inner is not None and not (key == "additionalProperties" and isinstance(inner, bool)):
-            yield from (
-                _items(inner, f"{path}.{key}") if isinstance(inner, list) else [(inner, f"{path}.{key}")]
-            )
+            yield from (_items(inner, f"{path}.{key}") if isinstance(inner, list) else [(inner, f"{path}.{key}")])
     for key in _LISTS:
         yield from _items(sequence(schema, key), f"{path}.{key}")
     for name, inner in mapping(schema, "properties").items():
@@ -194,11 +185,15 @@ def _check_root(schema: Schema, path: str, has_status: bool) -> Iterator[Cause]:
         if schema.get("additionalProperties") is not None:
             strange.append("additionalProperties")
         if schema.get("type") and schema["type"] != "object":
-            detail = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+            detail = (
+                'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+            )
             yield invalid(f"{path}.type", schema["type"], detail)
         elif strange and strange != ["nullable"]:
             allowed = " ".join(_ROOT_KEYWORDS.values())
-            detail = f"only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
+            detail = (
+                f"only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
+            )
             yield invalid(path, strange[0], detail)
     if schema.get("nullable"):
         yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
@@ -245,9 +240,7 @@ def _check_keywords(schema: Schema, path: str, *, meta: bool, no_default: str | 
     if schema.get("default") is not None and no_default is not None:
         yield forbidden(f"{path}.default", f"must not be set {no_default}".rstrip())
     for key in _UNSUPPORTED:
-        if schema.get(key) not in (None, "", {}) or (
-            key == "additionalItems" and schema.get(key) is not None
-        ):
+        if schema.get(key) not in (None, "", {}) or (key == "additionalItems" and schema.get(key) is not None):
             yield forbidden(f"{path}.{key}", f"{key} is not supported")
     if text(schema, "$schema"):
         yield invalid(path, "", "OpenAPIV3Schema 'schema' is not supported")
@@ -330,9 +323,7 @@ def _check_map_list(schema: Schema, path: str, keys: list[Any]) -> Iterator[Caus
     if items is None:
         yield required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
     elif not isinstance(items, dict):
-        yield invalid(
-            f"{path}.items", items, "must only have a single schema if x-kubernetes-list-type is map"
-        )
+        yield invalid(f"{path}.items", items, "must only have a single schema if x-kubernetes-list-type is map")
     elif items.get("type") != "object":
         detail = "must be object if parent array's x-kubernetes-list-type is map"
         yield invalid(f"{path}.items.type", text(items, "type"), detail)
@@ -403,9 +394,7 @@ def _structural(schema: Any, path: str, level: str) -> Iterator[Cause]:
     yield from _check_extensions(schema, path)
     skip = _is_int_or_string(schema.get("anyOf"))
     first = sequence(schema, "allOf")[:1]
-    yield from _nested_inside(
-        schema, path, skip, bool(first) and _is_int_or_string(mapping(first[0]).get("anyOf"))
-    )
+    yield from _nested_inside(schema, path, skip, bool(first) and _is_int_or_string(mapping(first[0]).get("anyOf")))
     yield from _check_own_type(schema, path, level)
     if level == "root" or schema.get("x-kubernetes-embedded-resource"):
         yield from _check_meta(properties, path, level)
@@ -424,7 +413,9 @@ def _check_extensions(schema: Schema, path: str) -> Iterator[Cause]:
         detail = "must not be used if x-kubernetes-embedded-resource is set"
         yield forbidden(f"{path}.additionalProperties", detail)
     if embedded and not keep and not schema.get("properties"):
-        detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
+        detail = (
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
+        )
         yield required(f"{path}.properties", detail)
 
 
@@ -436,11 +427,7 @@ def _check_own_type(schema: Schema, path: str, level: str) -> Iterator[Cause]:
     elif not kind and not (
         schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     ):
-        where = {
-            "root": "at the root",
-            "item": "for specified array items",
-            "field": "for specified object fields",
-        }
+        where = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}
         yield required(f"{path}.type", f"must not be empty {where[level]}")
     if level == "root" and kind and kind != "object":
         yield invalid(f"{path}.type", kind, "must be object at the root")
@@ -458,10 +445,7 @@ def _check_meta(properties: Schema, path: str, level: str) -> Iterator[Cause]:
         yield invalid(f"{where}.type", text(metadata, "type"), "must be object")
     if level == "root":
         said = {key for key, value in metadata.items() if value not in (None, "", False, [], {})}
-        if said - {"type", "properties", "default"} or set(mapping(metadata, "properties")) - {
-            "name",
-            "generateName",
-        }:
+        if said - {"type", "properties", "default"} or set(mapping(metadata, "properties")) - {"name", "generateName"}:
             detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
             yield forbidden(where, detail)
 
@@ -501,9 +485,7 @@ _NESTED = {
     "x-kubernetes-map-type": "must be undefined to be structural",
     "x-kubernetes-validations": "must be empty to be structural",
 }
-_SAID_BY_BEING = frozenset(
-    {"additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type"}
-)
+_SAID_BY_BEING = frozenset({"additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type"})
 
 
 def _nested(schema: Any, path: str, *, skip_any: bool = False) -> Iterator[Cause]:
@@ -552,9 +534,7 @@ def _check_defaults(
         yield from _check_defaults(schema["items"], where, node.items, run, in_meta=in_meta, root=False)
     holds_meta = root or bool(schema.get("x-kubernetes-embedded-resource"))
     for name, inner in mapping(schema, "properties").items():
-        is_meta = (in_meta and not schema.get("x-kubernetes-embedded-resource")) or (
-            holds_meta and name in META_FIELDS
-        )
+        is_meta = (in_meta and not schema.get("x-kubernetes-embedded-resource")) or (holds_meta and name in META_FIELDS)
         where = f"{path}.properties[{name}]"
         yield from _check_defaults(inner, where, node.properties[name], run, in_meta=is_meta, root=False)
 

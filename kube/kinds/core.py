@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from kube.kinds.fields import (
-    AnyObject,
-    Quantities,
-    View,
-)
+from kube.kinds.fields import AnyObject, Quantities, View
 from kube.kinds.meta import Condition, ObjectMeta
 from kube.kinds.pod import (
     Container,

@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from kube.kinds.fields import (
-    AnyObject,
-    Quantities,
-    Quantity,
-    View,
-)
+from kube.kinds.fields import AnyObject, Quantities, Quantity, View
 from kube.kinds.meta import Condition, ObjectMeta
 
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from kube.kinds.fields import (
-    AnyObject,
-    Quantities,
-    View,
-)
+from kube.kinds.fields import AnyObject, Quantities, View
 from kube.kinds.meta import Condition, ObjectMeta
 
 

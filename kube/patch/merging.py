@@ -74,13 +74,9 @@ def _field_of(key: str) -> str | None:
 def _retained(result: Object, patch: Object, kept: Any) -> Object:
     if not isinstance(kept, list):
         raise PatchError("$retainKeys is a list of field names.")
-    strangers = [
-        key for key, item in patch.items() if not key.startswith("$") and item is not None and key not in kept
-    ]
+    strangers = [key for key, item in patch.items() if not key.startswith("$") and item is not None and key not in kept]
     if strangers:
-        raise PatchError(
-            f"$retainKeys must name the fields that the patch sets; it lacks {strangers[0][:100]!r}."
-        )
+        raise PatchError(f"$retainKeys must name the fields that the patch sets; it lacks {strangers[0][:100]!r}.")
     return {key: item for key, item in result.items() if key in kept}
 
 
@@ -102,12 +98,7 @@ def _list_field(name: str, old: Any, patch: Object, definition: str) -> Object:
 
 
 def _keyed(
-    name: str,
-    key: str,
-    old: list[Any],
-    new: list[Any] | None,
-    order: list[Any] | None,
-    definition: str,
+    name: str, key: str, old: list[Any], new: list[Any] | None, order: list[Any] | None, definition: str
 ) -> list[Any]:
     """Merge lists whose items, of this definition, are told apart by the value of key."""
     patches = _items_by_key(name, key, new or [])

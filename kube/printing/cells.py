@@ -23,12 +23,7 @@ NONE = "<none>"
 _ROLE = "node-role.kubernetes.io/"
 _OLD_ROLE = "kubernetes.io/role"
 _STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-_MODES = {
-    "ReadWriteOnce": "RWO",
-    "ReadOnlyMany": "ROX",
-    "ReadWriteMany": "RWX",
-    "ReadWriteOncePod": "RWOP",
-}
+_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 _JOB_STATES = (
     ("Complete", "Complete"),
     ("Failed", "Failed"),
@@ -154,12 +149,7 @@ def node_external_ip(row: PrintedRow) -> str:
 
 def _address(row: PrintedRow, kind: str) -> str:
     return next(
-        (
-            lenient.text(each, "address")
-            for each in row.maps("status", "addresses")
-            if each.get("type") == kind
-        ),
-        NONE,
+        (lenient.text(each, "address") for each in row.maps("status", "addresses") if each.get("type") == kind), NONE
     )
 
 
@@ -413,9 +403,7 @@ def _or_not_available(value: Any) -> str:
 
 
 def _conditions(row: PrintedRow) -> dict[str, str]:
-    return {
-        lenient.text(each, "type"): lenient.text(each, "status") for each in row.maps("status", "conditions")
-    }
+    return {lenient.text(each, "type"): lenient.text(each, "status") for each in row.maps("status", "conditions")}
 
 
 def _labels(labels: Object) -> str:
@@ -428,9 +416,7 @@ def _selector(value: Any) -> str:
         selector.from_object(value)
     except selector.SelectorError:
         return "<error>"
-    conditions = [
-        (key, f"{key}={values.text(each)}") for key, each in lenient.mapping(value, "matchLabels").items()
-    ]
+    conditions = [(key, f"{key}={values.text(each)}") for key, each in lenient.mapping(value, "matchLabels").items()]
     for each in lenient.sequence(value, "matchExpressions"):
         key = lenient.text(each, "key")
         conditions.append((key, _expression(key, each)))

@@ -65,14 +65,8 @@ DESCRIPTIONS = {
     ("Job", "Containers"): "The names of the containers of the job's pods.",
     ("Job", "Images"): "The images of the containers of the job's pods.",
     ("Job", "Selector"): "The labels by which the job knows its pods.",
-    (
-        "ResourceQuota",
-        "Request",
-    ): "What is used, and how much of it is allowed in the namespace; limits apart.",
-    (
-        "ResourceQuota",
-        "Limit",
-    ): "The limits that are given out, and how much of them is allowed in the namespace.",
+    ("ResourceQuota", "Request"): "What is used, and how much of it is allowed in the namespace; limits apart.",
+    ("ResourceQuota", "Limit"): "The limits that are given out, and how much of them is allowed in the namespace.",
     ("NetworkPolicy", "Pod-Selector"): "The labels of the pods that the policy is about.",
     ("PodDisruptionBudget", "Min Available"): "How many of the pods must stay.",
     ("PodDisruptionBudget", "Max Unavailable"): "How many of the pods may be away.",

@@ -199,8 +199,4 @@ def _compare(left: list[Any], right: list[Any], holds: Callable[[Any, Any], bool
 
 
 def _both(one: Any, other: Any, kinds: type | tuple[type, ...]) -> bool:
-    return (
-        isinstance(one, kinds)
-        and isinstance(other, kinds)
-        and isinstance(one, bool) == isinstance(other, bool)
-    )
+    return isinstance(one, kinds) and isinstance(other, kinds) and isinstance(one, bool) == isinstance(other, bool)

@@ -81,8 +81,7 @@ class Summary:
 
     def _condition(self, kind: str) -> bool:
         return any(
-            each.get("type") == kind and each.get("status") == "True"
-            for each in _maps(self._status, "conditions")
+            each.get("type") == kind and each.get("status") == "True" for each in _maps(self._status, "conditions")
         )
 
     def _look_at_init_containers(self) -> bool:

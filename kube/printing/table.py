@@ -19,14 +19,8 @@ if TYPE_CHECKING:
     Printer = Callable[[PrintedRow], Any]
 
 # What a kind without columns shows; the second is a moment here and not an age.
-DEFAULT = (
-    Column("Name", path="metadata.name"),
-    Column("Created At", cell="created_at", type="date"),
-)
-_COMPLETED = {
-    "Succeeded": "The pod has completed successfully.",
-    "Failed": "The pod failed.",
-}
+DEFAULT = (Column("Name", path="metadata.name"), Column("Created At", cell="created_at", type="date"))
+_COMPLETED = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 
 
 def columns(resource: Resource) -> list[Object]:
@@ -89,9 +83,7 @@ def _printers(of: tuple[Column, ...], custom: bool) -> tuple[Printer, ...]:
 def _printer(column: Column, custom: bool) -> Printer:
     if column.cell:
         if column.cell not in CELLS:
-            raise LookupError(
-                f"Column {column.name} names the cell {column.cell}, which kube.printing has not."
-            )
+            raise LookupError(f"Column {column.name} names the cell {column.cell}, which kube.printing has not.")
         return CELLS[column.cell]
     if not custom and (keys := _plain(column.path)):
         return _built_in(column, keys)

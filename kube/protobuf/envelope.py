@@ -25,9 +25,7 @@ def decode(body: bytes) -> Object:
     if len(body) > LARGEST:
         raise BadRequest(f"A protobuf body has at most {LARGEST} bytes.")
     if not body.startswith(MAGIC):
-        raise BadRequest(
-            f"provided data does not appear to be a protobuf message, expected prefix {list(MAGIC)}"
-        )
+        raise BadRequest(f"provided data does not appear to be a protobuf message, expected prefix {list(MAGIC)}")
     try:
         return _decode(body)
     except WireError as error:

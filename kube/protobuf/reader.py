@@ -61,9 +61,7 @@ class _Reader:
             else:
                 at = self._field(message, field, into, key & 7, at, end, depth)
 
-    def _field(
-        self, message: Message, field: Field, into: Object, kind: int, at: int, end: int, depth: int
-    ) -> int:
+    def _field(self, message: Message, field: Field, into: Object, kind: int, at: int, end: int, depth: int) -> int:
         """Read one value of a field into the object; return where it ends."""
         if field.shape is FieldShape.MAP:
             self._expect(message, field, kind, BYTES)

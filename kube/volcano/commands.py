@@ -61,11 +61,7 @@ class CommandFact(Struct, frozen=True, kw_only=True):
 def order(resource: Resource, namespace: str, name: str, uid: str, action: Action) -> Object:
     """Return a Command to an object, as vcctl makes it; namespace is the Command's own."""
     target = controller_reference(resource, name, uid)
-    metadata = {
-        "generateName": f"{name}-{action.lower()}-",
-        "namespace": namespace,
-        "ownerReferences": [target],
-    }
+    metadata = {"generateName": f"{name}-{action.lower()}-", "namespace": namespace, "ownerReferences": [target]}
     return {
         "apiVersion": COMMANDS.api_version,
         "kind": COMMANDS.kind,

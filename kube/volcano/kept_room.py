@@ -173,8 +173,7 @@ def _written(tasks: Iterable[Iterable[tuple[str, object]]]) -> str:
 def _listed(text: str, value: Callable[[str, str], int]) -> tuple[tuple[tuple[str, int], ...], ...]:
     """Read what `_written` wrote; ValueError for anything else."""
     return tuple(
-        () if some == "-" else tuple(_pair(each, value) for each in some.split(", "))
-        for some in text.split(" / ")
+        () if some == "-" else tuple(_pair(each, value) for each in some.split(", ")) for some in text.split(" / ")
     )
 
 

@@ -78,9 +78,7 @@ def domains(hyper_nodes: Mapping[str, HyperNode], nodes: Mapping[str, Mapping[st
     problems: dict[str, list[Problem]] = {}
     ordered = sorted(hyper_nodes.values(), key=lambda each: (each.tier, each.name))
     for each in ordered:
-        found[each.name] = set(_own_nodes(each, nodes)).union(
-            *(found[name] for name in _below(each, hyper_nodes))
-        )
+        found[each.name] = set(_own_nodes(each, nodes)).union(*(found[name] for name in _below(each, hyper_nodes)))
         problems[each.name] = list(_problems(each, hyper_nodes, nodes))
     for tier in dict.fromkeys(each.tier for each in ordered):
         names = [each.name for each in ordered if each.tier == tier]
@@ -151,9 +149,7 @@ def _problems(
         if other is None:
             yield Problem("MemberNotFound", f"There is no HyperNode {member.name}.")
         elif _leads_to(member.name, hyper_node.name, hyper_nodes):
-            yield Problem(
-                "Circle", f"HyperNode {member.name} has it as a member in turn; take one out of the other."
-            )
+            yield Problem("Circle", f"HyperNode {member.name} has it as a member in turn; take one out of the other.")
         elif other.tier >= hyper_node.tier:
             yield Problem(
                 "TierNotLower",

@@ -122,9 +122,7 @@ class _Builder:
     def _count(self, event: yaml.Event, values: int) -> None:
         self._values += values
         if self._values > MOST_VALUES:
-            message = (
-                f"The text stands for more than {MOST_VALUES:,} values, aliases written out; make it smaller."
-            )
+            message = f"The text stands for more than {MOST_VALUES:,} values, aliases written out; make it smaller."
             raise YamlError(self._problem(event, message))
 
     def _wants_key(self) -> bool:
@@ -175,9 +173,7 @@ class _Builder:
             "null": type(None),
         }
         if tag not in kinds:
-            self.problems.append(
-                self._problem(event, f"The tag {event.tag} is not known here; leave it out.")
-            )
+            self.problems.append(self._problem(event, f"The tag {event.tag} is not known here; leave it out."))
         elif not isinstance(value, kinds[tag]) or (isinstance(value, bool) and tag != "bool"):
             self.problems.append(self._problem(event, f"{event.value} is not of the type that !!{tag} says."))
         return value
@@ -192,9 +188,7 @@ class _Builder:
     def _alias(self, event: yaml.AliasEvent) -> tuple[Any, int]:
         name = event.anchor
         if name not in self._anchors:
-            raise YamlError(
-                self._problem(event, f"*{name} refers to an anchor that is not set before: &{name}.")
-            )
+            raise YamlError(self._problem(event, f"*{name} refers to an anchor that is not set before: &{name}."))
         found = self._anchors[name]
         if found is None:
             raise YamlError(self._problem(event, f"*{name} refers to itself."))
@@ -208,9 +202,7 @@ class _Builder:
             raise YamlError(self._problem(event, f"The text is nested more than {MOST_LEVELS} levels deep."))
         kind = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
         if event.tag not in (None, "!", _PREFIX + kind):
-            self.problems.append(
-                self._problem(event, f"The tag {event.tag} is not known here; leave it out.")
-            )
+            self.problems.append(self._problem(event, f"The tag {event.tag} is not known here; leave it out."))
         if event.anchor:
             self._anchors[event.anchor] = None
         self._place_item(event)

@@ -63,12 +63,7 @@ class Agent:
     """
 
     def __init__(
-        self,
-        layout: Layout,
-        machine: Machine,
-        runtime: Runtime,
-        cluster: Cluster,
-        images: Images | None = None,
+        self, layout: Layout, machine: Machine, runtime: Runtime, cluster: Cluster, images: Images | None = None
     ) -> None:
         self.layout = layout
         self.cluster = cluster
@@ -228,9 +223,7 @@ class Agent:
         self._notice_answers()
         self._notice_images()
         now = clock.microseconds()
-        self.dirty |= {
-            uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
-        }
+        self.dirty |= {uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now}
 
     def _notice_excess(self) -> None:
         """Evict pods that use more of the disk than they may."""
@@ -309,9 +302,7 @@ class Agent:
                 local.step(self.runtime, self.means, now, starting=not self.stopping)
             except Exception:
                 # One pod that nobody foresaw must not keep the others from running.
-                log.exception(
-                    "pod %s/%s: a step failed", local.pod.metadata.namespace, local.pod.metadata.name
-                )
+                log.exception("pod %s/%s: a step failed", local.pod.metadata.namespace, local.pod.metadata.name)
                 local.wake_us = now + FAULT_RETRY_US
                 continue
             if local.over and not local.unwritten:

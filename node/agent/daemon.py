@@ -124,9 +124,7 @@ class Daemon:
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.wake = os.fdopen(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), "r+b", buffering=0)
         self.selector.register(self.wake, selectors.EVENT_READ, None)
-        self.images = (
-            Images(engine.engine, cluster.lookup, self._wake_up, layout.pulls) if engine.engine else None
-        )
+        self.images = Images(engine.engine, cluster.lookup, self._wake_up, layout.pulls) if engine.engine else None
         self.agent = Agent(layout, machine, self.shims, cluster, self.images)
         self.companions: list[Companion] = [self.sampler, self.agent.storage]
 

@@ -87,9 +87,7 @@ class Writer(Protocol):
         """Do groups of writes."""
 
 
-def renew(
-    cluster: Writer, name: str, now_us: int, place: str | None = None, version: int | None = None
-) -> None:
+def renew(cluster: Writer, name: str, now_us: int, place: str | None = None, version: int | None = None) -> None:
     """Say that the holder of a lease is alive, making the lease when it is not there; Conflict unless it has a version that is given."""
     patch = {"metadata": _placed(place), "spec": {"renewTime": time_text(now_us)}}
     try:
@@ -99,9 +97,7 @@ def renew(
         cluster.commit([Group([Create(LEASES, lease(name, now_us, place=place))])])
 
 
-def condition(
-    kind: str, value: bool, reason: str, message: str, now_us: int, before: Node | None
-) -> dict[str, str]:
+def condition(kind: str, value: bool, reason: str, message: str, now_us: int, before: Node | None) -> dict[str, str]:
     """Return a node condition; the transition time is kept while the value stays."""
     status = "True" if value else "False"
     old = [one for one in before.status.conditions if one.type == kind] if before else []
@@ -173,9 +169,7 @@ class Machine:
             },
         }
         try:
-            self.cluster.write(
-                Create(NODES, {"metadata": metadata, "spec": {}, "status": self._status(now_us, None)})
-            )
+            self.cluster.write(Create(NODES, {"metadata": metadata, "spec": {}, "status": self._status(now_us, None)}))
         except AlreadyExists:
             self.cluster.write(Patch(NODES, "", self.name, {"metadata": metadata}))
         self._listed = listed
@@ -255,9 +249,7 @@ class Machine:
         said = self._problems()
         try:
             before = self.cluster.get(NODES, "", self.name).read(Node)
-            self.cluster.write(
-                Patch(NODES, "", self.name, {"status": self._status(now_us, before)}, "status")
-            )
+            self.cluster.write(Patch(NODES, "", self.name, {"status": self._status(now_us, before)}, "status"))
         except NotFound:  # the node was deleted by somebody
             self.announce()
         self._said = said
@@ -332,11 +324,7 @@ def _about_devices(seen: Seen, now_us: int, before: Node | None) -> list[dict[st
         return []
     problem = seen.problem()
     reason = "DeviceGone" if problem else "AllDevicesThere"
-    return [
-        condition(
-            "DevicesMissing", bool(problem), reason, problem or "All devices are there.", now_us, before
-        )
-    ]
+    return [condition("DevicesMissing", bool(problem), reason, problem or "All devices are there.", now_us, before)]
 
 
 def _quantities(found: dict[str, int]) -> dict[str, str]:

@@ -61,12 +61,7 @@ class Local:
         self._note_refusals(runtime, now_us)
         self._probe(runtime, now_us)
         decision = self._decide(runtime, now_us)
-        if (
-            decision.start
-            and starting
-            and now_us >= self.retry_us
-            and self._start(decision, runtime, means, now_us)
-        ):
+        if decision.start and starting and now_us >= self.retry_us and self._start(decision, runtime, means, now_us):
             decision = self._decide(runtime, now_us)
         if decision.stop is not None:
             runtime.stop(self.uid, decision.stop.reason, decision.stop.grace_s)
@@ -123,8 +118,7 @@ class Local:
             return Waiting("CreateContainerConfigError", str(error))
         except OSError as error:
             return Waiting(
-                "CreateContainerError",
-                f"{error.strerror or error}: {error.filename or 'starting the container'}",
+                "CreateContainerError", f"{error.strerror or error}: {error.filename or 'starting the container'}"
             )
         if means.images is not None:
             means.images.started(self.pod, start.container)

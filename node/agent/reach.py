@@ -25,11 +25,7 @@ BESIDE = (
 def of_this_machine(data: Path) -> tuple[str, ...]:
     """Return what containers read beside the directories that every machine has; data is where the cluster keeps its state."""
     own, home = data.resolve(), _home()
-    found = {
-        path
-        for path in _programs()
-        if not _shows(path, own) and not (home and _shows(path, home, around=True))
-    }
+    found = {path for path in _programs() if not _shows(path, own) and not (home and _shows(path, home, around=True))}
     return tuple(str(path) for path in sorted(found) if not found.intersection(path.parents))
 
 
@@ -65,6 +61,4 @@ def _tree(folder: Path) -> Iterable[Path]:
         return
     yield folder
     if folder.name in BESIDE:
-        yield from (
-            path for name in BESIDE if (path := folder.parent / name).exists() and not path.is_symlink()
-        )
+        yield from (path for name in BESIDE if (path := folder.parent / name).exists() and not path.is_symlink())

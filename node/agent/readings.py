@@ -63,8 +63,7 @@ class ThisMachine:
         usage = shutil.disk_usage(folder)
         if usage.free < min(int(usage.total * DISK_LEAST_SHARE), DISK_LEAST_BYTES):
             return (
-                f"The disk with the state directory {self.data} is full; "
-                "make room, and what waits goes on by itself."
+                f"The disk with the state directory {self.data} is full; make room, and what waits goes on by itself."
             )
         if not os.access(folder, os.W_OK):
             return f"The state directory {self.data} cannot be written; correct its owner or permissions."

@@ -83,9 +83,7 @@ class Port:
             except BlockingIOError:
                 _refuse(fds[0], "Too much is being asked of the container at once. Please try again.")
             except OSError as error:
-                log.warning(
-                    "a request for container %s was not passed on: %s", request.get("container"), error
-                )
+                log.warning("a request for container %s was not passed on: %s", request.get("container"), error)
                 _refuse(fds[0], "The container has just ended, or it was started by an older version.")
             finally:
                 control_socket.close(fds)

@@ -88,9 +88,7 @@ def name_of(kind: Kind, device: Device, named: Iterable[Named]) -> str:
         and not each.files & (others - own)
         and (each.device == device.id or (own and own <= each.files))
     ]
-    best = min(
-        fitting, key=lambda each: (each.device != device.id, len(each.files), each.device), default=None
-    )
+    best = min(fitting, key=lambda each: (each.device != device.id, len(each.files), each.device), default=None)
     return "" if best is None else str(best)
 
 
@@ -127,33 +125,25 @@ def _device(entry: dict[str, Any], common: Device) -> Device:
 def _edits(holder: dict[str, Any], name: str) -> Device:
     """Return the files and variables of a device, or of all in a spec."""
     if lenient.sequence(holder, "containerEdits", "hooks"):
-        raise CdiError(
-            f"{name} has hooks, programs that only an engine of containers runs; describe it without."
-        )
+        raise CdiError(f"{name} has hooks, programs that only an engine of containers runs; describe it without.")
     for mount in lenient.sequence(holder, "containerEdits", "mounts"):
         source, target = (lenient.text(mount, field) for field in ("hostPath", "containerPath"))
         if source != target:
-            raise CdiError(
-                f'{name} shows "{source}" as "{target}"; containers here see files where they are.'
-            )
+            raise CdiError(f'{name} shows "{source}" as "{target}"; containers here see files where they are.')
     files = []
     for node in lenient.sequence(holder, "containerEdits", "deviceNodes"):
         path = lenient.text(node, "path")
         if not path.startswith("/dev/") or ".." in path.split("/"):
             raise CdiError(f'the file "{path}" of {name} does not lie in /dev.')
         if lenient.text(node, "hostPath") not in ("", path):
-            raise CdiError(
-                f'the file "{path}" of {name} has another name on the machine; name it as it is there.'
-            )
+            raise CdiError(f'the file "{path}" of {name} has another name on the machine; name it as it is there.')
         files.append(path)
     return Device(name, files=tuple(files), env=tuple(_variables(holder, name)))
 
 
 def _nodes(holder: dict[str, Any]) -> frozenset[str]:
     """Return the files of /dev of a device, or of all in a spec, as the machine names them."""
-    nodes = [
-        each for each in lenient.sequence(holder, "containerEdits", "deviceNodes") if isinstance(each, dict)
-    ]
+    nodes = [each for each in lenient.sequence(holder, "containerEdits", "deviceNodes") if isinstance(each, dict)]
     return frozenset(lenient.text(each, "hostPath") or lenient.text(each, "path") for each in nodes)
 
 
@@ -174,8 +164,7 @@ def _single(found: Sequence[Device], common: Device) -> tuple[Device, ...]:
     return tuple(
         device
         for device in found
-        if first.get(own[device.id], device.id) == device.id
-        and not any(files < own[device.id] for files in first)
+        if first.get(own[device.id], device.id) == device.id and not any(files < own[device.id] for files in first)
     )
 
 

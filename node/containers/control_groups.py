@@ -143,9 +143,7 @@ def _is_below(path: str) -> bool:
 
 def _see(path: str, top: str, layout: Layout) -> Seen:
     inside = _processes(path)
-    is_delegated = (path == top and _is_below(path)) or any(
-        _attribute(path, each) == b"1" for each in DELEGATED
-    )
+    is_delegated = (path == top and _is_below(path)) or any(_attribute(path, each) == b"1" for each in DELEGATED)
     others = set() if is_delegated else set(inside) - _of_cluster(layout)
     return Seen(path, is_delegated, len(inside), len(others))
 

@@ -49,9 +49,7 @@ class DeviceHolders:
             self._held[uid] = assigned
         # What this agent has never seen is gone, too: its driver may not have answered since it began.
         there = {(kind.resource, one.id) for kind in seen.kinds for one in kind.devices} - seen.gone
-        if lost := [
-            f"{each} ({name})" for name, ids in assigned.items() for each in ids if (name, each) not in there
-        ]:
+        if lost := [f"{each} ({name})" for name, ids in assigned.items() for each in ids if (name, each) not in there]:
             raise Short(f"the device {lost[0]}, which the pod has, is gone")
         return assigned
 

@@ -28,9 +28,7 @@ TOOL_S = 10.0
 _FIELDS = "uuid,name,pci.bus_id,utilization.gpu,memory.used,memory.total,temperature.gpu"
 log = logging.getLogger(__name__)
 
-Figures = dict[
-    str, float
-]  # use (0…1), memory and memoryTotal (bytes), temperature (°C); what is not told is absent
+Figures = dict[str, float]  # use (0…1), memory and memoryTotal (bytes), temperature (°C); what is not told is absent
 
 
 class Seen(NamedTuple):
@@ -56,16 +54,12 @@ class Seen(NamedTuple):
     def problem(self) -> str:
         """Return which devices are gone, in words; empty when all are there."""
         named = [f"{id_} ({resource})" for resource, id_ in sorted(self.gone)]
-        return (
-            f"{', '.join(named)} cannot be found any more; see to the device or its driver." if named else ""
-        )
+        return f"{', '.join(named)} cannot be found any more; see to the device or its driver." if named else ""
 
     def counts(self, *, healthy: bool) -> dict[str, int]:
         """Return how many devices there are by resource, or how many of them can be used."""
         return {
-            kind.resource: sum(
-                not healthy or (kind.resource, one.id) not in self.gone for one in kind.devices
-            )
+            kind.resource: sum(not healthy or (kind.resource, one.id) not in self.gone for one in kind.devices)
             for kind in self.kinds
         }
 

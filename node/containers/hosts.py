@@ -51,14 +51,7 @@ def names(pod: Pod) -> list[str]:
     if subdomain:
         full = f"{hostname}.{subdomain}"
         service = f"{subdomain}.{namespace}.svc.cluster.local"
-        found += [
-            full,
-            f"{full}.{namespace}",
-            f"{full}.{namespace}.svc",
-            f"{hostname}.{service}",
-            subdomain,
-            service,
-        ]
+        found += [full, f"{full}.{namespace}", f"{full}.{namespace}.svc", f"{hostname}.{service}", subdomain, service]
     return list(dict.fromkeys(found))
 
 

@@ -36,13 +36,7 @@ def name(pod: Pod, container: Container, number: int) -> str:
 
 
 def options(
-    pod: Pod,
-    container: Container,
-    argv: Sequence[str],
-    engine: Engine,
-    more: Sequence[str] = (),
-    *,
-    user: str = "",
+    pod: Pod, container: Container, argv: Sequence[str], engine: Engine, more: Sequence[str] = (), *, user: str = ""
 ) -> tuple[str, ...]:
     """Return the options with which a container is created, but for its name, variables and mounts.
 
@@ -148,9 +142,7 @@ def _user(pod: Pod, container: Container) -> list[str]:
     said = []
     if user is not None:
         said = ["--user", f"{user}" if group is None else f"{user}:{group}"]
-    groups = (
-        [*pods.supplemental_groups, *([pods.fs_group] if pods.fs_group is not None else [])] if pods else []
-    )
+    groups = [*pods.supplemental_groups, *([pods.fs_group] if pods.fs_group is not None else [])] if pods else []
     return [*said, *(part for each in groups for part in ("--group-add", str(each)))]
 
 

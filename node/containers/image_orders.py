@@ -97,13 +97,7 @@ def _ids(pod: Pod, container: Container, means: Means) -> tuple[Ids, ...]:
 
 
 def _image(
-    pod: Pod,
-    start: Start,
-    argv: list[str],
-    ready: Contained,
-    engine: Engine,
-    state: str,
-    users: tuple[str, ...],
+    pod: Pod, start: Start, argv: list[str], ready: Contained, engine: Engine, state: str, users: tuple[str, ...]
 ) -> Image:
     devices = [part for each in ready.devices for part in ("--device", each)]
     more = ["--label", f"{image_containers.LABEL}={node_id(state)}", *engines.ulimits(), *devices, *users]

@@ -257,9 +257,7 @@ class Images:
 
     def _had(self, key: str, pull: _Pull, name: str) -> _News:
         """Look for an image, pull it where its policy says so, and return what became of that."""
-        if pull.policy is not PullPolicy.ALWAYS and (
-            image := self._find(self._names(pull.image, name), name)
-        ):
+        if pull.policy is not PullPolicy.ALWAYS and (image := self._find(self._names(pull.image, name), name)):
             self._say(_News(key, "Pulled", f'Container image "{pull.image}" already present on machine'))
             return _News(key, "", "", image, over=True)
         if pull.policy is PullPolicy.NEVER:
@@ -327,11 +325,7 @@ class Images:
         last: list[str] = []
         layers = 0
         with subprocess.Popen(  # noqa: S603 - the engine that was found
-            argv,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            env=environment(),
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment()
         ) as process:
             pull.process = process
             if not self._is_wanted(pull):  # who asked for it went while the program began
@@ -341,9 +335,7 @@ class Images:
                 last = [*last, text][-LINES:]
                 if "Copying blob" in text or "Pulling fs layer" in text:
                     layers += 1
-                    pull.progress = (
-                        f'Pulling image "{pull.image}": {layers} layer{"s" if layers > 1 else ""} so far'
-                    )
+                    pull.progress = f'Pulling image "{pull.image}": {layers} layer{"s" if layers > 1 else ""} so far'
         pull.process = None
         return process.returncode, "\n".join(last)
 

@@ -92,9 +92,7 @@ class Networks:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                control_socket.send(
-                    str(self._layout.network(namespace)), {"key": self._key}, [theirs.fileno()]
-                )
+                control_socket.send(str(self._layout.network(namespace)), {"key": self._key}, [theirs.fileno()])
             except OSError:  # nobody is behind it
                 ours.close()
                 return None
@@ -107,6 +105,4 @@ class Networks:
         folder = self._layout.network(namespace)
         folder.mkdir(parents=True, exist_ok=True)
         write_in_place(self._layout.resolver, resolver(self._kind))
-        return Network.received(
-            self._spawner.start_network(Plan(str(folder), self._key, _program(self._kind)))
-        )
+        return Network.received(self._spawner.start_network(Plan(str(folder), self._key, _program(self._kind))))

@@ -85,9 +85,7 @@ class Spawner:
             self.close()
             if fresh:
                 break
-        raise OSError(
-            "The process that starts containers ended at once; is the machine out of memory or processes?"
-        )
+        raise OSError("The process that starts containers ended at once; is the machine out of memory or processes?")
 
     def _connected(self) -> socket.socket:
         if self._socket is None:

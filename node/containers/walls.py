@@ -11,10 +11,7 @@ if TYPE_CHECKING:
     from node.containers.control_groups import Groups
     from node.shim.order import Wall
 
-_MOUNTS = {
-    "user": "a root directory of their own",
-    "root": "a root directory and users of their own",
-}
+_MOUNTS = {"user": "a root directory of their own", "root": "a root directory and users of their own"}
 
 _LANDLOCK = "Linux 5.19 or newer, with landlock among the kernel's lsm="
 
@@ -63,10 +60,7 @@ def _unscoped(wall: Wall) -> list[str]:
     """Return what ends at the wall neither by a namespace nor by Landlock."""
     if wall.landlock >= SCOPES_ABI:
         return []
-    own = {
-        "signals": wall.pids and wall.mounts != "none",
-        "sockets without a path": bool(wall.networks),
-    }
+    own = {"signals": wall.pids and wall.mounts != "none", "sockets without a path": bool(wall.networks)}
     return [what for what, there in own.items() if not there]
 
 

@@ -18,9 +18,7 @@ def checked(url: str) -> str:
         port = parts.port
     except ValueError:
         port = -1
-    plain = parts.path in ("", "/") and not (
-        parts.query or parts.fragment or parts.username or parts.password
-    )
+    plain = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
     if parts.scheme not in ("http", "https") or not parts.hostname or port in (-1, 0) or not plain:
         raise ValueError(f"{url!r} is not the address of an API server; give it as https://host:8443.")
     if parts.scheme == "http" and not _is_local(parts.hostname):

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from node.joined.client import Client
     from node.pods.environment import Claim
 
-LOOK_S = (
-    10.0  # how often what was given out is looked at: mounted files follow their objects, within twice that
-)
+LOOK_S = 10.0  # how often what was given out is looked at: mounted files follow their objects, within twice that
 _encode = msgspec.json.Encoder().encode
 log = logging.getLogger(__name__)
 

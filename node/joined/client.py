@@ -38,9 +38,7 @@ class Client(Exchange):
         self.server = server
         self._silence = ("", 0.0)  # why the server did not answer, and until when it is not asked again
         self._pool = urllib3.PoolManager(
-            maxsize=POOL,
-            ssl_context=ssl.create_default_context(cadata=server.ca or None),
-            socket_options=KEEPALIVE,
+            maxsize=POOL, ssl_context=ssl.create_default_context(cadata=server.ca or None), socket_options=KEEPALIVE
         )
 
     def ask(
@@ -57,9 +55,7 @@ class Client(Exchange):
         if begun < until:
             raise Unreachable(self.server.url, why)
         try:
-            answer = self.request(
-                method, path, query=query, body=body, media_type=media_type, answer_s=ANSWER_S
-            )
+            answer = self.request(method, path, query=query, body=body, media_type=media_type, answer_s=ANSWER_S)
             return _decode(answer)
         except Unreachable as error:
             if (now := clock.monotonic()) - begun >= LONG_S:

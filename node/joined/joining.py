@@ -123,9 +123,7 @@ def join(data: Path, found: Membership, name: str) -> Membership:
             "run here. Give this node another directory, with VOLCANO_UI_DATA."
         )
     _tell_skew(answer["time"] - clock.milliseconds())
-    kept = replace(
-        found, name=answer["name"], token=answer["token"] or found.token, cluster=answer["cluster"]
-    )
+    kept = replace(found, name=answer["name"], token=answer["token"] or found.token, cluster=answer["cluster"])
     membership.write(data, kept)
     return kept
 

@@ -208,13 +208,4 @@ def _change(line: Mapping[str, Any], version: str) -> Change:
     obj = line["object"]
     meta = obj["metadata"]
     verb: Verb = line["type"]
-    return Change(
-        int(version),
-        PODS.id,
-        meta.get("namespace") or "",
-        meta["name"],
-        meta["uid"],
-        verb,
-        0,
-        _encode(obj),
-    )
+    return Change(int(version), PODS.id, meta.get("namespace") or "", meta["name"], meta["uid"], verb, 0, _encode(obj))

@@ -70,13 +70,7 @@ class AllNodes:
         return sorted(found, key=lambda extent: place[extent.uid])
 
     def read_log(
-        self,
-        uid: str,
-        container: str,
-        attempt: int | None = None,
-        *,
-        since_offset: int = 0,
-        most: int | None = None,
+        self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
         """Return a stretch of a log from an offset on; NoLog when there is none."""
         return self._of(uid).read_log(uid, container, attempt, since_offset=since_offset, most=most)
@@ -107,9 +101,7 @@ class AllNodes:
         """Return what is asked for of a log of this machine; of another one its node is asked (`on`)."""
         return await self._here.log_text(uid, container, attempt, wanted)
 
-    async def log_output(
-        self, uid: str, container: str, attempt: int
-    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+    async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
         """Return what an instance of this machine writes; of another one its node is asked (`on`)."""
         return await self._here.log_output(uid, container, attempt)
 

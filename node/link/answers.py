@@ -182,15 +182,10 @@ def _call(asked: Asked, fds: list[int]) -> socket.socket:
 
 
 async def _watch(
-    conversation: Conversation,
-    line: AnswerLine,
-    streams: dict[str, Descriptor],
-    terminal: Descriptor | None,
+    conversation: Conversation, line: AnswerLine, streams: dict[str, Descriptor], terminal: Descriptor | None
 ) -> None:
     """Carry what a command reads and writes, and tell how it ends."""
-    outputs = [
-        Outgoing(conversation, CHANNEL_OF[name], each) for name, each in streams.items() if name != "stdin"
-    ]
+    outputs = [Outgoing(conversation, CHANNEL_OF[name], each) for name, each in streams.items() if name != "stdin"]
     async with relay.tasks() as begin:
         begin(_resize(conversation, terminal))
         if "stdin" in streams:

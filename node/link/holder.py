@@ -217,9 +217,7 @@ def _streams(asked: dict[str, Any], fds: list[int]) -> dict[str, Descriptor]:
     return {name: Descriptor(fd) for name, fd in ends.items()}
 
 
-def _carry(
-    conversation: Conversation, streams: dict[str, Descriptor], begin: Begin
-) -> list[asyncio.Task[Any]]:
+def _carry(conversation: Conversation, streams: dict[str, Descriptor], begin: Begin) -> list[asyncio.Task[Any]]:
     """Begin to carry streams; return the work on those that the node writes."""
     outputs = []
     for name, each in streams.items():

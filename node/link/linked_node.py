@@ -64,11 +64,7 @@ class LinkedNode:
         state = presence.state(settings.DATA, self.node)
         if state is not None and state.linked and presence.is_held(settings.DATA, self.node):
             rests = _resting.get(self.node, 0.0) > clock.monotonic()
-            return (
-                f"Node {self.node} does not answer, and what is asked for is on that machine."
-                if rests
-                else ""
-            )
+            return f"Node {self.node} does not answer, and what is asked for is on that machine." if rests else ""
         since = f" since {now_text(state.since)}" if state is not None and not state.linked else ""
         return f"Node {self.node} is not connected{since}, and what is asked for is on that machine."
 
@@ -91,13 +87,7 @@ class LinkedNode:
         return found
 
     def read_log(
-        self,
-        uid: str,
-        container: str,
-        attempt: int | None = None,
-        *,
-        since_offset: int = 0,
-        most: int | None = None,
+        self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
         """Return a stretch of a log from an offset on; NoLog when there is none."""
         most = logs.CHUNK if most is None else most
@@ -135,9 +125,7 @@ class LinkedNode:
         stream = await _Stream.open(self, {**asked, "wanted": wanted._asdict()})
         return stream.parts()
 
-    async def log_output(
-        self, uid: str, container: str, attempt: int
-    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+    async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
         """Return what an instance writes from now on, as (stream, bytes), until it ends."""
         asked = {"do": "output", "uid": uid, "container": container, "attempt": attempt}
         stream = await _Stream.open(self, asked)
@@ -149,9 +137,7 @@ class LinkedNode:
         try:
             line = presence.connect(settings.DATA, self.node, CONNECT_S)
         except OSError:
-            raise ConnectionRefusedError(
-                errno.ECONNREFUSED, self.away("") or "its link has just ended"
-            ) from None
+            raise ConnectionRefusedError(errno.ECONNREFUSED, self.away("") or "its link has just ended") from None
         try:
             sent = socket.send_fds(line, [asked], fds)
             if rest := asked[sent:]:  # to send nothing fails where all was answered already
@@ -247,9 +233,7 @@ class _Stream:
                 yield part
             said, _ = await self._line.hear()
             if "ended" not in said:
-                raise NodeAway(
-                    f"Node {self._node} was lost before the log had ended; the rest is on that machine."
-                )
+                raise NodeAway(f"Node {self._node} was lost before the log had ended; the rest is on that machine.")
         finally:
             self.close()
 

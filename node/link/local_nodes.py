@@ -42,13 +42,7 @@ class LocalNodes:
         return log_extents.of_pods(Layout(settings.DATA), pods)
 
     def read_log(
-        self,
-        uid: str,
-        container: str,
-        attempt: int | None = None,
-        *,
-        since_offset: int = 0,
-        most: int | None = None,
+        self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
         """Return a stretch of a log from an offset on; NoLog when there is none."""
         limit = logs.CHUNK if most is None else most
@@ -85,9 +79,7 @@ class LocalNodes:
             raise NoLog(f"The log of container {container} was removed.") from None
         return log_stream.text(directory, begin, wanted)
 
-    async def log_output(
-        self, uid: str, container: str, attempt: int
-    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+    async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
         """Return what an instance writes from now on, as (stream, bytes), until it ends."""
         directory = Layout(settings.DATA).attempt(uid, container, attempt)
         begin = await log_stream.on_files(logs.end_of, directory)

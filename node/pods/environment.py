@@ -137,10 +137,7 @@ def unknown(text: str, env: Mapping[str, str]) -> str:
 
 def _all_of(pod: Pod, config_map: object, secret: object, prefix: str, lookup: Lookup) -> dict[str, str]:
     found: dict[str, str] = {}
-    for reference, kind, get in (
-        (config_map, "configmap", lookup.config_map),
-        (secret, "secret", lookup.secret),
-    ):
+    for reference, kind, get in ((config_map, "configmap", lookup.config_map), (secret, "secret", lookup.secret)):
         if reference is None:
             continue
         name: str = getattr(reference, "name", "")
@@ -221,15 +218,9 @@ def pod_field(pod: Pod, path: str, place: Place) -> str:
     return maps[found[1]].get(found[2], "")
 
 
-def resource_field(
-    pod: Pod, container: Container, reference: ResourceFieldRef, allocatable: Mapping[str, int]
-) -> str:
+def resource_field(pod: Pod, container: Container, reference: ResourceFieldRef, allocatable: Mapping[str, int]) -> str:
     """Return a request or limit of a container; what is not limited counts as all that the node has."""
-    named = [
-        one
-        for one in (*pod.spec.containers, *pod.spec.init_containers)
-        if one.name == reference.container_name
-    ]
+    named = [one for one in (*pod.spec.containers, *pod.spec.init_containers) if one.name == reference.container_name]
     owner = named[0] if named else container
     side, _, resource = reference.resource.partition(".")
     if side not in ("limits", "requests"):

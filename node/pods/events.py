@@ -56,12 +56,7 @@ def writes(cluster: Cluster, pod: Pod, status: Mapping[str, Any], now: int) -> l
     place = pod.metadata
     whose = f"in pod {place.name}_{place.namespace}({place.uid})"
     return [
-        tell(
-            cluster,
-            pod,
-            Told(kind, name, REASON, f"Back-off restarting failed container {name} {whose}"),
-            now,
-        )
+        tell(cluster, pod, Told(kind, name, REASON, f"Back-off restarting failed container {name} {whose}"), now)
         for kind, name in begun(pod, status)
     ]
 
@@ -85,9 +80,7 @@ def _hook_of(ended: Attempt) -> str:
 
 def listed(pod: Pod, container: str) -> str:
     """Return in which list of a pod's spec a container stands."""
-    return (
-        "initContainers" if any(one.name == container for one in pod.spec.init_containers) else "containers"
-    )
+    return "initContainers" if any(one.name == container for one in pod.spec.init_containers) else "containers"
 
 
 def _known_ends(pod: Pod) -> set[str]:

@@ -75,9 +75,7 @@ def _kind(word: str) -> Kind:
             f"{resource!r} cannot be the name of a resource; write a domain before it, such as example.org/licence."
         )
     if names.env_name(variable) or "=" in variable:
-        raise DevicesError(
-            f"{variable!r} cannot be a variable's name; write letters, digits and _, such as LICENCE."
-        )
+        raise DevicesError(f"{variable!r} cannot be a variable's name; write letters, digits and _, such as LICENCE.")
     found = tuple(_device(id_) for part in ids.split(",") for id_ in _ids(part))
     if len({one.id for one in found}) < len(found):
         raise DevicesError(f"{resource} has an id twice; nothing may be given out twice.")
@@ -89,9 +87,7 @@ def _ids(part: str) -> Iterable[str]:
     if span := _RANGE.fullmatch(part):
         first, last = int(span[1]), int(span[2])
         if not first <= last < first + MOST:
-            raise DevicesError(
-                f"{part!r} is no range; begin it with its least number, and name at most {MOST:,}."
-            )
+            raise DevicesError(f"{part!r} is no range; begin it with its least number, and name at most {MOST:,}.")
         return map(str, range(first, last + 1))
     if not _ID.fullmatch(part):
         raise DevicesError(f"{part!r} cannot be an id; write characters other than spaces and commas.")
@@ -162,9 +158,7 @@ def variables(kinds: Iterable[Kind], share: Mapping[str, Iterable[str]]) -> dict
     return found
 
 
-def files(
-    kinds: Iterable[Kind], share: Mapping[str, Iterable[str]]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def files(kinds: Iterable[Kind], share: Mapping[str, Iterable[str]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the files of a container's own devices, and those of all others, which it may not open."""
     own: set[str] = set()
     others: set[str] = set()

@@ -123,9 +123,7 @@ def decide(
         _run_on(pod, runs, now_us, decision, waiting)
         _wake_at_deadline(pod, place, decision)
     due = {start.container.name for start in decision.start}
-    hindered = {
-        name: why for name, why in (problems or {}).items() if name in due or not _has_ended(runs, name)
-    }
+    hindered = {name: why for name, why in (problems or {}).items() if name in due or not _has_ended(runs, name)}
     waiting = hindered | waiting
     _describe(pod, runs, place, now_us, decision, verdict, waiting)
     return decision
@@ -204,9 +202,7 @@ def _wake(decision: Decision, at_us: int) -> None:
     decision.wake_us = at_us if decision.wake_us is None else min(decision.wake_us, at_us)
 
 
-def _run_on(
-    pod: Pod, runs: Mapping[str, Run], now_us: int, decision: Decision, waiting: dict[str, Waiting]
-) -> None:
+def _run_on(pod: Pod, runs: Mapping[str, Run], now_us: int, decision: Decision, waiting: dict[str, Waiting]) -> None:
     """Start what is due: init containers one after another, then all containers together."""
     if _all_done(pod, runs):
         if any(_is_active(runs, one) for one in pod.spec.init_containers):

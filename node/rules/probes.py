@@ -70,10 +70,7 @@ def begin(probes: Mapping[Kind, Probe], attempt: Attempt, known: ContainerStatus
         attempt.number,
         Kind.STARTUP not in probes or (known is not None and known.started is True),
         Kind.READINESS not in probes or (known is not None and known.ready),
-        {
-            kind: Tally(attempt.started_us + probe.initial_delay_seconds * SECOND)
-            for kind, probe in probes.items()
-        },
+        {kind: Tally(attempt.started_us + probe.initial_delay_seconds * SECOND) for kind, probe in probes.items()},
     )
 
 

@@ -87,10 +87,7 @@ def _head(action: Action) -> bytes:
     host = f"{action.host}:{action.port}"
     own = [("Host", host), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")]
     fields = [*(one for one in own if one[0].lower() not in given), *given.values()]
-    lines = [
-        f"GET {_line(action.path)} HTTP/1.1",
-        *(f"{_line(name)}: {_line(text)}" for name, text in fields),
-    ]
+    lines = [f"GET {_line(action.path)} HTTP/1.1", *(f"{_line(name)}: {_line(text)}" for name, text in fields)]
     return "\r\n".join([*lines, "", ""]).encode()
 
 

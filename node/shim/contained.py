@@ -112,25 +112,17 @@ class Contained:
     def ending(self, status: int) -> Ending:
         """Return what the engine says of the container's end."""
         state = self._state()
-        if state.get(
-            "Running"
-        ):  # only the engine's program has ended: nobody would hear of the container's end
+        if state.get("Running"):  # only the engine's program has ended: nobody would hear of the container's end
             self.kill()
-            message = (
-                "The engine's program that watched over the container was ended, and the container with it."
-            )
+            message = "The engine's program that watched over the container was ended, and the container with it."
             return Ending(137, 9, "Error", message)
         if not state:
             code = os.waitstatus_to_exitcode(status)
-            return Ending(
-                128 - code if code < 0 else code, max(0, -code), message="The container was removed."
-            )
+            return Ending(128 - code if code < 0 else code, max(0, -code), message="The container was removed.")
         code = int(state.get("ExitCode") or 0)
         number = code - 128 if 128 < code <= 128 + signal.NSIG else 0
         if state.get("OOMKilled") or (number == signal.SIGKILL and not self._killed and self._limit):
-            return Ending(
-                code, number, "OOMKilled", f"It used more memory than its limit, {self._limit} bytes."
-            )
+            return Ending(code, number, "OOMKilled", f"It used more memory than its limit, {self._limit} bytes.")
         return Ending(code, number, message=str(state.get("Error") or ""))
 
     def processes(self) -> list[int]:
@@ -171,9 +163,7 @@ class Contained:
     @property
     def _limit(self) -> int:
         options = self._image.options
-        return (
-            int(options[options.index("--memory") + 1]) if "--memory" in options else self._order.memory_bytes
-        )
+        return int(options[options.index("--memory") + 1]) if "--memory" in options else self._order.memory_bytes
 
     def _create(self, mounts: list[str]) -> None:
         single = {name: value for name, value in self._order.env.items() if _fits_a_line(name, value)}
@@ -208,9 +198,7 @@ class Contained:
         if self._image.stages and binds:
             linux.unshare(linux.CLONE_NEWNS)
             linux.keep_mounts_private()
-        users = (
-            init.user_namespace(self._order.ids) if self._order.ids and self._image.stages and binds else -1
-        )
+        users = init.user_namespace(self._order.ids) if self._order.ids and self._image.stages and binds else -1
         for number, bind in enumerate(binds):
             source = self._staged(bind, number, users) if self._image.stages else bind.source
             read_only = ",readonly" if bind.read_only else ""

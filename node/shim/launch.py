@@ -100,11 +100,7 @@ def launch(order: Order, streams: Streams, inside: Inside, processors: list[int]
         try:
             pid, is_inside = control_group.fork(inside.group)
             if pid == 0:
-                _become(
-                    order,
-                    streams,
-                    _Child(this, processors, theirs, inside, -1 if is_inside else inside.group),
-                )
+                _become(order, streams, _Child(this, processors, theirs, inside, -1 if is_inside else inside.group))
         finally:
             theirs.close()
             os.close(this)
@@ -190,9 +186,7 @@ def _settle(order: Order, streams: Streams, child: _Child) -> None:
     os.setsid()
     _connect(streams)
     init.default_signals()
-    kept = sorted(
-        fd for fd in (child.shim, child.line.fileno(), child.inside.users, child.inside.rules) if fd > 2
-    )
+    kept = sorted(fd for fd in (child.shim, child.line.fileno(), child.inside.users, child.inside.rules) if fd > 2)
     for before, after in pairwise((2, *kept, init.FILES)):
         os.closerange(before + 1, after)
     # Python's own library may lie where the pod has a volume.

@@ -29,9 +29,7 @@ from node.shim.launch import LaunchError
 from node.shim.path_walk import WRITE
 
 KEEPER_NAME = b"volcano-network"
-OWNER = (
-    users.LAST
-)  # whose networks are where root starts the cluster: nobody's, so that its programs are nobody, too
+OWNER = users.LAST  # whose networks are where root starts the cluster: nobody's, so that its programs are nobody, too
 UPLINKS = ("pasta", "slirp4netns")  # programs that carry traffic out, the best first
 RESOLVERS = {"pasta": "169.254.1.1", "slirp4netns": "10.0.2.3"}  # the address at which names are looked up
 ANSWER_S = 5.0
@@ -123,9 +121,7 @@ def _own_network() -> None:
     linux.own_users(linux.CLONE_NEWNET)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, 0x8914, struct.pack("16sH", b"lo", _UP))  # SIOCSIFFLAGS
-    with contextlib.suppress(
-        OSError
-    ):  # pods listen at ports below 1024 without a capability, as in Kubernetes
+    with contextlib.suppress(OSError):  # pods listen at ports below 1024 without a capability, as in Kubernetes
         linux.write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
 
 
@@ -215,11 +211,7 @@ class _Keeper:
     def hand_over(self, client: Line) -> None:
         """Give the network to a client."""
         # A pipe's other end is found by way of this one; were it kept open, the pipe would never end.
-        hold = (
-            os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_CLOEXEC)
-            if self._hold < 0
-            else self._hold
-        )
+        hold = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_CLOEXEC) if self._hold < 0 else self._hold
         client.say({"network": True}, [hold, self._ready, self._namespaces.users, self._namespaces.net])
         os.close(hold)
         self._hold = -1

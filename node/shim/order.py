@@ -70,14 +70,14 @@ class Group(NamedTuple):
 class Wall(NamedTuple):
     """Which layers there are between a container and the rest of its machine, as was found by trying."""
 
-    mounts: str = "none"  # who gives containers a root directory of their own: "root", a "user" in a user namespace, "none"
+    mounts: str = (
+        "none"  # who gives containers a root directory of their own: "root", a "user" in a user namespace, "none"
+    )
     landlock: int = 0  # the ABI; 0: none
     seccomp: bool = False  # a filter of system calls
     pids: bool = False  # with mounts: processes of its own, and memory that they share, in namespaces
     root: bool = False  # whether root starts containers
-    networks: str = (
-        ""  # which networks of their own containers may have: "closed", "open" ones, or "" for none
-    )
+    networks: str = ""  # which networks of their own containers may have: "closed", "open" ones, or "" for none
     old: bool = False  # without mounts: whether the kernel lacks what it takes for them, whoever asks
     closed: bool = False  # whether containers are to have a network without a way out, or not to run
 
@@ -122,9 +122,7 @@ class Order(NamedTuple):
     state: str = ""  # the state directory, which is nothing to a container
     shared_memory: int = 0  # bytes of its own /dev/shm; 0: a little
     ids: tuple[Ids, ...] = ()  # with mounts of root: who its users are on the machine
-    user: tuple[int, int, list[int]] | None = (
-        None  # whom its command becomes, inside: user, group, other groups
-    )
+    user: tuple[int, int, list[int]] | None = None  # whom its command becomes, inside: user, group, other groups
     landlock: int = (
         0  # the ABI by which it reaches only what is named here and what all programs need; 0: it is not used
     )

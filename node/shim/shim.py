@@ -343,9 +343,7 @@ class Shim:
         if _threads_of_machine() > self.order.processes:
             count = len(self._processes())
             if count > self.order.processes:
-                self._end_for(
-                    "ProcessLimitExceeded", f"It ran {count} processes; {self.order.processes} are allowed."
-                )
+                self._end_for("ProcessLimitExceeded", f"It ran {count} processes; {self.order.processes} are allowed.")
                 return WATCH_S
         return self._watch_memory() if self.order.memory_bytes else WATCH_S
 

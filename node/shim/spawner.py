@@ -186,9 +186,7 @@ def _try_seccomp() -> bool:
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     seccomp.install(seccomp.program(seccomp.known(), tracing=False, limiting=False))
     try:
-        linux.syscall(
-            seccomp.MACHINES[seccomp.known()].calls["bpf"], -1, None, 0
-        )  # a command that there is not
+        linux.syscall(seccomp.MACHINES[seccomp.known()].calls["bpf"], -1, None, 0)  # a command that there is not
     except OSError as error:
         return error.errno == errno.EPERM
     return False

@@ -65,9 +65,7 @@ def children(pid: int) -> list[int]:
             for thread in threads:
                 words = content(f"/proc/{pid}/task/{thread}/children").split()
                 found += [int(word) for word in words]
-        except (
-            OSError
-        ):  # that thread has ended meanwhile, and what was its is another's, perhaps of one read before
+        except OSError:  # that thread has ended meanwhile, and what was its is another's, perhaps of one read before
             continue
         return found
     return found

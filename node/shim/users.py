@@ -31,9 +31,7 @@ def subordinate(range_: int, more: Sequence[int] = ()) -> tuple[Ids, ...]:
 
 def outside(ids: Sequence[Ids], number: int) -> int:
     """Return who a user of a container is on its machine."""
-    return next(
-        (each.outside + number - each.inside for each in ids if 0 <= number - each.inside < each.size), number
-    )
+    return next((each.outside + number - each.inside for each in ids if 0 <= number - each.inside < each.size), number)
 
 
 def give_streams(user: tuple[int, int, list[int]], ids: Sequence[Ids]) -> None:

@@ -134,15 +134,10 @@ class Fleet:
             "allocatable": amounts,
             "conditions": [
                 condition("MemoryPressure", False, "EnoughMemory", "There is enough memory.", now_us, None),
-                condition(
-                    "DiskPressure", False, "EnoughDisk", "There is enough room on the disk.", now_us, None
-                ),
+                condition("DiskPressure", False, "EnoughDisk", "There is enough room on the disk.", now_us, None),
                 condition("Ready", True, "AgentReady", "The simulator runs.", now_us, None),
             ],
-            "addresses": [
-                {"type": "InternalIP", "address": address},
-                {"type": "Hostname", "address": name},
-            ],
+            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
             "nodeInfo": NODE_INFO,
         }
 

@@ -81,9 +81,7 @@ class Stage(_Part, frozen=True):
 
 
 DEADLINE_STAGE = Stage(
-    "deadline",
-    Select(),
-    Next(PodPhase.FAILED, exit_code=Number(143), reason=DEADLINE, message=MESSAGES[DEADLINE]),
+    "deadline", Select(), Next(PodPhase.FAILED, exit_code=Number(143), reason=DEADLINE, message=MESSAGES[DEADLINE])
 )
 
 

@@ -95,8 +95,7 @@ def _holds(volume: int, version: str, files: Files) -> bool:
             entries = (entry for _, entry in file_trees.walk(".", folder, _HELD))
             number = sum(not entry.is_dir(follow_symlinks=False) for entry in entries)
             reached = all(
-                os.readlink(name, dir_fd=volume) == f"{DATA}/{name}"
-                for name in {path.split("/")[0] for path in files}
+                os.readlink(name, dir_fd=volume) == f"{DATA}/{name}" for name in {path.split("/")[0] for path in files}
             )
             wanted = {os.path.normpath(path) for path in files}
             is_whole = reached and number == len(wanted)

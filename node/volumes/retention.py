@@ -31,9 +31,7 @@ class Left(NamedTuple):
     size: int
 
 
-def clean(
-    layout: Layout, living: Collection[str], running: Collection[str], *, days: float, most_bytes: int
-) -> int:
+def clean(layout: Layout, living: Collection[str], running: Collection[str], *, days: float, most_bytes: int) -> int:
     """Remove what is not kept; return how many pods' logs went.
 
     living are the uids of pods that the store has, running those of pods that
@@ -107,6 +105,5 @@ def _age(layout: Layout, path: Path) -> float:
 
 def _size(layout: Layout, uid: str) -> int:
     return sum(
-        file_trees.size(layout.container(uid, container)).bytes
-        for container in attempts.containers(layout, uid)
+        file_trees.size(layout.container(uid, container)).bytes for container in attempts.containers(layout, uid)
     )

@@ -56,19 +56,13 @@ def refusal(pod: Pod, layout: Layout) -> Refusal | None:
         if problem:
             return Refusal("UnsupportedVolume", f"Volume {volume.name} cannot be had. {problem}")
     mounted = [
-        mount.mount_path
-        for one in (*pod.spec.init_containers, *pod.spec.containers)
-        for mount in one.volume_mounts
+        mount.mount_path for one in (*pod.spec.init_containers, *pod.spec.containers) for mount in one.volume_mounts
     ]
     wrong = [
-        path
-        for path in mounted
-        if not path.startswith("/") or os.path.normpath(path) == "/" or ".." in path.split("/")
+        path for path in mounted if not path.startswith("/") or os.path.normpath(path) == "/" or ".." in path.split("/")
     ]
     if wrong:
-        return Refusal(
-            "UnsupportedVolume", f'Nothing can be mounted at "{wrong[0]}"; give an absolute path below /.'
-        )
+        return Refusal("UnsupportedVolume", f'Nothing can be mounted at "{wrong[0]}"; give an absolute path below /.')
     return None
 
 
@@ -104,15 +98,7 @@ def answers(path: Path) -> bool:
 
 
 def _can_be_had(volume: Volume) -> bool:
-    kinds = (
-        "empty_dir",
-        "config_map",
-        "secret",
-        "downward_api",
-        "projected",
-        "persistent_volume_claim",
-        "host_path",
-    )
+    kinds = ("empty_dir", "config_map", "secret", "downward_api", "projected", "persistent_volume_claim", "host_path")
     return any(getattr(volume, kind) is not None for kind in kinds)
 
 
@@ -128,9 +114,7 @@ class Prepared(NamedTuple):
 class Volumes:
     """Makes the directories of one pod's volumes."""
 
-    def __init__(
-        self, pod: Pod, place: Place, layout: Layout, lookup: Lookup, *, in_memory: bool = False
-    ) -> None:
+    def __init__(self, pod: Pod, place: Place, layout: Layout, lookup: Lookup, *, in_memory: bool = False) -> None:
         self.pod = pod
         self.place = place
         self.layout = layout
@@ -198,23 +182,17 @@ class Volumes:
     def _host_path(self, name: str, source: HostPathVolume) -> Prepared:
         within = self.lookup.host_paths(self.pod)
         if not within:
-            raise ConfigError(
-                f'volume "{name}": hostPath "{source.path}" is not allowed. {hostpaths.remedy()}'
-            )
+            raise ConfigError(f'volume "{name}": hostPath "{source.path}" is not allowed. {hostpaths.remedy()}')
         return Prepared(Path(source.path), within=within, make=MADE.get(source.type or "", Make.NOTHING))
 
     def _files(self, volume: Volume) -> dict[str, tuple[bytes, int]] | None:
         """Return the content of a volume that is made from objects: path → bytes and mode."""
         if volume.config_map is not None:
             source = volume.config_map
-            return self._keys(
-                "configmap", source.name, source.items, bool(source.optional), source.default_mode
-            )
+            return self._keys("configmap", source.name, source.items, bool(source.optional), source.default_mode)
         if volume.secret is not None:
             secret = volume.secret
-            return self._keys(
-                "secret", secret.secret_name, secret.items, bool(secret.optional), secret.default_mode
-            )
+            return self._keys("secret", secret.secret_name, secret.items, bool(secret.optional), secret.default_mode)
         if volume.downward_api is not None:
             return self._downward(volume.downward_api)
         if volume.projected is not None:

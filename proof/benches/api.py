@@ -62,11 +62,7 @@ def run(system: System) -> dict[str, Any]:
 def _prepare() -> None:
     """Store what is changed, and where the lists will be."""
     space = {"metadata": {"name": PLACE}, "status": {"phase": "Active"}}
-    queue = {
-        "metadata": {"name": PLACE},
-        "spec": {"weight": 1, "state": "Closed"},
-        "status": {"state": "Closed"},
-    }
+    queue = {"metadata": {"name": PLACE}, "spec": {"weight": 1, "state": "Closed"}, "status": {"state": "Closed"}}
     store.write(Create(NAMESPACES, space), Create(QUEUES, queue))
     _store(CONFIGMAPS, [{"metadata": {"name": f"{TARGET}-{n}", "namespace": PLACE}} for n in range(TARGETS)])
 
@@ -95,11 +91,7 @@ def _pod(number: int) -> Object:
         "metadata": {
             "name": f"pod-{number:05}",
             "namespace": PLACE,
-            "labels": {
-                "app": "bench",
-                "shard": str(number % 10),
-                "volcano.sh/job-name": f"job-{number // 10}",
-            },
+            "labels": {"app": "bench", "shard": str(number % 10), "volcano.sh/job-name": f"job-{number // 10}"},
         },
         "spec": {"containers": [container], "restartPolicy": "Never", "schedulerName": "nobody"},
         "status": {"phase": "Succeeded", "startTime": "2026-01-01T00:00:00Z"},

@@ -62,9 +62,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--only", action="append", choices=(*PARTS, *EXTRA), help="measure this part (repeatable)"
-    )
+    parser.add_argument("--only", action="append", choices=(*PARTS, *EXTRA), help="measure this part (repeatable)")
     parser.add_argument(
         "--shape", action="append", help="10000x1, 500x20, 20x500 or 1x10000; beside Volcano any (repeatable)"
     )
@@ -106,9 +104,7 @@ def _measured(options: argparse.Namespace, data: Path) -> Iterator[tuple[str, Fi
         yield from _of_one_system(parts, options, data)
 
 
-def _of_one_system(
-    parts: Collection[str], options: argparse.Namespace, data: Path
-) -> Iterator[tuple[str, Figures]]:
+def _of_one_system(parts: Collection[str], options: argparse.Namespace, data: Path) -> Iterator[tuple[str, Figures]]:
     """Yield the figures of the parts that share a system."""
     from proof.benches import (
         api,
@@ -139,19 +135,12 @@ def _of_one_system(
         ("watching", "watching", lambda: watching.run(system)),
         ("mirror", f"mirror_{options.pods}_pods", lambda: mirror.run(system, options.pods)),
         ("bulk", "bulk_5000", lambda: bulk.run(system)),
-        *(
-            ("shapes", shape, partial(shapes.run, system, shape, judge))
-            for shape in options.shape or shapes.SHAPES
-        ),
+        *(("shapes", shape, partial(shapes.run, system, shape, judge)) for shape in options.shape or shapes.SHAPES),
         ("page", "page_of_10000_pods", lambda: page.run(system)),
         ("restart", "restart_1000x20", lambda: restart.run(system, judge)),  # its pods run on
         ("sweep", "sweep_10000", lambda: sweep.run(system)),  # its jobs wait on
         ("in-place", "in_place", lambda: in_place.run(system)),
-        (
-            "beside-volcano",
-            "beside_volcano",
-            lambda: beside_volcano.run(system, options.shape, options.repetitions),
-        ),
+        ("beside-volcano", "beside_volcano", lambda: beside_volcano.run(system, options.shape, options.repetitions)),
     ]
     with system:
         for part, name, run in runs:

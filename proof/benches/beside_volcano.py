@@ -112,9 +112,7 @@ def _free(cluster: Kubernetes) -> None:
     cluster.kubectl("delete", LEASES.id, "--all", "-n", volcano.NAMESPACE)
 
 
-def _compared(
-    found: Mapping[tuple[str, Shape], Sequence[Mapping[str, float]]], shape: Shape
-) -> dict[str, Any]:
+def _compared(found: Mapping[tuple[str, Shape], Sequence[Mapping[str, float]]], shape: Shape) -> dict[str, Any]:
     figures: dict[str, Any] = {name: _spread(found[name, shape]) for name in (OURS, *_VOLCANOS)}
     for name in _VOLCANOS:
         figures[f"ratio_to_{name}"] = {
@@ -126,10 +124,7 @@ def _compared(
 
 def _spread(runs: Sequence[Mapping[str, float]]) -> dict[str, str]:
     values = {name: sorted(each[name] for each in runs) for name in runs[0]}
-    return {
-        name: f"{each[0]:.1f} / {statistics.median(each):.1f} / {each[-1]:.1f}"
-        for name, each in values.items()
-    }
+    return {name: f"{each[0]:.1f} / {statistics.median(each):.1f} / {each[-1]:.1f}" for name, each in values.items()}
 
 
 def _median(runs: Sequence[Mapping[str, float]], stage: str) -> float:

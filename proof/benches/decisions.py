@@ -68,9 +68,7 @@ def run(cases: Iterable[Case] = CASES) -> dict[str, Any]:
         entered = sum(some.status.get("phase") == "Inqueue" for some in decided.groups)
         bound = sum(len(some.binds) for some in decided.groups)
         figures[str(case)] = {**took, "entered": entered} if case.entering else {**took, "bound": bound}
-    return (
-        figures | {"nothing_changed_50000_running": idle()} | evicting() | close_together() | evicting_close()
-    )
+    return figures | {"nothing_changed_50000_running": idle()} | evicting() | close_together() | evicting_close()
 
 
 def close_together(nodes: int = 5000, pods: int = 10_000, size: int = 100) -> dict[str, dict[str, float]]:
@@ -125,15 +123,7 @@ def evicting_close(nodes: int = 5000) -> dict[str, dict[str, float]]:
             _put(snapshot, PRIORITY_CLASSES, "", "high", {"value": 100})
             for number in range(nodes * 32 // 20):
                 name = f"r{number:05}"
-                _gang(
-                    snapshot,
-                    name,
-                    20,
-                    1,
-                    (number * 20, nodes),
-                    minimum=minimum,
-                    queue=QUEUE_NAMES[number % 3],
-                )
+                _gang(snapshot, name, 20, 1, (number * 20, nodes), minimum=minimum, queue=QUEUE_NAMES[number % 3])
             _gang(snapshot, "g", 100, 1, None, queue=QUEUE_NAMES[0], urgency="high", asked=asked)
             decided, took = measured(snapshot)
             name = f"preempt_{nodes}n_full_of_{kind}_for_100_times_1_cpu_in_{where}"
@@ -149,8 +139,7 @@ def _network(snapshot: Snapshot, nodes: int, width: int = 16) -> None:
         above = []
         for first in range(0, len(names), size):
             members = [
-                {"type": kind, "selector": {"exactMatch": {"name": name}}}
-                for name in names[first : first + size]
+                {"type": kind, "selector": {"exactMatch": {"name": name}}} for name in names[first : first + size]
             ]
             above.append(f"h{tier}-{first:05}")
             _put(snapshot, HYPER_NODES, "", above[-1], {"spec": {"tier": tier, "members": members}})
@@ -242,18 +231,10 @@ def _gang(
     """
     queue = queue or QUEUE_NAMES[sum(name.encode()) % len(QUEUE_NAMES)]
     phase = "Running" if running else "Pending" if entering else "Inqueue"
-    spec: dict[str, Any] = {
-        "minMember": minimum or pods,
-        "queue": queue,
-        "minResources": {"cpu": str(pods * cpu)},
-    }
+    spec: dict[str, Any] = {"minMember": minimum or pods, "queue": queue, "minResources": {"cpu": str(pods * cpu)}}
     spec |= {**({"priorityClassName": urgency} if urgency else {}), **(asked or {})}
     _put(
-        snapshot,
-        POD_GROUPS,
-        "ns",
-        name,
-        {"spec": spec, "status": {"phase": phase, "running": pods if running else 0}},
+        snapshot, POD_GROUPS, "ns", name, {"spec": spec, "status": {"phase": phase, "running": pods if running else 0}}
     )
     for number in range(0 if entering else pods):
         first, nodes = running or (0, 1)
@@ -276,12 +257,7 @@ def _put(
     annotations: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> None:
-    metadata: dict[str, Any] = {
-        "name": name,
-        "namespace": namespace,
-        "uid": name,
-        "creationTimestamp": CREATED,
-    }
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": name, "creationTimestamp": CREATED}
     if labels:
         metadata["labels"] = labels
     if annotations:

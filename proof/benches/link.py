@@ -52,9 +52,7 @@ def main() -> None:
                 machine.close()
     here, there = found["first"], found["second"]
     for what in here:
-        sys.stdout.write(
-            f"{what:32} {here[what]:9.1f} {there[what]:9.1f}   {there[what] / here[what]:.1f} times\n"
-        )
+        sys.stdout.write(f"{what:32} {here[what]:9.1f} {there[what]:9.1f}   {there[what] / here[what]:.1f} times\n")
 
 
 def _is_written(client: Client, pod: str) -> bool:

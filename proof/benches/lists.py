@@ -84,15 +84,8 @@ def main() -> None:
     began = time.perf_counter()
     _fill()
     filled = time.perf_counter() - began
-    figures: dict[str, Any] = {
-        "jobs": COUNT,
-        "filled_s": round(filled, 1),
-        "load": round(os.getloadavg()[0], 1),
-    }
-    for who, namespaces in (
-        ("everything", ["*"]),
-        ("half", [f"team-{n:02}" for n in range(0, NAMESPACES, 2)]),
-    ):
+    figures: dict[str, Any] = {"jobs": COUNT, "filled_s": round(filled, 1), "load": round(os.getloadavg()[0], 1)}
+    for who, namespaces in (("everything", ["*"]), ("half", [f"team-{n:02}" for n in range(0, NAMESPACES, 2)])):
         figures[who] = _measured(_reader(who, namespaces))
     sys.stdout.write(json.dumps(figures) + "\n")
 
@@ -116,9 +109,7 @@ def _measured(browser: Client) -> dict[str, Any]:
         "processor_p50_ms": round(1000 * percentile(processor, 0.5), 1),
         "processor_p95_ms": round(1000 * percentile(processor, 0.95), 1),
         "slowest_processor": {address: f"{1000 * medians[address]:.0f} ms" for address in slowest},
-        "processor_of_200_rows_ms": round(
-            1000 * min(_asked(browser, "/jobs/?per=200")[1] for _ in range(TIMES)), 1
-        ),
+        "processor_of_200_rows_ms": round(1000 * min(_asked(browser, "/jobs/?per=200")[1] for _ in range(TIMES)), 1),
         "bytes_of_100_rows": _table_size(browser),
     }
 
@@ -179,11 +170,7 @@ def _fill() -> None:
 def _job(number: int, draw: random.Random) -> Object:
     phase = draw.choice(PHASES)
     name = f"train-model-{number:06}"
-    labels = {
-        "team": draw.choice(("vision", "nlp", "speech", "ads")),
-        "app": "train",
-        "experiment": f"e{number % 500}",
-    }
+    labels = {"team": draw.choice(("vision", "nlp", "speech", "ads")), "app": "train", "experiment": f"e{number % 500}"}
     if number % 10 == 0:
         labels["gpu"] = "a100"
     return {
@@ -222,16 +209,12 @@ def _status(name: str, phase: str, draw: random.Random) -> dict[str, Any]:
         "Completed": {"succeeded": 4},
         "Running": {"running": 4},
     }
-    seen = {"Pending": ["Pending"], "Running": ["Pending", "Running"]}.get(
-        phase, ["Pending", "Running", phase]
-    )
+    seen = {"Pending": ["Pending"], "Running": ["Pending", "Running"]}.get(phase, ["Pending", "Running", phase])
     at = "2026-09-21T14:13:20Z"
     return {
         "state": {"phase": phase, "reason": reason, "message": message, "lastTransitionTime": at},
         "conditions": [{"status": each, "lastTransitionTime": at} for each in seen],
-        **(
-            {"waitingReason": draw.choice(("QueueLimit", "NotEnoughResources"))} if phase == "Pending" else {}
-        ),
+        **({"waitingReason": draw.choice(("QueueLimit", "NotEnoughResources"))} if phase == "Pending" else {}),
         **more.get(phase, {}),
     }
 

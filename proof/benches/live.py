@@ -110,9 +110,7 @@ class Sockets:
         cookie = "; ".join(f"{name}={value}" for name, value in self.system.cookies.items())
         url = f"{self.system.base.replace('http', 'ws')}/live/"
         command = [sys.executable, "-m", "proof.benches.sockets", url, cookie, self.topic, str(self.count)]
-        self.process = subprocess.Popen(
-            command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.process = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n", "the sockets could not be opened"
         return self
@@ -161,10 +159,7 @@ def in_browser(system: System, writer: Writer) -> dict[str, float]:
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     from playwright.sync_api import sync_playwright
 
-    with (
-        tempfile.TemporaryDirectory(prefix="volcano-ui-profile-") as profile,
-        sync_playwright() as playwright,
-    ):
+    with tempfile.TemporaryDirectory(prefix="volcano-ui-profile-") as profile, sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             profile, executable_path=chromium.find(), headless=True, args=chromium.ARGUMENTS
         )

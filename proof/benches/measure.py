@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from proof.systems.system import System
 
 TICKS = os.sysconf("SC_CLK_TCK")
-SAMPLE_S = 2.0  # between two looks at the memory of all processes, which take up to a tenth of a second of processor each
+SAMPLE_S = (
+    2.0  # between two looks at the memory of all processes, which take up to a tenth of a second of processor each
+)
 
 
 def pss_mb(pid: int) -> float:

@@ -73,10 +73,7 @@ def _painted(system: System) -> dict[str, float]:
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     from playwright.sync_api import sync_playwright
 
-    with (
-        tempfile.TemporaryDirectory(prefix="volcano-ui-profile-") as profile,
-        sync_playwright() as playwright,
-    ):
+    with tempfile.TemporaryDirectory(prefix="volcano-ui-profile-") as profile, sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             profile, executable_path=chromium.find(), headless=True, args=chromium.ARGUMENTS
         )

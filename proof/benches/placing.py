@@ -29,9 +29,7 @@ _BEGUN = ("Running", "Succeeded", "Failed")
 class Seen(threading.Thread):
     """Watches one kind in a namespace from now on: when each object was first seen in a stage, by monotonic seconds."""
 
-    def __init__(
-        self, cluster: Kubernetes, kind: Resource, stages: Mapping[str, Callable[[Object], bool]]
-    ) -> None:
+    def __init__(self, cluster: Kubernetes, kind: Resource, stages: Mapping[str, Callable[[Object], bool]]) -> None:
         super().__init__(daemon=True)
         self.cluster, self.kind, self.stages = cluster, kind, stages
         self.moments: dict[str, dict[str, float]] = {stage: {} for stage in stages}
@@ -40,9 +38,7 @@ class Seen(threading.Thread):
     def run(self) -> None:
         path = f"{self.cluster.server}{paths.collection(self.kind, 'default')}"
         with self.cluster.administrator() as client:
-            version = (
-                client.get(path, params={"limit": 1}).raise_for_status().json()["metadata"]["resourceVersion"]
-            )
+            version = client.get(path, params={"limit": 1}).raise_for_status().json()["metadata"]["resourceVersion"]
             query = {"watch": "1", "resourceVersion": version}
             with client.stream("GET", path, params=query, timeout=None) as answer:
                 self.listening.set()
@@ -120,10 +116,7 @@ def _clear(cluster: Kubernetes) -> None:
     cluster.clear(JOBS)
     for kind in (PODS, POD_GROUPS):
         until(
-            partial(_are_gone, cluster, kind),
-            every_s=0.5,
-            within_s=WITHIN_S,
-            what=f"that the {kind.plural} are gone",
+            partial(_are_gone, cluster, kind), every_s=0.5, within_s=WITHIN_S, what=f"that the {kind.plural} are gone"
         )
 
 

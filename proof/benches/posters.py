@@ -103,9 +103,7 @@ async def main(order: Mapping[str, Any]) -> None:
     work, loop = Work(order), asyncio.get_running_loop()
     posters = []
     for _ in range(order["clients"]):
-        _, poster = await loop.create_connection(
-            lambda: Poster(work), "127.0.0.1", order["port"], ssl=context
-        )
+        _, poster = await loop.create_connection(lambda: Poster(work), "127.0.0.1", order["port"], ssl=context)
         posters.append(poster)
     sys.stdout.write("ready\n")
     sys.stdout.flush()

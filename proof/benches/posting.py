@@ -107,9 +107,7 @@ def _posted(system: System, secret: str, pid: int, prefix: str, count: int, clie
         "clients": clients,
     }
     command = [sys.executable, "-m", "proof.benches.posters"]
-    with subprocess.Popen(
-        command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps(order) + "\n")

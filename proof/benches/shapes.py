@@ -45,10 +45,7 @@ def job(name: str, replicas: int, hold: str) -> Object:
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "minAvailable": replicas,
-            "tasks": [{"name": "main", "replicas": replicas, "template": template}],
-        },
+        "spec": {"minAvailable": replicas, "tasks": [{"name": "main", "replicas": replicas, "template": template}]},
     }
 
 
@@ -70,9 +67,7 @@ def run(system: System, shape: str, judge: Judge) -> dict[str, Any]:
         submitted = clock.milliseconds()
         log = Stages(start, f"b{shape}-")
         until(
-            lambda: log.read() and len(log.at["running"]) == count * replicas,
-            within_s=LIMIT_S,
-            what=f"{shape} Running",
+            lambda: log.read() and len(log.at["running"]) == count * replicas, within_s=LIMIT_S, what=f"{shape} Running"
         )
         used = processors.used() | {"client": round(time.process_time() - own, 1)}
         store.write(Create(CONFIGMAPS, {"metadata": {"name": hold, "namespace": "default"}}))

@@ -43,9 +43,7 @@ def run(system: System) -> dict[str, float]:
     with Person(system) as person:
         person.get("/sweeps/-/new/")
         begun = time.monotonic()
-        answer = person.post(
-            "/sweeps/-/new/", text=TEXT, do="submit", **{"grid-row": values, "grid-column": values}
-        )
+        answer = person.post("/sweeps/-/new/", text=TEXT, do="submit", **{"grid-row": values, "grid-column": values})
         stored = time.monotonic() - begun
         assert answer.status_code == 302, answer.text[:500]
         assert sum(store.count(JOBS, text="wide-").values()) == COUNT

@@ -40,13 +40,9 @@ def run(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
         kept = control_groups.ControlGroups(layout, groups)
         spawner = Spawner()
         try:
-            tried = {
-                words: (wall, False) for words, wall in walls(spawner.probe(layout.root / "probe")).items()
-            }
+            tried = {words: (wall, False) for words, wall in walls(spawner.probe(layout.root / "probe")).items()}
             if groups.home:
-                tried |= {
-                    f"{words} + control group": (wall, True) for words, (wall, _) in list(tried.items())[:2]
-                }
+                tried |= {f"{words} + control group": (wall, True) for words, (wall, _) in list(tried.items())[:2]}
             network = Network.received(spawner.start_network(Plan(folder, "")))
             taken: dict[str, list[float]] = {words: [] for words in tried}
             for count in range(rounds):

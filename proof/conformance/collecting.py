@@ -29,17 +29,7 @@ def marks() -> list[Mark]:
     with contextlib.redirect_stdout(said):
         # A file with programs that this machine lacks is skipped by its marks, and collected all the same.
         code = pytest.main(
-            [
-                "--collect-only",
-                "-qq",
-                "-p",
-                "no:cacheprovider",
-                "-p",
-                "no:randomly",
-                "--rootdir",
-                str(ROOT),
-                *files,
-            ],
+            ["--collect-only", "-qq", "-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(ROOT), *files],
             plugins=[plugin],
         )
     if code:

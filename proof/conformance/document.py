@@ -59,13 +59,9 @@ def problems(pages: Sequence[Page], marks: Sequence[Mark], topics: Mapping[str, 
         if is_left_out and name in shown:
             found.append(f"{name} ({item.title}) is listed as not done, and a test shows it.")
         if item.differs and item.differs not in topics:
-            found.append(
-                f"{name} differs as {item.differs!r} says, which is no topic of docs/differences.md."
-            )
+            found.append(f"{name} differs as {item.differs!r} says, which is no topic of docs/differences.md.")
         if item.decided and item.decided not in topics:
-            found.append(
-                f"{name} is left out as {item.decided!r} says, which is no topic of docs/differences.md."
-            )
+            found.append(f"{name} is left out as {item.decided!r} says, which is no topic of docs/differences.md.")
     return found
 
 
@@ -88,17 +84,11 @@ def text(page: Page, marks: Sequence[Mark], topics: Mapping[str, str]) -> str:
 
 def _section(section: Section, tests: Mapping[str, Sequence[str]], topics: Mapping[str, str]) -> str:
     column, kept = section.wording
-    lines = [
-        f"\n## {section.number} {section.title}\n",
-        f"| Item | {column} | Here | Shown by |",
-        "|---|---|---|---|",
-    ]
+    lines = [f"\n## {section.number} {section.title}\n", f"| Item | {column} | Here | Shown by |", "|---|---|---|---|"]
     for name, item in section.ids().items():
         key = name.partition("/")[2]
         shown = "<br>".join(f"`{_escaped(test)}`" for test in tests.get(name, ()))
-        lines.append(
-            f"| {_escaped(key)} | {_escaped(item.title)} | {_here(item, kept, topics)} | {shown or '–'} |"
-        )
+        lines.append(f"| {_escaped(key)} | {_escaped(item.title)} | {_here(item, kept, topics)} | {shown or '–'} |")
     return "\n".join(lines) + "\n"
 
 

@@ -49,9 +49,7 @@ def walls(found: Wall) -> dict[str, Wall]:
     for mode in dict.fromkeys((found.mounts, "none")):
         has_root = mode != "none"
         whole = found._replace(
-            mounts=mode,
-            pids=found.pids and has_root,
-            networks="closed" if found.networks and has_root else "",
+            mounts=mode, pids=found.pids and has_root, networks="closed" if found.networks and has_root else ""
         )
         # Root gives no root directory where it can give no processes of their own.
         less: list[dict[str, Any]] = [{"landlock": 0}, {"seccomp": False}]
@@ -201,12 +199,7 @@ class Stage:
         return path
 
     def _start(
-        self,
-        *argv: str,
-        wall: Wall,
-        whose: Path,
-        directory: Path | None = None,
-        env: Mapping[str, str] | None = None,
+        self, *argv: str, wall: Wall, whose: Path, directory: Path | None = None, env: Mapping[str, str] | None = None
     ) -> Path:
         return self.attempts.start(
             *argv, directory=directory or self._directory(), env=env, cwd="/", **self.order(wall, whose=whose)

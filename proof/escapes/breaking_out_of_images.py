@@ -45,12 +45,7 @@ class Stage(breaking_out.Stage):
         self.means = Means(self.layout, StoreLookup(), wall, (), {}, devices, ranges, found)
 
     def _start(
-        self,
-        *argv: str,
-        wall: Wall,
-        whose: Path,
-        directory: Path | None = None,
-        env: Mapping[str, str] | None = None,
+        self, *argv: str, wall: Wall, whose: Path, directory: Path | None = None, env: Mapping[str, str] | None = None
     ) -> Path:
         told = self.order(wall, whose=whose)
         tools = Prepared(self.tools, read_only=True)

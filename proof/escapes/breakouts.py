@@ -152,9 +152,7 @@ def chown_file(at: At) -> bool:
 
 @attack("give a file of the machine capabilities")
 def setcap_file(at: At) -> bool:
-    os.setxattr(
-        f"{at['machine']}/file", "security.capability", struct.pack("<5I", 0x02000001, 1 << 21, 0, 0, 0)
-    )
+    os.setxattr(f"{at['machine']}/file", "security.capability", struct.pack("<5I", 0x02000001, 1 << 21, 0, 0, 0))
     return True
 
 
@@ -643,11 +641,7 @@ def open_device(at: At) -> bool:
 
 @attack("read the machine's disk")
 def disk(at: At) -> bool:
-    found = (
-        path
-        for pattern in ("[vs]d[a-z]", "nvme*n*", "dm-*", "loop*")
-        for path in glob.glob(f"/dev/{pattern}")
-    )
+    found = (path for pattern in ("[vs]d[a-z]", "nvme*n*", "dm-*", "loop*") for path in glob.glob(f"/dev/{pattern}"))
     return any(stat.S_ISBLK(os.stat(path).st_mode) and opens(path, os.O_RDONLY) for path in found)
 
 
@@ -770,9 +764,7 @@ def setting_in_sys(at: At) -> bool:
 
 @attack("say what runs when a control group is empty (release_agent)")
 def release_agent(at: At) -> bool:
-    return any(
-        opens(path, os.O_WRONLY) for path in glob.glob("/sys/fs/cgroup/**/release_agent", recursive=True)
-    )
+    return any(opens(path, os.O_WRONLY) for path in glob.glob("/sys/fs/cgroup/**/release_agent", recursive=True))
 
 
 @attack("leave its control group")

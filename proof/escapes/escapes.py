@@ -48,9 +48,7 @@ def binds(attempts: Attempts) -> dict[str, list[Bind]]:
         "hostPath to the state directory": [Bind(str(allowed / "state"), "/loot", within=("/",))],
         "hostPath around it": [Bind(str(allowed / "up"), "/loot", within=("/",))],
         "hostPath out of what is allowed": [Bind(str(allowed / "outside"), "/loot", within=mine)],
-        "hostPath made outside": [
-            Bind(str(allowed / "outside" / "made"), "/loot", within=mine, make="directory")
-        ],
+        "hostPath made outside": [Bind(str(allowed / "outside" / "made"), "/loot", within=mine, make="directory")],
         "hostPath up": [Bind(f"{allowed}/../outside", "/loot", within=mine)],
     }
 

@@ -72,9 +72,7 @@ def measured_of_images(runs: engine.Podman | None = None) -> dict[str, bool] | s
         if runs:
             return breaking_out_of_images.table(own / "stage", runs)
         command: list[str | Path] = [sys.executable, "-c", OF_IMAGES, own / "stage"]
-        found: dict[str, bool] | str = _as_nobody(
-            own / "stage", command, as_nobody.PROJECT, Path(sys.prefix).resolve()
-        )
+        found: dict[str, bool] | str = _as_nobody(own / "stage", command, as_nobody.PROJECT, Path(sys.prefix).resolve())
         return found
 
 
@@ -115,9 +113,7 @@ def documented(title: str) -> Table:
     """Return what the page says."""
     text = PAGE.read_text().partition(f"### {title}\n")[2].partition("\n#")[0]
     head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in text.strip().splitlines())
-    return {
-        wall: {row[0]: row[place] == "**yes**" for row in rows} for place, wall in enumerate(head) if place
-    }
+    return {wall: {row[0]: row[place] == "**yes**" for row in rows} for place, wall in enumerate(head) if place}
 
 
 def main() -> None:

@@ -6,15 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from cluster.remote.http.request import Unreachable
-from kube.errors import (
-    ApiError,
-    Conflict,
-    Forbidden,
-    InternalError,
-    ServiceUnavailable,
-    Timeout,
-    TooManyRequests,
-)
+from kube.errors import ApiError, Conflict, Forbidden, InternalError, ServiceUnavailable, Timeout, TooManyRequests
 
 if TYPE_CHECKING:
     from collections.abc import Callable

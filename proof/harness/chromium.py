@@ -95,9 +95,7 @@ def _install() -> None:
     environment = {**os.environ, "PATH": f"{node.parent}:{os.environ['PATH']}"}
     unpack = ["sh", "-c", "for name in *.tar; do tar -xf $name; done; rm -rf *.tar node_modules"]
     for command in ([str(node), str(npm), "ci", "--no-progress"], [str(node), "-e", INFLATE], unpack):
-        subprocess.run(
-            command, cwd=FOLDER, env=environment, check=True, capture_output=True, timeout=5 * HANG_S
-        )
+        subprocess.run(command, cwd=FOLDER, env=environment, check=True, capture_output=True, timeout=5 * HANG_S)
     (FOLDER / "chromium").chmod(0o755)
     _write_start()
 

@@ -58,9 +58,7 @@ class Podman:
             f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
             f'rootless_storage_path = "{folder}/graph"\n'
         )
-        (folder / "containers.conf").write_text(
-            f'[engine]\ntmp_dir = "{folder}/tmp"\nevents_logger = "file"\n'
-        )
+        (folder / "containers.conf").write_text(f'[engine]\ntmp_dir = "{folder}/tmp"\nevents_logger = "file"\n')
         self.trust()
         self.variables = {name: str(folder / file) for name, file in VARIABLES.items()}
         self._found: dict[Wall, engines.Found] = {}

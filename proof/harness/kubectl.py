@@ -50,18 +50,14 @@ class Kubectl:
 
     def fails(self, *arguments: object, stdin: str | None = None) -> str:
         done = self.run(*arguments, stdin=stdin)
-        assert done.returncode != 0, (
-            f"kubectl {' '.join(map(str, arguments))} was expected to fail: {done.stdout}"
-        )
+        assert done.returncode != 0, f"kubectl {' '.join(map(str, arguments))} was expected to fail: {done.stdout}"
         return done.stderr
 
     @contextlib.contextmanager
     def lines(self, *arguments: object, **options: Any) -> Iterator[Iterator[str]]:
         """Run kubectl beside the test; the lines of its output, as they come."""
         command = [self.program, *map(str, arguments)]
-        with subprocess.Popen(
-            command, env=self.environment, stdout=subprocess.PIPE, text=True, **options
-        ) as running:
+        with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True, **options) as running:
             assert running.stdout is not None
             try:
                 yield iter(running.stdout.readline, "")

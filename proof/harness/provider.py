@@ -53,9 +53,7 @@ class Provider:
 
     def rotate(self, kid: str | None = None) -> None:
         """Sign with a new key from now on, the only one that is published."""
-        self.key = RSAKey.generate_key(
-            2048, {"kid": kid or secrets.token_hex(4), "use": "sig", "alg": "RS256"}
-        )
+        self.key = RSAKey.generate_key(2048, {"kid": kid or secrets.token_hex(4), "use": "sig", "alg": "RS256"})
         self.signs_with = self.key
 
     def application(self) -> Starlette:
@@ -92,9 +90,7 @@ class Provider:
         else:
             answer = {"code": secrets.token_urlsafe()}
             self._codes[answer["code"]] = (form["name"], dict(asked))
-        return RedirectResponse(
-            f"{asked['redirect_uri']}?{urlencode({**answer, 'state': asked['state']})}", 303
-        )
+        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode({**answer, 'state': asked['state']})}", 303)
 
     async def _token(self, request: Request) -> JSONResponse:
         if status := self.broken.get("token"):
@@ -145,8 +141,6 @@ def running() -> Iterator[Provider]:
     """Serve a provider for the length of the block."""
     listener = listen("127.0.0.1", 0)
     provider = Provider(listener.getsockname()[1])
-    config = uvicorn.Config(
-        provider.application(), log_config=None, lifespan="off", timeout_graceful_shutdown=1
-    )
+    config = uvicorn.Config(provider.application(), log_config=None, lifespan="off", timeout_graceful_shutdown=1)
     with in_thread(config, listener):
         yield provider

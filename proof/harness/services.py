@@ -72,10 +72,7 @@ def redis_server() -> Iterator[str]:
         valkey.prepare(data)
         server = valkey.find_server()
         assert server is not None, "there is no Redis"
-        with (
-            running(valkey.command(server, socket)),
-            redis.Redis.from_url(valkey.url(data)) as client,
-        ):
+        with running(valkey.command(server, socket)), redis.Redis.from_url(valkey.url(data)) as client:
             wait_until(client.ping, redis.ConnectionError)
             yield valkey.url(data)
 

@@ -33,8 +33,6 @@ def until(
     deadline = time.monotonic() + within_s
     while not (value := condition()):
         if time.monotonic() >= deadline:
-            raise AssertionError(
-                f"{what() if callable(what) else what} did not come true within {within_s} s"
-            )
+            raise AssertionError(f"{what() if callable(what) else what} did not come true within {within_s} s")
         time.sleep(every_s)
     return value

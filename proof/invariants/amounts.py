@@ -42,9 +42,7 @@ class NamesAmounts(Invariant):
 
     def settle(self, now: int) -> None:
         world = idle.world_of(self.picture)
-        if any(
-            group.kept or group.reason in ("WaitingForVictims", "RoomKept") for group in world.groups.values()
-        ):
+        if any(group.kept or group.reason in ("WaitingForVictims", "RoomKept") for group in world.groups.values()):
             return
         for key, group in world.groups.items():
             if group.reason and not group.is_arranged:
@@ -85,14 +83,10 @@ class _Told:
     def free_on_one_node(self, need: str, then: str | None, free: str, node: str) -> Found:
         """One pod, and the emptiest of the nodes that it may use; where those that fit were there, some of them are on it."""
         resource = self._named(need)
-        each = self._each(
-            resource, lambda name, some: some.offers.get(resource, 0) - self._taken(name, resource)
-        )
+        each = self._each(resource, lambda name, some: some.offers.get(resource, 0) - self._taken(name, resource))
         if then:
             one = self._request[resource]
-            left = {
-                show(resource, amount) for amount in range(each[node] % one, min(each[node] + 1, one), one)
-            }
+            left = {show(resource, amount) for amount in range(each[node] % one, min(each[node] + 1, one), one)}
             yield "free", free if free in left else f"one of {left}"
         else:
             yield from self._most(resource, each, node, "free")
@@ -160,10 +154,7 @@ class _Told:
         resource = self._named(need, self._group.min_resources)
         yield (
             "whole",
-            show(
-                resource,
-                sum(node.offers.get(resource, 0) for node in self._world.nodes.values() if node.is_ready),
-            ),
+            show(resource, sum(node.offers.get(resource, 0) for node in self._world.nodes.values() if node.is_ready)),
         )
 
     def never_beside_guarantees(self, queue: str | None, need: str, whole: str, free: str) -> Found:
@@ -191,17 +182,13 @@ class _Told:
         inside = line[: line.index(above) + 1]
         kept = 0
         for name in inside:
-            beside = [
-                each for each in queues if queues[each].parent == name and each not in inside and each != name
-            ]
+            beside = [each for each in queues if queues[each].parent == name and each not in inside and each != name]
             kept += sum(self._guaranteed(each, resource) for each in beside)
         limit = self._room._limits(above)[resource]
         return max(limit - kept, min(queues[self._group.queue].guarantee.get(resource, 0), limit))
 
     def _guaranteed(self, queue: str, resource: str) -> int:
-        below = [
-            each for each, known in self._world.queues.items() if known.parent == queue and each != queue
-        ]
+        below = [each for each, known in self._world.queues.items() if known.parent == queue and each != queue]
         return max(
             self._world.queues[queue].guarantee.get(resource, 0),
             sum(self._guaranteed(each, resource) for each in below),
@@ -217,9 +204,7 @@ class _Told:
 
     def _each(self, resource: str, count: Callable[[str, facts.Node], int]) -> dict[str, int]:
         nodes = self._world.nodes.items()
-        return {
-            name: count(name, some) for name, some in nodes if placing.may_use(self._waiting.spec, name, some)
-        }
+        return {name: count(name, some) for name, some in nodes if placing.may_use(self._waiting.spec, name, some)}
 
     def _most(self, resource: str, each: Mapping[str, int], node: str, what: str) -> Found:
         yield what, show(resource, max(0, *each.values(), 0))

@@ -29,12 +29,7 @@ if TYPE_CHECKING:
     from proof.invariants.views import PodNotes
 
 # Reference: volcano-job §2.6, what an action does at once to a job in a phase.
-LEADS = {
-    "AbortJob": "Aborting",
-    "TerminateJob": "Terminating",
-    "CompleteJob": "Completing",
-    "RestartJob": "Restarting",
-}
+LEADS = {"AbortJob": "Aborting", "TerminateJob": "Terminating", "CompleteJob": "Completing", "RestartJob": "Restarting"}
 ALIVE = ("Pending", "Running")
 STOPPED = ("Aborting", "Aborted")
 WISHES = {"OpenQueue": "Open", "CloseQueue": "Closed"}
@@ -55,7 +50,9 @@ class CarriedOut(Invariant):
     """
 
     name = "command is carried out once"
-    meaning = "A Command goes together with the event that tells of it and with what it does; Aborted is left by one alone."
+    meaning = (
+        "A Command goes together with the event that tells of it and with what it does; Aborted is left by one alone."
+    )
     kinds = None
 
     def __init__(self, picture: Picture) -> None:
@@ -130,9 +127,7 @@ class CarriedOut(Invariant):
             self._resumed.add(key)
         phase = "Restarting" if command.action == "ResumeJob" else LEADS.get(command.action)
         if phase and job.phase in (STOPPED if command.action == "ResumeJob" else ALIVE):
-            self._want(
-                step, (JOBS, key, phase), f"{command.action} was taken, and the job stayed {job.phase}"
-            )
+            self._want(step, (JOBS, key, phase), f"{command.action} was taken, and the job stayed {job.phase}")
 
     def _of_queue(self, step: Step, name: str, command: Command) -> None:
         queue = self.picture.queues.get(f"/{name}")
@@ -199,9 +194,7 @@ class HasTarget(Invariant):
             return
         target = known.get(f"{place}/{command.target.name}")
         if target is None or command.target.uid not in ("", target.metadata.uid):
-            text = (
-                f"orders {command.action} of {command.target.kind} {command.target.name}, which is not there"
-            )
+            text = f"orders {command.action} of {command.target.kind} {command.target.name}, which is not there"
             raise self.broken(key_of(step.change), text)
 
 
@@ -246,11 +239,7 @@ class FailuresTold(Invariant):
 
     def _pod(self, step: Step) -> None:
         before, seen = step.before, step.seen
-        if (
-            not (type(before) is Pod and type(seen) is Pod)
-            or seen.phase != "Failed"
-            or before.phase == "Failed"
-        ):
+        if not (type(before) is Pod and type(seen) is Pod) or seen.phase != "Failed" or before.phase == "Failed":
             return
         owner = seen.metadata.controller
         notes = seen.metadata.annotations
@@ -290,11 +279,7 @@ class FailuresTold(Invariant):
     def settle(self, now: int) -> None:
         for key, job in self.picture.jobs.items():
             failures = self._of.get(job.metadata.uid) if type(job) is Job else None
-            if (
-                failures is not None
-                and not job.metadata.deletion_timestamp
-                and failures.told < failures.certain
-            ):
+            if failures is not None and not job.metadata.deletion_timestamp and failures.told < failures.certain:
                 text = f"{failures.certain} of its pods failed, and {failures.told} failures are told"
                 raise self.broken(f"{JOBS}/{key}", text)
 

@@ -47,9 +47,7 @@ class MarkedPod(View):
     def time_of(self, kind: str) -> int | None:
         """Return when a condition became true, in whole seconds as ms; None where it is not, or does not say."""
         told = [
-            each.last_transition_time
-            for each in self.status.conditions
-            if (each.type, each.status) == (kind, "True")
+            each.last_transition_time for each in self.status.conditions if (each.type, each.status) == (kind, "True")
         ]
         return _seconds(told[0]) if told else None
 
@@ -92,9 +90,7 @@ def evicted(step: Step) -> Pod | None:
         conditions = _decode(step.change.body).status.conditions
     except msgspec.ValidationError:
         return None
-    is_victim = any(
-        each.type == "DisruptionTarget" and each.reason == "PreemptionByScheduler" for each in conditions
-    )
+    is_victim = any(each.type == "DisruptionTarget" and each.reason == "PreemptionByScheduler" for each in conditions)
     return after if is_victim else None
 
 
@@ -113,8 +109,7 @@ class ForSomebody(Invariant):
         if step.change.resource == GROUPS:
             conditions = step.after.status.conditions if type(step.after) is Group else ()
             is_waiting = any(
-                (each.type, each.status, each.reason) == ("Unschedulable", "True", WAITING)
-                for each in conditions
+                (each.type, each.status, each.reason) == ("Unschedulable", "True", WAITING) for each in conditions
             )
             (self._waiting.add if is_waiting else self._waiting.discard)(step.key)
         elif (pod := evicted(step)) is not None and not self._waiting - {pod.group}:
@@ -168,9 +163,7 @@ class LeavesWhole(Invariant):
             if type(group) is not Group or len(ready) >= group.minimum:
                 continue
             if left := sum(pod.holds for pod in ready):
-                text = (
-                    f"its eviction leaves {key} with {len(ready)} of {group.minimum}, {left} of them on nodes"
-                )
+                text = f"its eviction leaves {key} with {len(ready)} of {group.minimum}, {left} of them on nodes"
                 raise self.broken(key_of(change), text, revision=change.revision)
 
     def _ready(self, key: str) -> list[Pod]:
@@ -238,7 +231,9 @@ class RunsAgain(Invariant):
             stay = any(pod.holds and not pod.deleting for pod in self.picture.members.get(key, {}).values())
             if len(young) > (0 if stay else len(pods) // 2):
                 change = young[0]
-                text = f"is reclaimed, as {len(pods)} pods of {key} that have started again, {len(young)} of them too soon"
+                text = (
+                    f"is reclaimed, as {len(pods)} pods of {key} that have started again, {len(young)} of them too soon"
+                )
                 raise self.broken(key_of(change), text, revision=change.revision)
 
 

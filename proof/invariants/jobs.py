@@ -61,9 +61,7 @@ class RetriesCount(Invariant):
     """
 
     name = "retries are counted"
-    meaning = (
-        "retryCount grows by one with a restart, never falls and never exceeds maxRetry (1 where that is 0)."
-    )
+    meaning = "retryCount grows by one with a restart, never falls and never exceeds maxRetry (1 where that is 0)."
     kinds = (JOBS,)
 
     def take(self, step: Step) -> None:
@@ -105,9 +103,7 @@ class Settled(Invariant):
     """
 
     name = "job tells of its pods"
-    meaning = (
-        "At rest a job's counters equal its pods, minAvailable is copied, and it is in no phase that is over."
-    )
+    meaning = "At rest a job's counters equal its pods, minAvailable is copied, and it is in no phase that is over."
     kinds = (JOBS, PODS)
 
     def __init__(self, picture: Picture) -> None:
@@ -161,9 +157,7 @@ class Settled(Invariant):
         if beyond := [pod for pod in pods if _is_beyond(job, pod)]:
             raise self.broken(key, f"has {len(beyond)} pods beyond its replicas")
         if job.phase not in FINISHED and job.status.min_available != job.spec.min_available:
-            text = (
-                f"status.minAvailable is {job.status.min_available}, the spec says {job.spec.min_available}"
-            )
+            text = f"status.minAvailable is {job.status.min_available}, the spec says {job.spec.min_available}"
             raise self.broken(key, text)
         if problem := _overdue(job, by_task, terminating):
             raise self.broken(key, problem)
@@ -172,9 +166,7 @@ class Settled(Invariant):
         self, key: str, job: Job, by_task: Counter[_Kind], optional: Counter[_Kind], terminating: int
     ) -> None:
         status = job.status
-        told = Counter(
-            {(t, phase): n for t, of in status.task_status_count.items() for phase, n in of.phase.items()}
-        )
+        told = Counter({(t, phase): n for t, of in status.task_status_count.items() for phase, n in of.phase.items()})
         if not by_task <= told <= by_task + optional:
             raise self.broken(key, f"taskStatusCount says {_listed(told)}, its pods are {_listed(by_task)}")
         for phase, field in COUNTED.items():
@@ -204,9 +196,7 @@ def _count(job: Job, pods: Sequence[Pod]) -> tuple[Counter[_Kind], Counter[_Kind
 def _is_beyond(job: Job, pod: Pod) -> bool:
     """Say whether a job that makes pods and takes surplus ones away (§2.4, step 7) has left one."""
     replicas = {task.name: task.replicas for task in job.spec.tasks}
-    return (
-        job.phase in ("Pending", "Running") and not pod.deleting and _index(pod) >= replicas.get(pod.role, 0)
-    )
+    return job.phase in ("Pending", "Running") and not pod.deleting and _index(pod) >= replicas.get(pod.role, 0)
 
 
 def _index(pod: Pod) -> int:
@@ -252,24 +242,12 @@ class HasPods(Invariant):
     kinds = (JOBS,)
 
     def settle(self, now: int) -> None:
-        ranges = (
-            key
-            for key, each in self.picture.things[RANGES].items()
-            if type(each) is not Range or each.refuses
-        )
+        ranges = (key for key, each in self.picture.things[RANGES].items() if type(each) is not Range or each.refuses)
         bounded = {key.partition("/")[0] for key in (*self.picture.things[QUOTAS], *ranges)}
         for key, job in self.picture.jobs.items():
-            if (
-                type(job) is Job
-                and job.phase in ("Pending", "Running")
-                and not job.metadata.deletion_timestamp
-            ):
+            if type(job) is Job and job.phase in ("Pending", "Running") and not job.metadata.deletion_timestamp:
                 namespace = key.partition("/")[0]
-                if (
-                    namespace not in bounded
-                    and self._is_let_in(key, job)
-                    and not self._is_kept_back(key, job)
-                ):
+                if namespace not in bounded and self._is_let_in(key, job) and not self._is_kept_back(key, job):
                     self._judge(key, job)
 
     def _is_kept_back(self, key: str, job: Job) -> bool:
@@ -382,31 +360,15 @@ class SubmittersOwn(Invariant):
 
     def take(self, step: Step) -> None:
         pod = step.after
-        if (
-            step.change.verb != "ADDED"
-            or type(pod) is not Pod
-            or not pod.role
-            or pod.metadata.controller is None
-        ):
+        if step.change.verb != "ADDED" or type(pod) is not Pod or not pod.role or pod.metadata.controller is None:
             return
         job = self.picture.jobs.get(f"{step.change.namespace}/{pod.metadata.controller.name}")
         if type(job) is not Job or job.metadata.uid != pod.owner:
             return
-        noted, creator = (
-            each.annotations.creator if each.annotations else "" for each in (pod.metadata, job.metadata)
-        )
+        noted, creator = (each.annotations.creator if each.annotations else "" for each in (pod.metadata, job.metadata))
         if noted != creator:
             text = f"is {noted or 'nobody'}'s, and its job is {creator or 'nobody'}'s"
             raise self.broken(key_of(step.change), text)
 
 
-INVARIANTS = (
-    PhasesFollow,
-    RetriesCount,
-    VersionGrows,
-    TasksFollow,
-    SubmittersOwn,
-    Settled,
-    HasPods,
-    HasProducts,
-)
+INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, TasksFollow, SubmittersOwn, Settled, HasPods, HasProducts)

@@ -28,25 +28,8 @@ if TYPE_CHECKING:
     from cluster.store import Change
     from proof.invariants.invariant import Invariant
 
-MODULES = (
-    log,
-    nodes,
-    pods,
-    gangs,
-    evictions,
-    jobs,
-    policies,
-    made,
-    queues,
-    quotas,
-    ownership,
-    commands,
-    waiting,
-    idle,
-)
-INVARIANTS: tuple[type[Invariant], ...] = tuple(
-    invariant for module in MODULES for invariant in module.INVARIANTS
-)
+MODULES = (log, nodes, pods, gangs, evictions, jobs, policies, made, queues, quotas, ownership, commands, waiting, idle)
+INVARIANTS: tuple[type[Invariant], ...] = tuple(invariant for module in MODULES for invariant in module.INVARIANTS)
 LAG_MS = 5000  # a cycle over a large cluster takes seconds, and decides by what it read when it began
 
 
@@ -69,8 +52,7 @@ class Judge:
         self._of_every_kind = [each.take for each in self._all if each.kinds is None]
         kinds = {kind for each in self._all for kind in each.kinds or ()}
         self._of_kind = {
-            kind: [each.take for each in self._all if each.kinds is None or kind in each.kinds]
-            for kind in kinds
+            kind: [each.take for each in self._all if each.kinds is None or kind in each.kinds] for kind in kinds
         }
 
     @property

@@ -26,9 +26,7 @@ class NoGaps(Invariant):
     def take(self, step: Step) -> None:
         change = step.change
         if change.revision != self._next:
-            raise self.broken(
-                key_of(change), f"revision {self._next} is missing from the log", change.revision
-            )
+            raise self.broken(key_of(change), f"revision {self._next} is missing from the log", change.revision)
         self._next += 1
 
 
@@ -75,9 +73,7 @@ class VersionsGrow(Invariant):
             return
         before, seen = step.before.metadata, step.seen.metadata
         if seen.generation < before.generation:
-            raise self.broken(
-                key_of(step.change), f"generation went from {before.generation} to {seen.generation}"
-            )
+            raise self.broken(key_of(step.change), f"generation went from {before.generation} to {seen.generation}")
         old, new = before.resource_version, seen.resource_version
         if len(new) == len(old) and new >= old:
             return  # as text is quicker, and nearly always enough

@@ -61,9 +61,7 @@ class OncePerTime(Made[Cron]):
     """Source: reference §7.3; docs of jobs/crons/plan.py: the job's name is made of the time, which the status notes."""
 
     name = "each time has one job"
-    meaning = (
-        "A cron job makes at most one job for a time, also when that one is deleted, or whoever made it dies."
-    )
+    meaning = "A cron job makes at most one job for a time, also when that one is deleted, or whoever made it dies."
     of = CRONS
     read_as = Cron
 
@@ -124,19 +122,13 @@ class History(Made[Cron]):
     """Source: reference §7.3: history limits, and status.active. A job that is being deleted counts no more."""
 
     name = "cron job tells of its jobs"
-    meaning = (
-        "At rest a cron job has no more jobs that ended than its limits say, and names those that have not."
-    )
+    meaning = "At rest a cron job has no more jobs that ended than its limits say, and names those that have not."
     of = CRONS
     read_as = Cron
 
     def settle(self, now: int) -> None:
         for key, cron in self.makers():
-            jobs = {
-                name: job
-                for name, job in self.jobs_of(key, cron).items()
-                if not job.metadata.deletion_timestamp
-            }
+            jobs = {name: job for name, job in self.jobs_of(key, cron).items() if not job.metadata.deletion_timestamp}
             for phases, most in (
                 (("Completed",), cron.spec.successful_jobs_history_limit),
                 (BAD, cron.spec.failed_jobs_history_limit),
@@ -144,14 +136,11 @@ class History(Made[Cron]):
                 ended = [name for name, job in jobs.items() if job.phase in phases]
                 if len(ended) > most:
                     raise self.broken(
-                        f"{CRONS}/{key}",
-                        f"keeps {len(ended)} jobs in {' or '.join(phases)}, {most} are wished",
+                        f"{CRONS}/{key}", f"keeps {len(ended)} jobs in {' or '.join(phases)}, {most} are wished"
                     )
             active = sorted(name for name, job in jobs.items() if job.phase not in FINISHED)
             told = sorted(
-                each.name
-                for each in cron.status.active
-                if f"{key.partition('/')[0]}/{each.name}" in self.picture.jobs
+                each.name for each in cron.status.active if f"{key.partition('/')[0]}/{each.name}" in self.picture.jobs
             )
             told = [name for name in told if name in jobs]
             if told != active:
@@ -206,9 +195,7 @@ class InTurn(Made[Flow]):
             if expected and phase != expected:
                 raise self.broken(f"{FLOWS}/{key}", f"is {phase or 'new'}, and its jobs ended as {outcomes}")
             if phase == "Succeed" and flow.spec.job_retain_policy == "delete":
-                left = [
-                    n for n, job in self.jobs_of(key, flow).items() if not job.metadata.deletion_timestamp
-                ]
+                left = [n for n, job in self.jobs_of(key, flow).items() if not job.metadata.deletion_timestamp]
                 if left:
                     raise self.broken(f"{FLOWS}/{key}", f"has succeeded, and {left[0]} is not deleted")
 

@@ -26,9 +26,7 @@ class NoOrphans(Invariant):
     """
 
     name = "nothing outlives its owners"
-    meaning = (
-        "At rest no object is left all of whose owners are gone, and no owner waits for dependents that are."
-    )
+    meaning = "At rest no object is left all of whose owners are gone, and no owner waits for dependents that are."
     kinds = ()
 
     def settle(self, now: int) -> None:
@@ -47,9 +45,7 @@ class NoOrphans(Invariant):
         for name, metadata in everything.items():
             if metadata.deletion_timestamp:
                 self._judge_going(name, metadata, blocked)
-            elif metadata.owner_references and not any(
-                owner.uid in living for owner in metadata.owner_references
-            ):
+            elif metadata.owner_references and not any(owner.uid in living for owner in metadata.owner_references):
                 gone = metadata.owner_references[0]
                 raise self.broken(name, f"is left, and its owner {gone.kind} {gone.name} is gone")
 

@@ -53,9 +53,7 @@ class PhasesGoOn(Invariant):
     """
 
     name = "pod phase goes on"
-    meaning = (
-        "A pod goes from Pending to Running to Succeeded or Failed, may leave steps out, and never goes back."
-    )
+    meaning = "A pod goes from Pending to Running to Succeeded or Failed, may leave steps out, and never goes back."
     kinds = (PODS,)
 
     def take(self, step: Step) -> None:
@@ -142,9 +140,7 @@ class OneRun(Invariant):
         attempts = self._attempts.setdefault(step.key, {})
         known = attempts.get(number, Attempt())
         if known.started and attempt.started and known.started != attempt.started:
-            text = (
-                f"attempt {number} of container {container} began at {known.started} and at {attempt.started}"
-            )
+            text = f"attempt {number} of container {container} began at {known.started} and at {attempt.started}"
             raise self.broken(key_of(step.change), text)
         if known.ended and attempt.ended != known.ended:
             text = f"attempt {number} of container {container} ended as {known.ended} and then was {attempt}"

@@ -68,7 +68,9 @@ class Answered(Invariant):
     """
 
     name = "what happens is answered"
-    meaning = "A pod that fails or is evicted leads to what its job's policies say, also when nobody was there to see it."
+    meaning = (
+        "A pod that fails or is evicted leads to what its job's policies say, also when nobody was there to see it."
+    )
     kinds = (JOBS, PODS)
 
     def __init__(self, picture: Picture) -> None:
@@ -186,7 +188,9 @@ class Caused(Invariant):
             before, seen = step.before.status.retry_count, step.seen.status.retry_count
             # A Command goes in the transaction that restarts the job, before its status is written.
             if seen > before and seen > self._causes[uid]:
-                text = f"is restarted for the {seen}. time, and {self._causes[uid]} things that lead to it have happened"
+                text = (
+                    f"is restarted for the {seen}. time, and {self._causes[uid]} things that lead to it have happened"
+                )
                 raise self.broken(key_of(step.change), text)
 
 

@@ -21,9 +21,7 @@ class QueueUse:
     or may hold.
     """
 
-    def __init__(
-        self, groups: Mapping[str, Seen], namespaces: Mapping[str, Seen], queues: Mapping[str, Seen]
-    ) -> None:
+    def __init__(self, groups: Mapping[str, Seen], namespaces: Mapping[str, Seen], queues: Mapping[str, Seen]) -> None:
         self._groups, self._namespaces, self._queues = groups, namespaces, queues
         self._counted: dict[str, tuple[str, Ask]] = {}  # key of a pod → its queue and what it asks for
         self.own: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))

@@ -90,16 +90,12 @@ class StatesFollow(Invariant):
                 self._judge(step, before, seen, work)
 
     def _judge(self, step: Step, before: str, seen: str, work: Mapping[str, int]) -> None:
-        late = (
-            before == "Closed" and seen == "Closing" and (work or _has_pods(self.picture, step.change.name))
-        )
+        late = before == "Closed" and seen == "Closing" and (work or _has_pods(self.picture, step.change.name))
         if seen not in NEXT.get(before, ()) and not late:
             raise self.broken(key_of(step.change), f"went from {before} to {seen or 'none'}")
         known = [key for key, since in work.items() if self.picture.at - since > BEHIND_MS]
         if seen == "Closed" and known:
-            text = (
-                f"is Closed, and {len(known)} pod groups in it or below it are unfinished, such as {known[0]}"
-            )
+            text = f"is Closed, and {len(known)} pod groups in it or below it are unfinished, such as {known[0]}"
             raise self.broken(key_of(step.change), text)
 
 
@@ -158,15 +154,9 @@ class DeletedEmpty(Invariant):
             raise self.broken(key_of(step.change), f"{name} was deleted, and the cluster needs it")
         if state != "Closed":
             raise self.broken(key_of(step.change), f"was deleted while it was {state or 'Open'}")
-        below = [
-            key
-            for key, each in self.picture.queues.items()
-            if type(each) is Queue and each.spec.parent == name
-        ]
+        below = [key for key, each in self.picture.queues.items() if type(each) is Queue and each.spec.parent == name]
         if below:
-            raise self.broken(
-                key_of(step.change), f"was deleted, and{below[0].replace('/', ' ')} is below it"
-            )
+            raise self.broken(key_of(step.change), f"was deleted, and{below[0].replace('/', ' ')} is below it")
 
 
 class WithinCapability(Invariant):

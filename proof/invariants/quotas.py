@@ -33,9 +33,7 @@ class Bounds:
         self._scopes = [ScopeTerm(scope_name=name) for name in quota.spec.scopes]
         self._scopes += quota.spec.scope_selector.match_expressions
         # Whether a pod looks at other namespaces is not read here.
-        self.is_known = all(
-            term.scope_name in SCOPES or term.scope_name == "PriorityClass" for term in self._scopes
-        )
+        self.is_known = all(term.scope_name in SCOPES or term.scope_name == "PriorityClass" for term in self._scopes)
         self.is_for_pods_only = bool(self._scopes)
         self.used: Counter[str] = Counter()
         for pod in pods:
@@ -98,9 +96,7 @@ class Account:
         elif type(step.before) is not Quota or step.before.spec != step.after.spec:
             # Rare enough to walk all pods.
             pods = [
-                pod
-                for key, pod in self._picture.pods.items()
-                if key.startswith(f"{namespace}/") and type(pod) is Pod
+                pod for key, pod in self._picture.pods.items() if key.startswith(f"{namespace}/") and type(pod) is Pod
             ]
             self.bounds.setdefault(namespace, {})[name] = Bounds(step.after, pods)
 
@@ -138,11 +134,7 @@ class Respected(Invariant):
     def take(self, step: Step) -> None:
         self._account.take(step)
         change = step.change
-        if (
-            change.verb == "ADDED"
-            and change.resource in (PODS, JOBS)
-            and change.namespace in self._account.bounds
-        ):
+        if change.verb == "ADDED" and change.resource in (PODS, JOBS) and change.namespace in self._account.bounds:
             for name, bounds in self._account.bounds[change.namespace].items():
                 if change.resource == JOBS:
                     self._judge_count(step, name, bounds)
@@ -189,9 +181,7 @@ class Respected(Invariant):
 
 def _is_of_pods(name: str) -> bool:
     plain = name.removeprefix("requests.").removeprefix("limits.")
-    return plain in ("cpu", "memory", "ephemeral-storage") or (
-        name.startswith("requests.") and plain != "storage"
-    )
+    return plain in ("cpu", "memory", "ephemeral-storage") or (name.startswith("requests.") and plain != "storage")
 
 
 INVARIANTS = (Respected,)

@@ -576,9 +576,7 @@ class Range(View):
     @property
     def refuses(self) -> bool:
         """Whether it bounds anything: defaults alone refuse nobody."""
-        return any(
-            item.get(name) for item in self.spec.limits for name in ("min", "max", "maxLimitRequestRatio")
-        )
+        return any(item.get(name) for item in self.spec.limits for name in ("min", "max", "maxLimitRequestRatio"))
 
 
 class Target(View):
@@ -621,9 +619,7 @@ class Event(View):
     source: Source = Source()
 
 
-Seen: TypeAlias = (
-    Thing | Pod | Node | Group | Job | Flow | Cron | Queue | Namespace | Quota | Range | Command | Event
-)
+Seen: TypeAlias = Thing | Pod | Node | Group | Job | Flow | Cron | Queue | Namespace | Quota | Range | Command | Event
 
 
 def _pod(view: PodView, change: Change) -> Pod:

@@ -33,9 +33,7 @@ NO_ROOM = (
 class Waiting:
     """The pods of one group that wait for nodes; those behind scheduling gates do not count."""
 
-    def __init__(
-        self, group: Group, pods: Mapping[str, tuple[Pod, WaitingPod]], members: Mapping[str, Pod]
-    ) -> None:
+    def __init__(self, group: Group, pods: Mapping[str, tuple[Pod, WaitingPod]], members: Mapping[str, Pod]) -> None:
         self.group = group
         self.pods = pods  # key → (pod, what it waits for)
         self.ready = [pod for pod in members.values() if pod.ready]
@@ -53,10 +51,7 @@ class Waiting:
     @property
     def needed(self) -> int:
         """How many pods must get nodes together."""
-        roles = {
-            role: least - sum(pod.role == role for pod in self.ready)
-            for role, least in self.group.roles.items()
-        }
+        roles = {role: least - sum(pod.role == role for pod in self.ready) for role, least in self.group.roles.items()}
         by_role = sum(number for number in roles.values() if number > 0)
         return max(self.group.minimum - len(self.ready), by_role, 1)
 
@@ -70,9 +65,7 @@ class SaysWhy(Invariant):
     """
 
     name = "waiting says why"
-    meaning = (
-        "At rest each pod group that waits has a condition Unschedulable with a message, or its pods do."
-    )
+    meaning = "At rest each pod group that waits has a condition Unschedulable with a message, or its pods do."
     kinds = (PODS, GROUPS)
 
     def __init__(self, picture: Picture) -> None:
@@ -112,11 +105,7 @@ class SaysTrue(Invariant):
     def settle(self, now: int) -> None:
         if any(_is_kept_room(group) for group in self.picture.groups.values()):
             return
-        nodes = {
-            key.removeprefix("/"): node.facts
-            for key, node in self.picture.nodes.items()
-            if type(node) is Node
-        }
+        nodes = {key.removeprefix("/"): node.facts for key, node in self.picture.nodes.items() if type(node) is Node}
         for key, group in self.picture.groups.items():
             if type(group) is Group:
                 waiting = waiting_of(self.picture, key, group)
@@ -125,17 +114,12 @@ class SaysTrue(Invariant):
 
     def _judge(self, key: str, waiting: Waiting, nodes: Mapping[str, facts.Node]) -> None:
         pods = list(waiting.pods.values())
-        if (
-            len({placing.likeness(pod.ask.request, waiting) for pod, waiting in pods}) > 1
-            or len(pods) < waiting.needed
-        ):
+        if len({placing.likeness(pod.ask.request, waiting) for pod, waiting in pods}) > 1 or len(pods) < waiting.needed:
             return
         pod, first = pods[0]
         fitting = placing.room(pod.ask.request, first, nodes, self.picture.used)
         if fitting >= waiting.needed:
-            text = (
-                f"is told {waiting.reason!r}, and nodes have room for {fitting} of {waiting.needed} such pods"
-            )
+            text = f"is told {waiting.reason!r}, and nodes have room for {fitting} of {waiting.needed} such pods"
             raise self.broken(f"{GROUPS}/{key}", text)
 
 

@@ -38,9 +38,7 @@ class Log:
         """Write that an object is gone."""
         return self._write("DELETED", kind, name, self._objects.pop((kind, name)))
 
-    def row(
-        self, verb: Verb, kind: str, name: str, uid: str = "u", revision: int | None = None, **meta: Any
-    ) -> Self:
+    def row(self, verb: Verb, kind: str, name: str, uid: str = "u", revision: int | None = None, **meta: Any) -> Self:
         """Write a row that may be wrong."""
         obj = {"metadata": {"uid": uid, **meta}}
         self._objects[kind, name] = obj
@@ -104,12 +102,7 @@ class Log:
         if kept:
             conditions.append({"type": "Reserved", "status": "True", "reason": "RoomKept", "message": kept})
         status = {"phase": phase, "conditions": conditions}
-        spec = {
-            "minMember": minimum,
-            "queue": queue,
-            "minTaskMember": roles or {},
-            "minResources": asks or {},
-        }
+        spec = {"minMember": minimum, "queue": queue, "minTaskMember": roles or {}, "minResources": asks or {}}
         return self.put(GROUPS, name, meta=meta, spec=spec, status=status)
 
     def job(

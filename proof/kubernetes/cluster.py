@@ -212,14 +212,10 @@ class Kubernetes:
         found: Object = json.loads(self.kubectl("get", *arguments, "-o", "json"))
         return found
 
-    def set_status(
-        self, resource: str, name: str, status: Mapping[str, Any], *, namespace: str = "default"
-    ) -> None:
+    def set_status(self, resource: str, name: str, status: Mapping[str, Any], *, namespace: str = "default") -> None:
         """Write the status of an object, as its controller does."""
         patch = json.dumps({"status": status})
-        self.kubectl(
-            "patch", resource, name, "-n", namespace, "--subresource=status", "--type=merge", "-p", patch
-        )
+        self.kubectl("patch", resource, name, "-n", namespace, "--subresource=status", "--type=merge", "-p", patch)
 
     def install_volcano(self) -> None:
         """Make what every cluster with Volcano has: its kinds, and its first queues."""
@@ -232,9 +228,7 @@ class Kubernetes:
         """Return what a user has asked for so far: the audit's entries."""
         whole = self.audit_log.read_text().rpartition("\n")[0]  # a line may be just being written
         entries = map(json.loads, whole.splitlines())
-        return [
-            each for each in entries if each["user"].get("username") == user
-        ]  # nobody was let in without one
+        return [each for each in entries if each["user"].get("username") == user]  # nobody was let in without one
 
     def _until_ready(self) -> None:
         def answers() -> bool:
@@ -269,9 +263,7 @@ class Kubernetes:
     def _is_whole(self) -> bool:
         for program in self.programs:
             program.check()
-        conditions = (
-            each for node in self.get("nodes")["items"] for each in node["status"].get("conditions", ())
-        )
+        conditions = (each for node in self.get("nodes")["items"] for each in node["status"].get("conditions", ()))
         ready = [each for each in conditions if (each["type"], each["status"]) == ("Ready", "True")]
         return len(ready) == self.nodes and "default" in self.kubectl("get", "serviceaccounts")
 

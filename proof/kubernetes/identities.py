@@ -38,14 +38,10 @@ class Identities:
         if not certificate.exists():
             private = ec.generate_private_key(ec.SECP256R1())
             _write_key(key, private)
-            certificate.write_bytes(
-                self._signed(name, groups, private).public_bytes(serialization.Encoding.PEM)
-            )
+            certificate.write_bytes(self._signed(name, groups, private).public_bytes(serialization.Encoding.PEM))
         return certificate, key
 
-    def _signed(
-        self, name: str, groups: tuple[str, ...], private: ec.EllipticCurvePrivateKey
-    ) -> x509.Certificate:
+    def _signed(self, name: str, groups: tuple[str, ...], private: ec.EllipticCurvePrivateKey) -> x509.Certificate:
         authority = x509.load_pem_x509_certificate(self.ca.read_bytes())
         signer = serialization.load_pem_private_key((self.folder / "ca.key").read_bytes(), password=None)
         assert isinstance(signer, ec.EllipticCurvePrivateKey), signer
@@ -69,9 +65,7 @@ class Identities:
             {
                 "apiVersion": "v1",
                 "kind": "Config",
-                "clusters": [
-                    {"name": context, "cluster": {"server": server, "certificate-authority": str(self.ca)}}
-                ],
+                "clusters": [{"name": context, "cluster": {"server": server, "certificate-authority": str(self.ca)}}],
                 "users": [{"name": context, "user": user}],
                 "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
                 "current-context": context,
@@ -83,8 +77,6 @@ def _write_key(path: Path, private: ec.EllipticCurvePrivateKey) -> None:
     path.touch(0o600)
     path.write_bytes(
         private.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption(),
+            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
         )
     )

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from proof.kubernetes.cluster import Kubernetes
 
 BUILT = PROJECT / ".cache" / "volcano"
-PROGRAMS = {
-    name: BUILT / name for name in ("vc-controller-manager", "vc-scheduler", "vc-webhook-manager", "vcctl")
-}
+PROGRAMS = {name: BUILT / name for name in ("vc-controller-manager", "vc-scheduler", "vc-webhook-manager", "vcctl")}
 INSTALLER = BUILT / "install.yaml"
 NAMESPACE = "volcano-system"
 CONTROLLERS = f"system:serviceaccount:{NAMESPACE}:volcano-controllers"
@@ -59,19 +57,13 @@ class Volcano:
     """
 
     def __init__(
-        self,
-        cluster: Kubernetes,
-        *,
-        definitions: Literal["ours", "theirs"] = "ours",
-        requests_per_s: int | None = None,
+        self, cluster: Kubernetes, *, definitions: Literal["ours", "theirs"] = "ours", requests_per_s: int | None = None
     ) -> None:
         self.cluster, self.definitions = cluster, definitions
         self.folder = cluster.folder / "volcano"
         self.folder.mkdir(exist_ok=True)
         self.pace = (
-            []
-            if requests_per_s is None
-            else [f"--kube-api-{each}={requests_per_s}" for each in ("qps", "burst")]
+            [] if requests_per_s is None else [f"--kube-api-{each}={requests_per_s}" for each in ("qps", "burst")]
         )
         self.hooks_port = free_port()
         self.programs: list[Program] = []
@@ -96,16 +88,11 @@ class Volcano:
             *(
                 each
                 for each in objects
-                if each["kind"] not in (*_RUNS, *_HOOKS, "Namespace")
-                and each["metadata"]["name"] not in known
+                if each["kind"] not in (*_RUNS, *_HOOKS, "Namespace") and each["metadata"]["name"] not in known
             )
         )
-        self.cluster.kubectl(
-            "wait", "--for=condition=Established", "crd", "--all", f"--timeout={HANG_S:.0f}s"
-        )
-        configuration = next(
-            each for each in objects if each["metadata"]["name"] == "volcano-scheduler-configmap"
-        )
+        self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={HANG_S:.0f}s")
+        configuration = next(each for each in objects if each["metadata"]["name"] == "volcano-scheduler-configmap")
         self._scheduler_conf.write_text(configuration["data"]["volcano-scheduler.conf"])
 
     def _apply(self, kind: str, objects: Iterable[Object]) -> None:

@@ -33,11 +33,7 @@ def account(kubernetes: Kubernetes, *roles: str) -> Path:
     """Give the pages' account these cluster roles and no others; return a kubeconfig of it."""
     kubernetes.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
-        },
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}},
     )
     kubernetes.kubectl("delete", "clusterrolebinding", "-l", f"account={ACCOUNT}")
     for role in roles:
@@ -80,18 +76,14 @@ def differences(kubernetes: Kubernetes, store: Store) -> list[tuple[str, str, st
         if not kubernetes.serves(kind):
             continue
         there, here = served(kubernetes, kind), mirrored(store, kind)
-        found += [
-            (kind.plural, *key) for key in there.keys() | here.keys() if there.get(key) != here.get(key)
-        ]
+        found += [(kind.plural, *key) for key in there.keys() | here.keys() if there.get(key) != here.get(key)]
     return found
 
 
 def served(kubernetes: Kubernetes, kind: Resource) -> dict[tuple[str, str], Object]:
     """Return a kind's objects by namespace and name, as the cluster has them."""
     selector = selectors(works=False).get(kind.id)
-    answer = kubernetes.kubectl(
-        "get", "--raw", f"{collection(kind)}{f'?labelSelector={selector}' if selector else ''}"
-    )
+    answer = kubernetes.kubectl("get", "--raw", f"{collection(kind)}{f'?labelSelector={selector}' if selector else ''}")
     return _by_key(msgspec.json.decode(answer)["items"])
 
 

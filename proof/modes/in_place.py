@@ -68,9 +68,7 @@ class InPlaceMode:
         if runner.registration.name not in WRITERS | READERS:
             return step()  # what kube-controller-manager does is the cluster's own
         if runner not in self.places:
-            self.places[runner] = self.cluster.but(
-                self.database, backend=InPlace(lambda: self.connection, Inline)
-            )
+            self.places[runner] = self.cluster.but(self.database, backend=InPlace(lambda: self.connection, Inline))
         with self.places[runner]:
             election.note(Leadership("we", "we/0", clock.milliseconds() + HOUR_MS))
             if runner not in self.at_work:

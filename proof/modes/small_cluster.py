@@ -68,9 +68,7 @@ class SmallCluster:
         # What people may do while a consumer is about to commit.
         self.between: Callable[[], object] | None = None
         by_requests = mode.name == "in-place"
-        self.judge = Judge(
-            only=BY_REQUESTS if by_requests else None, lag_ms=LAG_MS if hasty or by_requests else 0
-        )
+        self.judge = Judge(only=BY_REQUESTS if by_requests else None, lag_ms=LAG_MS if hasty or by_requests else 0)
         self.changes: list[Change] = []
         self.ahead_ms = 0
         for place in ("cluster.consumers.consumer", "cluster.controllers.status_counter"):

@@ -59,9 +59,7 @@ class Reach:
 
         reaching = set()
         for test in self.tests.get(number, frozenset()):
-            reaching |= (
-                {test} if "::" in test else {each for each in self.seconds if each.startswith(f"{test}::")}
-            )
+            reaching |= {test} if "::" in test else {each for each in self.seconds if each.startswith(f"{test}::")}
         # Of what only an import reaches, such as a table, nobody knows which tests use it.
         return sorted(reaching & self.seconds.keys() or self.seconds, key=distance)
 

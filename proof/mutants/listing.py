@@ -74,9 +74,7 @@ def save(mutants: Iterable[Mutant]) -> None:
 
 def sources() -> dict[str, str]:
     """Return by path the source of each module that may have a defect."""
-    paths = (
-        path.relative_to(ROOT) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
-    )
+    paths = (path.relative_to(ROOT) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
     return {
         str(path): (ROOT / path).read_text()
         for path in paths
@@ -147,11 +145,7 @@ def _shares(modules: Mapping[str, str], count: int) -> dict[str, int]:
 
 
 def _drawn(
-    package: str,
-    modules: Mapping[str, str],
-    taken: dict[str, list[Mutation]],
-    draw: random.Random,
-    count: int,
+    package: str, modules: Mapping[str, str], taken: dict[str, list[Mutation]], draw: random.Random, count: int
 ) -> Iterator[tuple[str, Mutation]]:
     """Draw defects of a package, each kind as often as another, none of which overlaps one that is taken."""
     kinds: dict[str, list[tuple[str, Mutation]]] = defaultdict(list)

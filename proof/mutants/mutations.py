@@ -105,9 +105,7 @@ class _Finder(ast.NodeVisitor):
 
     # What can be made of an expression and of a statement.
 
-    def _add(
-        self, node: ast.expr | ast.stmt, operator: str, after: str, *, is_statement: bool = False
-    ) -> None:
+    def _add(self, node: ast.expr | ast.stmt, operator: str, after: str, *, is_statement: bool = False) -> None:
         start = self.lines[node.lineno - 1] + node.col_offset
         end = self.lines[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         function, before = ".".join(self.names), ast.unparse(node)
@@ -190,9 +188,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         sides = (node.left, node.right)
-        is_text = any(
-            isinstance(side, ast.JoinedStr | ast.List | ast.Tuple) or _is_text(side) for side in sides
-        )
+        is_text = any(isinstance(side, ast.JoinedStr | ast.List | ast.Tuple) or _is_text(side) for side in sides)
         is_type = isinstance(node.op, ast.BitOr) and not self.in_function
         if not is_text and not is_type and (new := ARITHMETIC.get(type(node.op))):
             self._add(node, "arithmetic", ast.unparse(ast.BinOp(node.left, new(), node.right)))

@@ -45,9 +45,7 @@ PASTE = """
 """
 OF_KUBERNETES = {
     "metadata": {"name": "pi", "namespace": "default"},
-    "spec": {
-        "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
-    },
+    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}},
 }
 GUARDED = """\
 apiVersion: batch.volcano.sh/v1alpha1
@@ -209,14 +207,7 @@ def furnish(system: System) -> None:
         for name, weight in (("training", "4"), ("batch", "1")):
             assert person.post("/queues/-/new/", name=name, weight=weight).status_code == 302
         person.create(job("finished", shell("echo all is done; sleep 1", replicas=2), queue="training"))
-        person.create(
-            job(
-                "failed",
-                shell("sleep 1"),
-                shell("echo it broke >&2; exit 3", name="broken"),
-                maxRetry=0,
-            )
-        )
+        person.create(job("failed", shell("sleep 1"), shell("echo it broke >&2; exit 3", name="broken"), maxRetry=0))
         person.create(job("running", shell(TICKS, terminationGracePeriodSeconds=0), queue="training"))
         person.create(
             job(
@@ -231,9 +222,7 @@ def furnish(system: System) -> None:
         )
         person.create(job("waiting", shell("exit 0", name="giant", replicas=4, cpu="640")))
         person.create(job("sweep", nap(40), minimum=10, queue="batch"))
-        made = person.post(
-            "/sweeps/-/new/", text=TUNING, do="submit", **{"grid-rate": "1, 2", "grid-size": "3, 4, 5"}
-        )
+        made = person.post("/sweeps/-/new/", text=TUNING, do="submit", **{"grid-rate": "1, 2", "grid-size": "3, 4, 5"})
         assert made.status_code == 302
         person.create(job("loops", shell("exit 1", restartPolicy="Always")))
         person.create(job("resumed", shell(TICKS, replicas=2, terminationGracePeriodSeconds=0)))
@@ -242,10 +231,7 @@ def furnish(system: System) -> None:
         person.create(job("gone", shell("echo the last words; exit 4"), maxRetry=0))
         store.write(*(Create(*each) for each in makers()), Create(BATCH_JOBS, OF_KUBERNETES))
         # The next configuration packs pods: forty that come under it would fill a node that another job is to miss by its rack alone.
-        until(
-            lambda: places(watcher, "sweep").total() == 40,
-            what=lambda: f"40 pods, {places(watcher, 'sweep')},",
-        )
+        until(lambda: places(watcher, "sweep").total() == 40, what=lambda: f"40 pods, {places(watcher, 'sweep')},")
         keep_waiting(person, store, watcher)
         contend(person, store, watcher)
         for name, phase in (
@@ -338,9 +324,7 @@ def await_reason(watcher: Watcher, name: str, reason: str, namespace: str = "def
 
 def phase_of(watcher: Watcher, name: str, namespace: str) -> str | None:
     """Return the phase of a job."""
-    found: str | None = (
-        ((watcher.job(name, namespace) or {}).get("status") or {}).get("state", {}).get("phase")
-    )
+    found: str | None = ((watcher.job(name, namespace) or {}).get("status") or {}).get("state", {}).get("phase")
     return found
 
 
@@ -424,12 +408,7 @@ def yaml_of(page: WindowPage) -> str:
 
 
 def enter(
-    browser: Browser,
-    system: System,
-    *,
-    theme: str = "",
-    cookies: Mapping[str, str] | None = None,
-    **options: Any,
+    browser: Browser, system: System, *, theme: str = "", cookies: Mapping[str, str] | None = None, **options: Any
 ) -> BrowserContext:
     """Open a window of somebody who is logged in, by default the administrator."""
     context = browser.new_context(base_url=system.base, viewport=WIDE, **options)
@@ -439,9 +418,7 @@ def enter(
     return context
 
 
-def cookies_of(
-    system: System, cookies: Mapping[str, str] | None = None, *, theme: str = ""
-) -> list[SetCookieParam]:
+def cookies_of(system: System, cookies: Mapping[str, str] | None = None, *, theme: str = "") -> list[SetCookieParam]:
     """Return the cookies of somebody who is logged in, by default the administrator, for a browser."""
     held = system.cookies if cookies is None else cookies
     assert held is not None, "nobody has logged in"

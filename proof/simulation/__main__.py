@@ -49,9 +49,7 @@ def _options() -> argparse.Namespace:
         help="cluster-hours of one world, but for those in which it comes to rest",
     )
     parser.add_argument(
-        "--plain",
-        action="store_true",
-        help="50 nodes, 200 jobs an hour, all at their usual size: for measuring",
+        "--plain", action="store_true", help="50 nodes, 200 jobs an hour, all at their usual size: for measuring"
     )
     parser.add_argument(
         "--remote",
@@ -65,12 +63,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--debug", action="store_true", help="open a debugger where that story goes wrong")
     parser.add_argument("--keep", type=Path, default=Path(".cache/simulation"), help="where stories are kept")
     parser.add_argument("--plays", type=int, default=600, help="how often a story is played to make it short")
-    parser.add_argument(
-        "--plant", choices=planted.PLANTS, metavar="NAME", help="with this defect, until it is found"
-    )
-    parser.add_argument(
-        "--seconds", type=float, help="of CPU, after which no world is begun; a planted defect has 240"
-    )
+    parser.add_argument("--plant", choices=planted.PLANTS, metavar="NAME", help="with this defect, until it is found")
+    parser.add_argument("--seconds", type=float, help="of CPU, after which no world is begun; a planted defect has 240")
     return parser.parse_args()
 
 

@@ -84,9 +84,7 @@ class Desk:
     def any(self, resource: Resource, test: Callable[[Object], object] | None = None) -> Object | None:
         """Return one of those objects, None when there are none."""
         objects = self.all(resource, test)
-        return self._again(resource, objects) or self._think_of(
-            resource, self.one_or_none(self._lately(objects))
-        )
+        return self._again(resource, objects) or self._think_of(resource, self.one_or_none(self._lately(objects)))
 
     def _again(self, resource: Resource, objects: list[Object]) -> Object | None:
         """Return the one of the objects that was thought of last, often; None otherwise."""

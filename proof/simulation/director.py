@@ -46,16 +46,9 @@ class Weights:
     fresh: tuple[float, ...] = (0.0, 0.0, 0.5)  # how often they take one that has just changed
     collide: float = 0.5  # of what people ask for in the middle of a step: of what has just changed
     crowd: float = 0.1  # of steps in whose middle others do something: a dozen of them
-    replaced: float = (
-        0.3  # of deletions of what somebody made: he makes it again soon, as `kubectl replace --force`
-    )
+    replaced: float = 0.3  # of deletions of what somebody made: he makes it again soon, as `kubectl replace --force`
     twins: float = 0.5  # of processes that are stopped in the middle of a step: another one takes their place
-    long: tuple[float, ...] = (
-        0.03,
-        0.03,
-        0.3,
-        0.8,
-    )  # how many pods run for hours; what runs is judged in silence
+    long: tuple[float, ...] = (0.03, 0.03, 0.3, 0.8)  # how many pods run for hours; what runs is judged in silence
     jobs_an_hour: tuple[float, ...] = (200.0, 600.0, 2000.0)  # of an episode, with 50 nodes; each as often
     episode_s: tuple[float, float] = (60.0, 900.0)
     steps: int = 1500  # of an episode at most, so that dense worlds do not take the time of many others
@@ -263,18 +256,14 @@ class Director:
             return story.Run(name, between=tuple(others), at=self.random.randrange(6))
         if depth == 0 and self._happens(weights.freeze):
             frozen = story.Rest(round(self.random.uniform(*weights.stall_s) * S))
-            twin = (
-                (story.Start(f"{name}+2"),) if name in world.queues and self._happens(weights.twins) else ()
-            )
+            twin = (story.Start(f"{name}+2"),) if name in world.queues and self._happens(weights.twins) else ()
             return story.Run(name, between=(*twin, frozen, story.Clean()), at=self.random.randrange(6))
         if self._happens(weights.die_within):
             return story.Run(name, dies=self._death(), at=self.random.randrange(8))
         if self._happens(weights.refuse):
             return story.Run(name, fails=self._refusal(), at=self.random.randrange(8))
         if depth == 0 and self._happens(weights.nested):
-            number = (
-                self.random.randrange(8, 17) if self._happens(weights.crowd) else self.random.randrange(1, 4)
-            )
+            number = self.random.randrange(8, 17) if self._happens(weights.crowd) else self.random.randrange(1, 4)
             others = [self._other(world, name) for _ in range(number)]
             return story.Run(name, between=tuple(others), at=self.random.choice((1, 1, 1, 2, 3, 5)))
         return story.Run(name)

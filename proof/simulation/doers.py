@@ -6,17 +6,7 @@ from typing import TYPE_CHECKING
 
 from kube.kinds.pod import ENDED
 from kube.meta import parse_time
-from kube.resources import (
-    BATCH_JOBS,
-    CLAIMS,
-    CONFIGMAPS,
-    CRON_JOBS,
-    JOB_FLOWS,
-    JOBS,
-    NAMESPACES,
-    PODS,
-    SECRETS,
-)
+from kube.resources import BATCH_JOBS, CLAIMS, CONFIGMAPS, CRON_JOBS, JOB_FLOWS, JOBS, NAMESPACES, PODS, SECRETS
 from proof.invariants import Broken
 from proof.invariants.jobs import FINISHED
 

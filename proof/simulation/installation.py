@@ -171,9 +171,7 @@ class Installation:
         if trouble.what == troubles.CUT:
             self.asking.cut()
         elif trouble.what == troubles.FORGETS:
-            retention.run(
-                clock.monotonic() + 5, now=clock.milliseconds() + settings.HISTORY_HOURS * 3_600_000
-            )
+            retention.run(clock.monotonic() + 5, now=clock.milliseconds() + settings.HISTORY_HOURS * 3_600_000)
         else:
             self.troubles.add(trouble)
 
@@ -268,13 +266,7 @@ class Mirroring(Process):
         with installation.place:
             term = standby.term_of(UP)
         assert term is not None
-        program = ClusterMirror(
-            term,
-            lambda: installation.asking,
-            thread=self._strand,
-            line=Line,
-            random=self._random,
-        )
+        program = ClusterMirror(term, lambda: installation.asking, thread=self._strand, line=Line, random=self._random)
         self._strand(target=program.run, name="main").start()
 
     def _strand(
@@ -289,9 +281,7 @@ class Mirroring(Process):
 
     @property
     def due(self) -> float | None:
-        return min(
-            (each.due for each in self.strands if each.is_alive() and each.due is not None), default=None
-        )
+        return min((each.due for each in self.strands if each.is_alive() and each.due is not None), default=None)
 
     def step(self) -> None:
         ready = [each for each in self.strands if each.is_ready]

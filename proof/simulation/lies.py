@@ -97,9 +97,7 @@ class Lies:
         nodes = self.picture.objects(NODES.id).values()
         node = _one([each for each in nodes if not any(map(_is_ready, _conditions(each)))], index)
         if node is not None:
-            told = [
-                {**each, "status": "True"} if each["type"] == "Ready" else each for each in _conditions(node)
-            ]
+            told = [{**each, "status": "True"} if each["type"] == "Ready" else each for each in _conditions(node)]
             _commit(Patch(NODES, "", _name(node), {"status": {"conditions": told}}, "status"))
 
     def _pods(self, test: Callable[[Object], object]) -> list[Object]:
@@ -110,9 +108,7 @@ class Lies:
             return
         revision = _commit(_report(change.object, change.object.get("status")))
         if revision:
-            raise Broken(
-                NAME, revision, f"{PODS.id}/{change.key}", "took over what was told of an old version"
-            )
+            raise Broken(NAME, revision, f"{PODS.id}/{change.key}", "took over what was told of an old version")
 
 
 LIES: dict[str, Callable[[Lies, int], None]] = {

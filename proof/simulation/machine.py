@@ -38,10 +38,7 @@ KEPT_US = 60 * SECOND  # how long the disk remembers the attempts of a pod that 
 NO_SPAWNER = "The process that starts containers ended at once; is the machine out of memory or processes?"
 CLAIMED = "This attempt is running or has run."
 WITHDRAWN = "No such file or directory: the attempt's directory"
-REFUSALS = (
-    "No space left on device: the attempt's directory",
-    "The process that starts containers was killed.",
-)
+REFUSALS = ("No space left on device: the attempt's directory", "The process that starts containers was killed.")
 _SLEEP = re.compile(r"\bsleep\s+(inf|[0-9.]+)")
 _EXIT = re.compile(r"\bexit\s+(\d+)")
 
@@ -206,9 +203,7 @@ class Processes:
     @property
     def running(self) -> list[tuple[str, str]]:
         """Return the pod and container of every process, sorted; one that ran twice would be here twice."""
-        return sorted(
-            (process.key.uid, process.key.container) for process in self._living if process.started_us
-        )
+        return sorted((process.key.uid, process.key.container) for process in self._living if process.started_us)
 
     def living(self, uid: str) -> list[str]:
         """Return the containers of a pod that have a process, or a shim that is about to start one."""
@@ -443,9 +438,7 @@ class SimulatedRuntime:
         if process is None:
             self._drop(key)
             self._refusals[key] = refusal or REFUSALS[-1]
-            self._runs[key.uid][key.container] = _run_of(
-                self.processes.attempts(key.uid).get(key.container, {})
-            )
+            self._runs[key.uid][key.container] = _run_of(self.processes.attempts(key.uid).get(key.container, {}))
             return
         self._runs[key.uid][key.container] = Run(process.read(), run.last)
         if process.is_alive:
@@ -478,11 +471,7 @@ class SimulatedMachine:
         return list(Program)
 
     def info(self) -> dict[str, str]:
-        return {
-            "operatingSystem": "linux",
-            "architecture": "amd64",
-            "containerRuntimeVersion": "process://1.0",
-        }
+        return {"operatingSystem": "linux", "architecture": "amd64", "containerRuntimeVersion": "process://1.0"}
 
 
 class Deaf:
@@ -508,11 +497,7 @@ class SimulatedAgent:
     """
 
     def __init__(
-        self,
-        processes: Processes,
-        directory: Path,
-        name: str = "vm",
-        subscription: Subscription | None = None,
+        self, processes: Processes, directory: Path, name: str = "vm", subscription: Subscription | None = None
     ) -> None:
         self.runtime = SimulatedRuntime(processes)
         cluster = LocalCluster(subscription or Deaf())

@@ -133,9 +133,7 @@ def a2(put: Put) -> None:
         wanted = self.room
         found = store.dependents(uid, after=after, limit=wanted)
         self.room -= len(found) or 1
-        return [each for each in found if each.uid != uid], (
-            found[-1].revision if len(found) == wanted else None
-        )
+        return [each for each in found if each.uid != uid], (found[-1].revision if len(found) == wanted else None)
 
     put(Store, "_put_owners", put_owners)
     put(_Work, "_dependents", dependents)
@@ -615,11 +613,7 @@ def bound_while_going(put: Put) -> None:
     from cluster.store import strategy
 
     right = strategy._unbindable
-    put(
-        strategy,
-        "_unbindable",
-        lambda metadata, spec, pod: right(_without(metadata, "deletionTimestamp"), spec, pod),
-    )
+    put(strategy, "_unbindable", lambda metadata, spec, pod: right(_without(metadata, "deletionTimestamp"), spec, pod))
 
 
 def _without(mapping: Object, name: str) -> Object:
@@ -716,9 +710,7 @@ def group_forgotten(put: Put) -> None:
     put(Agent, "_change_group", lambda self, local, before: None)
 
 
-@plant(
-    "after the clock was set back a gang says only when it shows the same time that pods of it are missing"
-)
+@plant("after the clock was set back a gang says only when it shows the same time that pods of it are missing")
 def gang_waits_for_clock(put: Put) -> None:
     from scheduler.cycle import cycle
     from scheduler.gangs import waits
@@ -742,9 +734,7 @@ def queue_waits_for_clock(put: Put) -> None:
     put(controller, "_is_due", is_due)
 
 
-@plant(
-    "after the clock was set back what is used of a quota is counted again only when it shows the same time"
-)
+@plant("after the clock was set back what is used of a quota is counted again only when it shows the same time")
 def quota_waits_for_clock(put: Put) -> None:
     from cluster import clock
     from cluster.controllers import status_counter
@@ -759,9 +749,7 @@ def quota_waits_for_clock(put: Put) -> None:
     put(status_counter, "clock", ByTheWall)
 
 
-@plant(
-    "after the clock was set back simulated pods wait for what would have been the time of their next stage"
-)
+@plant("after the clock was set back simulated pods wait for what would have been the time of their next stage")
 def pods_wait_for_clock(put: Put) -> None:
     from cluster import clock
     from node.simulator.simulator import Simulator
@@ -776,9 +764,7 @@ def pods_wait_for_clock(put: Put) -> None:
     put(Simulator, "_follow_clock", lambda self: None)
 
 
-@plant(
-    "after the clock was set back the agent tries a refused container again only when it shows the same time"
-)
+@plant("after the clock was set back the agent tries a refused container again only when it shows the same time")
 def agent_waits_for_clock(put: Put) -> None:
     from node.agent.agent import Agent
 

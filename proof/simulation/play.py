@@ -60,9 +60,7 @@ class _Digest(Judge):
 
     def take(self, change: Change) -> None:
         c = change
-        self.hash.update(
-            repr((c.revision, c.resource, c.namespace, c.name, c.uid, c.verb, c.at, c.body)).encode()
-        )
+        self.hash.update(repr((c.revision, c.resource, c.namespace, c.name, c.uid, c.verb, c.at, c.body)).encode())
         super().take(change)
 
 
@@ -79,9 +77,7 @@ def from_seed(
 
 
 def again(
-    story: Story,
-    told: Callable[[World, Move], None] | None = None,
-    look_at: Callable[[Exception], None] | None = None,
+    story: Story, told: Callable[[World, Move], None] | None = None, look_at: Callable[[Exception], None] | None = None
 ) -> Played:
     """Play a story; `look_at` is given what is found while the world still stands."""
     return _play(story.setup, lambda world: story.moves, told, look_at)
@@ -135,8 +131,6 @@ def _asked(setup: Setup) -> frozenset[str] | None:
 def _found(error: Exception) -> Found:
     if isinstance(error, Broken):
         return Found(error.invariant, str(error))
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(PROOF)
-    ]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(PROOF)]
     where = f" in {frames[-1].name}" if frames else ""
     return Found(f"{type(error).__name__}{where}", str(error), traceback.format_exc())

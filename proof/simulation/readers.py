@@ -131,9 +131,7 @@ class Informer:
         """Raise Broken unless what was watched is what the log says."""
         known = picture.versions(self.selected.resource.id, self.selected.has)
         if self.versions != known:
-            differ = sorted(
-                key for key in {*known, *self.versions} if known.get(key) != self.versions.get(key)
-            )
+            differ = sorted(key for key in {*known, *self.versions} if known.get(key) != self.versions.get(key))
             told = {key: (self.versions.get(key), known.get(key)) for key in differ[:5]}
             self._wrong(self.seen, str(self.selected), f"versions that it knows, and the log: {told}")
 
@@ -154,11 +152,7 @@ class Watchers(Process):
     """A client of the API with an informer for each selection."""
 
     def __init__(
-        self,
-        name: str,
-        server: Callable[[], Server | None],
-        kill_server: Callable[[], None],
-        picture: LogPicture,
+        self, name: str, server: Callable[[], Server | None], kill_server: Callable[[], None], picture: LogPicture
     ) -> None:
         super().__init__(name)
         self._server = server

@@ -18,13 +18,7 @@ JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 # Who there is, and the role that each of them holds in every namespace.
-ROLES = {
-    "admin": "administrator",
-    "alice": "submitter",
-    "bob": "submitter",
-    "olga": "operator",
-    "vera": "viewer",
-}
+ROLES = {"admin": "administrator", "alice": "submitter", "bob": "submitter", "olga": "operator", "vera": "viewer"}
 SUBMITTERS = ("alice", "bob")
 
 
@@ -77,13 +71,7 @@ def replace(actor: str, resource: Resource, obj: Object, wish: str) -> Request:
 
 
 def patch(
-    actor: str,
-    resource: Resource,
-    obj: Object,
-    change: Any,
-    wish: str,
-    content_type: str = MERGE,
-    **query: str,
+    actor: str, resource: Resource, obj: Object, change: Any, wish: str, content_type: str = MERGE, **query: str
 ) -> Request:
     """Return the request that patches an object."""
     where = path_of(resource, obj, **query)

@@ -110,7 +110,5 @@ def _says_state(request: Request) -> bool:
     is_patch = request.method == "PATCH" and request.content_type == MERGE
     spec = request.body.get("spec") if is_patch and isinstance(request.body, dict) else None
     return (
-        request.path.startswith(f"{path(QUEUES)}/")
-        and request.body == {"spec": spec}
-        and {*(spec or ())} == {"state"}
+        request.path.startswith(f"{path(QUEUES)}/") and request.body == {"spec": spec} and {*(spec or ())} == {"state"}
     )

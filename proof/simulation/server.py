@@ -77,9 +77,7 @@ class Server(Process):
 
         self.loop.do(self.app(_scope(request), _receive(request, self.loop.create_future()), send))
         status = next(p["status"] for p in parts if p["type"] == "http.response.start")
-        return Answer(
-            status, b"".join(p.get("body", b"") for p in parts if p["type"] == "http.response.body")
-        )
+        return Answer(status, b"".join(p.get("body", b"") for p in parts if p["type"] == "http.response.body"))
 
     def connect(self, request: Request) -> Connection:
         """Begin to answer a watch."""

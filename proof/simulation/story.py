@@ -124,20 +124,7 @@ class Settle(Base, frozen=True):
 
 
 Move: TypeAlias = (
-    Pass
-    | Rest
-    | Run
-    | Ask
-    | Kill
-    | Start
-    | Messages
-    | Clean
-    | SetClock
-    | Harm
-    | Lie
-    | Grant
-    | Trouble
-    | Settle
+    Pass | Rest | Run | Ask | Kill | Start | Messages | Clean | SetClock | Harm | Lie | Grant | Trouble | Settle
 )
 
 
@@ -150,9 +137,7 @@ class Setup(Struct, frozen=True, omit_defaults=True):
     is_tight: bool = False  # see proof.simulation.tight
     has_pages: bool = False  # people have live pages open, which costs much
     is_remote: bool = False  # controllers and scheduler work on the cluster from elsewhere, by its API
-    forgets: bool = (
-        False  # its API server forgets what they have not heard yet, so that they never hear of it
-    )
+    forgets: bool = False  # its API server forgets what they have not heard yet, so that they never hear of it
 
 
 class Story(Struct, frozen=True, omit_defaults=True):

@@ -45,9 +45,7 @@ class Strand:
     @property
     def is_ready(self) -> bool:
         """Whether it can go on."""
-        return self.is_alive() and (
-            (self.due is not None and self.due <= clock.monotonic()) or self._waits_for()
-        )
+        return self.is_alive() and ((self.due is not None and self.due <= clock.monotonic()) or self._waits_for())
 
     def go_on(self) -> None:
         """Let it run until it waits, or ends."""

@@ -58,10 +58,7 @@ SMALL: tuple[tuple[Any, str, Any], ...] = (
 
 
 # Numbers by which the machine's speed would have a say, and how often somebody looks who nearly always finds nothing.
-PACE: tuple[tuple[Any, str, Any], ...] = (
-    (hub, "REST", 0.0),
-    (stream_keeper, "LOOK_EVERY_S", 5.0),
-)
+PACE: tuple[tuple[Any, str, Any], ...] = ((hub, "REST", 0.0), (stream_keeper, "LOOK_EVERY_S", 5.0))
 
 
 def pace(seed: int) -> AbstractContextManager[None]:

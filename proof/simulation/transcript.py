@@ -33,9 +33,7 @@ class Transcript:
         """Write down what a move did."""
         self.lines.append(f"{_time(world)}  {_move(move)}")
         for request, answer in world.answers[self.answered :]:
-            self.lines.append(
-                f"            ↳ {request.method} {request.path} → {answer.status or 'no answer'}"
-            )
+            self.lines.append(f"            ↳ {request.method} {request.path} → {answer.status or 'no answer'}")
         self.answered = len(world.answers)
         for change in store.changes(max(self.revision, store.compacted()), limit=100_000):
             self.revision = change.revision
@@ -146,9 +144,7 @@ WORDS: dict[type, Callable[[Any], str]] = {
     story.SetClock: lambda move: f"the wall clock is set by {move.by_us / 1e6:+g} s",
     story.Harm: lambda move: f"on the process node: {move.what}",
     story.Lie: lambda move: SAID[move.what],
-    story.Grant: lambda move: (
-        f"{move.user} {'loses' if move.lost else 'becomes'} {move.role} in {move.namespace}"
-    ),
+    story.Grant: lambda move: f"{move.user} {'loses' if move.lost else 'becomes'} {move.role} in {move.namespace}",
     story.Trouble: _trouble,
     story.Settle: lambda move: "all faults end, and everything comes to rest",
 }

@@ -137,13 +137,7 @@ class World:
         kept = (store.random, store.uids, store.listeners)
         store.random = self.random
         store.uids = lambda: uid(next(numbers))
-        store.listeners = [
-            self._committed,
-            self.doers.committed,
-            self.steps.committed,
-            custom_kinds.heard,
-            nudge.send,
-        ]
+        store.listeners = [self._committed, self.doers.committed, self.steps.committed, custom_kinds.heard, nudge.send]
         self._stack.callback(self._restore, *kept)
         self._stack.callback(ssh_keys.use, ssh_keys.use(self._key_pair))
         self._stack.callback(clock.use, clock.use(self.clock))
@@ -154,13 +148,9 @@ class World:
         if self.setup.is_remote:
             self._stack.callback(registry.use, registry._runs)
             registry.use(of_cluster)
-            self.installation = Installation(
-                self.clock, self.steps, self._server, self._rest_beside, self.setup.seed
-            )
+            self.installation = Installation(self.clock, self.steps, self._server, self._rest_beside, self.setup.seed)
             self._stack.callback(self.installation.end)
-            self.installation.begin(
-                is_tight=self.setup.is_tight, forgets=self.setup.forgets, random=self.random
-            )
+            self.installation.begin(is_tight=self.setup.is_tight, forgets=self.setup.forgets, random=self.random)
             self.broker = self.installation.broker
         authorizer._grow()
         custom_kinds.look_again()
@@ -398,9 +388,7 @@ class World:
                 self._each(lambda: past.check(clock.milliseconds()))
                 return
             self._clear_away()
-        raise Endless(
-            f"after {ROUNDS * PATIENCE_S:g} s without faults something still goes on: {self._work_due()}"
-        )
+        raise Endless(f"after {ROUNDS * PATIENCE_S:g} s without faults something still goes on: {self._work_due()}")
 
     def _rest_until_quiet(self, until: float) -> bool:
         """Let everybody work until nothing happens and is to come; False when that takes too long.
@@ -489,9 +477,7 @@ class World:
 
     def _clear_refused(self) -> bool:
         """Have people delete what the API server refuses to let begin or go on, as its page tells them; say whether there is any."""
-        known = [
-            (MAKERS.get(consumer, JOBS), tuple(key.split("/"))) for consumer, key in self._rows(REFUSED, [])
-        ]
+        known = [(MAKERS.get(consumer, JOBS), tuple(key.split("/"))) for consumer, key in self._rows(REFUSED, [])]
         found = [(kind, key) for kind, key in known if key in self.picture.objects(kind.id)]
         for kind, (namespace, name) in found:
             self._delete(kind, namespace, name)
@@ -537,11 +523,7 @@ class World:
 
     def due(self, but: Container[str] = ()) -> float:
         """The monotonic second at which the next thing is to be done, unless something is to be done now."""
-        dues = [
-            process.due
-            for name, process in self.processes.items()
-            if name not in but and not self._is_busy(name)
-        ]
+        dues = [process.due for name, process in self.processes.items() if name not in but and not self._is_busy(name)]
         soonest = min((due for due in dues if due is not None), default=self.clock.monotonic() + 1)
         return max(soonest, self.clock.monotonic() + MOMENT_US / 1e6)
 

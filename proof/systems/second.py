@@ -48,10 +48,7 @@ class Client:
         self.base = system.api
         self.trust = ssl.create_default_context(cafile=str(system.ca))
         self.http = httpx.Client(
-            base_url=system.api,
-            headers={"Authorization": f"Bearer {self.token}"},
-            verify=self.trust,
-            timeout=HANG_S,
+            base_url=system.api, headers={"Authorization": f"Bearer {self.token}"}, verify=self.trust, timeout=HANG_S
         )
         self.talks: list[Talk] = []
 
@@ -95,9 +92,7 @@ class Client:
 
     def exec(self, name: str, *command: str, kind: str = "exec", **flags: bool) -> Talk:
         """Open a connection to a command in a container."""
-        query = urlencode(
-            [*(("command", word) for word in command), *((flag, "true") for flag in ("stdout", *flags))]
-        )
+        query = urlencode([*(("command", word) for word in command), *((flag, "true") for flag in ("stdout", *flags))])
         address = f"{self.base}{PODS}/{name}/{kind}?{query}".replace("https", "wss", 1)
         while True:
             try:

@@ -44,9 +44,7 @@ class System:
 
     command, folder = UP, PROJECT
 
-    def __init__(
-        self, data: str | Path, *, nodes: int = 0, port: int | None = None, **variables: str
-    ) -> None:
+    def __init__(self, data: str | Path, *, nodes: int = 0, port: int | None = None, **variables: str) -> None:
         self.data = Path(data).absolute()
         self.port = port or free_port()
         self.base = f"http://127.0.0.1:{self.port}"
@@ -171,8 +169,7 @@ class System:
     def fork_server(self) -> int | None:
         """Return the id of the process of which the programs are forks, or None while there is none."""
         return next(
-            (pid for pid in _children_of(self.up.pid) if b"volcano_ui.supervision.fork_server" in _line(pid)),
-            None,
+            (pid for pid in _children_of(self.up.pid) if b"volcano_ui.supervision.fork_server" in _line(pid)), None
         )
 
     def holder(self) -> int | None:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from proof.systems.system import System
 
-COMPLETED = 'data-phase="Completed"'  # as a page shows it; the bare word is in a living job's too, of what a button does
+COMPLETED = (
+    'data-phase="Completed"'  # as a page shows it; the bare word is in a living job's too, of what a button does
+)
 FINISHED = ("Completed", "Failed", "Aborted", "Terminated")
 AWAY = (httpx.TransportError, httpx.TimeoutException)
 
@@ -44,9 +46,7 @@ def task(
 
     `fields` are the pod's, but for minAvailable and policies.
     """
-    own: dict[str, Any] = {
-        key: fields.pop(key) for key in ("minAvailable", "policies", "maxRetry") if key in fields
-    }
+    own: dict[str, Any] = {key: fields.pop(key) for key in ("minAvailable", "policies", "maxRetry") if key in fields}
     container: dict[str, Any] = {
         "name": "main",
         "image": "any",
@@ -204,9 +204,7 @@ class Watcher:
 
         def look() -> Object | None:
             found = self.job(name)
-            return (
-                found if ((found or {}).get("status") or {}).get("state", {}).get("phase") in phases else None
-            )
+            return found if ((found or {}).get("status") or {}).get("state", {}).get("phase") in phases else None
 
         return until(look, what=lambda: f"{phases} ({name} is {self.state(name)}; {self.story(name)})")
 

@@ -29,12 +29,8 @@ def main() -> None:
     """Do what the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    recording = commands.add_parser(
-        "record", help="run the sessions against a kube-apiserver, and keep what was asked"
-    )
-    recording.add_argument(
-        "names", nargs="*", metavar="name", help=f"of {', '.join(SESSIONS)}; all by default"
-    )
+    recording = commands.add_parser("record", help="run the sessions against a kube-apiserver, and keep what was asked")
+    recording.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(SESSIONS)}; all by default")
     commands.add_parser("touched", help="run tests/apiserver, and keep which tests ask what is recorded")
     commands.add_parser("table", help="write docs/kubernetes-traffic.md")
     arguments = parser.parse_args()
@@ -58,10 +54,7 @@ def record(name: str) -> None:
 
     say(name)
     session = importlib.import_module(f"proof.traffic.sessions.{name}")
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        stage.opened(Path(folder), webhooks=SESSIONS[name]) as opened,
-    ):
+    with tempfile.TemporaryDirectory() as folder, stage.opened(Path(folder), webhooks=SESSIONS[name]) as opened:
         session.play(opened)
         exchanges = opened.recorder.recording()
     exchange.keep(name, exchanges)

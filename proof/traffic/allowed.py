@@ -39,7 +39,9 @@ _WRITING = "kubectl kubectl_custom kubectl_volcano client_go vcctl helm python_c
 _QUEUES = "kubectl_volcano client_go vcctl helm python_client"
 _JOBS = "kubectl_volcano client_go helm python_client"
 _DISCOVERY = r"^GET /apis?(/[a-z0-9.]+)?(/v\w+)?/?(\?timeout=32s)?$"
-_NOT_SERVED = "(replicationcontrollers|daemonsets|deployments|replicasets|statefulsets|horizontalpodautoscalers|cronjobs)"
+_NOT_SERVED = (
+    "(replicationcontrollers|daemonsets|deployments|replicasets|statefulsets|horizontalpodautoscalers|cronjobs)"
+)
 
 # fmt: off
 ALLOWED: tuple[Allowed, ...] = (

@@ -42,9 +42,7 @@ def differences(recorded: Any, found: Any, bindings: Bindings, at: str = "") -> 
         yield Difference(at, recorded, found)
 
 
-def _of_objects(
-    recorded: dict[str, Any], found: dict[str, Any], bindings: Bindings, at: str
-) -> Iterator[Difference]:
+def _of_objects(recorded: dict[str, Any], found: dict[str, Any], bindings: Bindings, at: str) -> Iterator[Difference]:
     for key in dict.fromkeys((*recorded, *found)):
         place = f"{at}.{key}" if at else key
         if key not in found:
@@ -70,15 +68,11 @@ def _of_lists(recorded: list[Any], found: list[Any], bindings: Bindings, at: str
         yield from differences(one, other, bindings, f"{at}[{number}]")
 
 
-def _of_named(
-    recorded: dict[str, Any], found: dict[str, Any], bindings: Bindings, at: str
-) -> Iterator[Difference]:
+def _of_named(recorded: dict[str, Any], found: dict[str, Any], bindings: Bindings, at: str) -> Iterator[Difference]:
     for name in dict.fromkeys((*recorded, *found)):
         one, other = recorded.get(name, NOTHING), found.get(name, NOTHING)
         yield from differences(one, other, bindings, f"{at}[{name}]")
-    ours, theirs = (
-        [each for each in names if each in found and each in recorded] for names in (found, recorded)
-    )
+    ours, theirs = ([each for each in names if each in found and each in recorded] for names in (found, recorded))
     if ours != theirs and not at.endswith("managedFields"):  # which are sorted by second
         yield Difference(f"{at}[order]", theirs, ours)
 
@@ -100,9 +94,7 @@ NAMES: tuple[Callable[[Any], str], ...] = (
 )
 
 
-def _by_name(
-    name: Callable[[Any], str], items: list[Any], bindings: Bindings | None = None
-) -> dict[str, Any] | None:
+def _by_name(name: Callable[[Any], str], items: list[Any], bindings: Bindings | None = None) -> dict[str, Any] | None:
     """Return items by their names, or those that symbols stand for; None where one has none, or two have the same."""
     try:
         found = {bindings.known(name(item)) if bindings else name(item): item for item in items}

@@ -58,7 +58,5 @@ def load(name: str) -> list[Exchange]:
 
 def keep(name: str, exchanges: list[Exchange]) -> None:
     """Write a recording, one exchange a line."""
-    lines = [
-        json.dumps(msgspec.to_builtins(each), ensure_ascii=False, separators=(",", ":")) for each in exchanges
-    ]
+    lines = [json.dumps(msgspec.to_builtins(each), ensure_ascii=False, separators=(",", ":")) for each in exchanges]
     (RECORDINGS / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

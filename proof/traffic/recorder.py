@@ -29,15 +29,7 @@ LARGEST = 65536  # bytes of an answer that is kept: what is larger is OpenAPI
 STARTING = b"storage is (re)initializing"  # said of a kind for a moment after its definition was written
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ENDS_HERE = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "transfer-encoding",
-        "content-length",
-        "accept-encoding",
-        "host",
-        "if-none-match",
-    }
+    {"connection", "keep-alive", "transfer-encoding", "content-length", "accept-encoding", "host", "if-none-match"}
 )
 
 
@@ -72,10 +64,7 @@ class Recorder:
 
     def is_watched(self) -> bool:
         """Whether somebody watches by what is done now."""
-        return any(
-            is_watch(each.path) and each.status and each.command == self.command
-            for each, *_ in self._exchanges
-        )
+        return any(is_watch(each.path) and each.status and each.command == self.command for each, *_ in self._exchanges)
 
     def recording(self) -> list[Exchange]:
         """Return what was recorded, with symbols; reads that were answered the same before are only counted."""

@@ -162,12 +162,7 @@ def _has_queues(cluster: Kubernetes) -> bool:
 
 
 def _queue(name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
 
 
 def _kubeconfig(server: str) -> dict[str, Any]:

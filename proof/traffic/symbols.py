@@ -107,9 +107,7 @@ class Bindings:
         names: dict[str, str] = {}
         pattern, end = "", 0
         for symbol in SYMBOL.finditer(recorded):
-            pattern += re.escape(recorded[end : symbol.start()]) + self._pattern(
-                symbol, names, is_bound=is_bound
-            )
+            pattern += re.escape(recorded[end : symbol.start()]) + self._pattern(symbol, names, is_bound=is_bound)
             end = symbol.end()
         matched = re.fullmatch(pattern + re.escape(recorded[end:]), found)
         if matched:
@@ -131,9 +129,7 @@ class Bindings:
 def _mapped(value: Any, key: str, change: Callable[[str, str], str]) -> Any:
     """Return a JSON value with each of its texts changed, knowing the key that it is under."""
     if isinstance(value, dict):
-        if (
-            value.get("path") == "/metadata/resourceVersion" and "value" in value
-        ):  # an operation of a JSON patch
+        if value.get("path") == "/metadata/resourceVersion" and "value" in value:  # an operation of a JSON patch
             return {**value, "value": _mapped(value["value"], "resourceVersion", change)}
         return {_mapped(name, "", change): _mapped(each, name, change) for name, each in value.items()}
     if isinstance(value, list):

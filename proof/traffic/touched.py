@@ -52,9 +52,7 @@ class Touching:
         method = scope.get("method", "GET")
         path = f"{scope['path']}?{scope['query_string'].decode()}"
         has_body = method in BODILY and headers.get("content-length", "0") != "0"
-        asked = use.of(
-            method, path, headers.get("content-type", ""), headers.get("accept", ""), has_body=has_body
-        )
+        asked = use.of(method, path, headers.get("content-type", ""), headers.get("accept", ""), has_body=has_body)
         self.uses[asked.key].add(test)
 
 

@@ -97,9 +97,7 @@ def deletion(queue: Object, view: QueueRulesView) -> list[Cause]:
             if state == QueueState.CLOSING
             else "close it first and wait until it is empty"
         )
-        detail = (
-            f"only queue with state `Closed` can be deleted, queue `{name}` state is `{state}`; {remedy}."
-        )
+        detail = f"only queue with state `Closed` can be deleted, queue `{name}` state is `{state}`; {remedy}."
         causes.append(forbidden("status.state", detail))
     children = sorted(_name(child) for child in view.queue_children(name))
     if children:
@@ -121,9 +119,7 @@ def _check_amounts(queue: Object) -> Iterator[Cause]:
             if value is None:
                 continue  # the schema tells what is wrong with the text
             if value < 0:
-                yield invalid(
-                    f"{field}[{name}]", written, "must be greater than or equal to 0; remove the minus sign."
-                )
+                yield invalid(f"{field}[{name}]", written, "must be greater than or equal to 0; remove the minus sign.")
             elif value.denominator != 1 and name not in _DIVISIBLE:
                 yield invalid(f"{field}[{name}]", written, f"must be an integer: {name} cannot be divided.")
 

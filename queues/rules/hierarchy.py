@@ -107,27 +107,21 @@ def check(queue: Object, view: QueuesView) -> Iterator[Cause]:
         return
     field = "metadata.annotations"
     if len(path.split("/")) != len(weights.split("/")):
-        yield invalid(
-            field, path, f"{PATH} and {WEIGHTS} must have the same length; give each step a weight."
-        )
+        yield invalid(field, path, f"{PATH} and {WEIGHTS} must have the same length; give each step a weight.")
     for weight in weights.split("/"):
         yield from _check_weight(weight, field)
     for other in descendants(ROOT_QUEUE, view):
         longer = lenient.text(other, "metadata", "annotations", PATH)
         name = lenient.text(other, "metadata", "name")
         if longer.startswith(f"{path}/") and name != lenient.text(queue, "metadata", "name"):
-            yield invalid(
-                field, path, f"{path} is not allowed to be in the sub path of {longer} of queue {name}."
-            )
+            yield invalid(field, path, f"{path} is not allowed to be in the sub path of {longer} of queue {name}.")
 
 
 def _check_weight(weight: str, field: str) -> Iterator[Cause]:
     try:
         number = float(weight)
     except ValueError:
-        yield invalid(
-            field, weight, f"{weight} in the {WEIGHTS} is invalid number; write numbers such as 1/2/8."
-        )
+        yield invalid(field, weight, f"{weight} in the {WEIGHTS} is invalid number; write numbers such as 1/2/8.")
         return
     if not 0 < number < float("inf"):
         yield invalid(field, weight, f"{weight} in the {WEIGHTS} must be larger than 0.")

@@ -65,9 +65,7 @@ def fair_shares(
 
 def _fair_share(account: Account, names: list[str]) -> FairShare:
     parts: list[tuple[float | None, str]] = [
-        (used / due, name)
-        for name, used, due in zip(names, account.used, account.deserved, strict=True)
-        if due
+        (used / due, name) for name, used, due in zip(names, account.used, account.deserved, strict=True) if due
     ]
     part, resource = max(parts, default=(None, ""), key=lambda pair: pair[0] or 0.0)
     deserved, guaranteed, used = (

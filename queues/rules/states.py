@@ -135,7 +135,5 @@ def what_is_left(groups: Mapping[str, int], loose: int) -> str:
         listed = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(unfinished.items()))
         parts.append(f"{number} unfinished pod {'group is' if number == 1 else 'groups are'} left ({listed})")
     if loose:
-        parts.append(
-            "1 pod without a group is left" if loose == 1 else f"{loose} pods without a group are left"
-        )
+        parts.append("1 pod without a group is left" if loose == 1 else f"{loose} pods without a group are left")
     return " and ".join(parts)

@@ -74,9 +74,7 @@ def table(actor: Actor, view: TableView) -> Table:
         page=page,
         # A decision is written with what it changes: groups that are let in or told to wait, pods that are bound or go.
         watches=[
-            watch
-            for kind in (POD_GROUPS, PODS)
-            for watch in scope.watches(kind.id, view.get("namespace"), visible)
+            watch for kind in (POD_GROUPS, PODS) for watch in scope.watches(kind.id, view.get("namespace"), visible)
         ],
         counts={word: counts.get(kind, 0) for kind, word in shown.WORDS.items()},
         phases=tuple(shown.KINDS),

@@ -58,8 +58,7 @@ def look(actor: Actor) -> tuple[Kept, dict[str, str]]:
     }
     names = {"scheduler-state": "_state", "in-force": "_in_force", "versions": "_versions"}
     return kept, {
-        part: render_to_string(f"queues/scheduler/{template}.html", context)
-        for part, template in names.items()
+        part: render_to_string(f"queues/scheduler/{template}.html", context) for part, template in names.items()
     }
 
 

@@ -48,11 +48,7 @@ def said(policy: Policy, *, measures_load: bool) -> list[Said]:
     """Return what a policy decides; measures_load: agents of ours say what nodes use."""
     return [
         Said("Jobs are let in", _entry(policy), "enqueue, overcommit"),
-        Said(
-            "Pods get nodes",
-            "yes" if Action.ALLOCATE in policy.actions else "no: no waiting pod starts",
-            "allocate",
-        ),
+        Said("Pods get nodes", "yes" if Action.ALLOCATE in policy.actions else "no: no waiting pod starts", "allocate"),
         Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
         Said("Pods that were evicted before", _again(policy), "reclaim: minRuntime"),
         Said("Running pods are moved", _moves(policy), "shuffle, rescheduling"),
@@ -192,9 +188,7 @@ def _node_groups(grouping: NodeGrouping | None) -> str:
 
 
 def _fit(fit: Fit) -> list[tuple[int, str]]:
-    used = ", ".join(
-        f"{'much' if each.much else 'little'} {each.name} {each.weight}" for each in fit.strategies
-    )
+    used = ", ".join(f"{'much' if each.much else 'little'} {each.name} {each.weight}" for each in fit.strategies)
     scarce = ", ".join(f"{name} {weight}" for name, weight in fit.scarce)
     return [(fit.weight, f"use of resources ({used})"), (fit.spare, f"without what is scarce ({scarce})")]
 
@@ -223,6 +217,4 @@ def _zones(zones: Zones | None) -> str:
 
 
 def _window(window: Window) -> str:
-    return " to ".join(
-        f"{time // 3_600_000:02}:{time // 60_000 % 60:02}" for time in (window.start, window.end)
-    )
+    return " to ".join(f"{time // 3_600_000:02}:{time // 60_000 % 60:02}" for time in (window.start, window.end))

@@ -56,9 +56,7 @@ class Backfill:
         """Place more of the gangs of these attempts, which are in the order of gangs: replace those that are short, and add to others."""
         keys, gangs = list(self._gangs), list(self._gangs.values())
         standing = self._reservations.standing
-        short = [
-            number for number, key in enumerate(keys) if key not in standing and _wants_more(attempts[number])
-        ]
+        short = [number for number, key in enumerate(keys) if key not in standing and _wants_more(attempts[number])]
         for number in precedence.in_turn(gangs, [each for each in short if _is_guaranteed(gangs[each])]):
             attempts[number] = self._place(gangs[number], attempts[number], tuple(standing), by_right=True)
         if Action.BACKFILL not in self._snapshot.policy.actions:
@@ -74,9 +72,7 @@ class Backfill:
             if attempts[number].short is not None:
                 failed.add(likeness)
 
-    def _place(
-        self, gang: Gang, attempt: Attempt, lifted: tuple[str, ...], *, by_right: bool = False
-    ) -> Attempt:
+    def _place(self, gang: Gang, attempt: Attempt, lifted: tuple[str, ...], *, by_right: bool = False) -> Attempt:
         """Return the attempt with what finds room where some reservations are lifted; by right no more than is guaranteed."""
         with self._reservations.lifted(self._reservations.standing[key] for key in lifted):
             placer = self._placers.get(lifted)
@@ -137,16 +133,10 @@ class Backfill:
         keeper = self._gangs.get(standing.key)
         if keeper is None or Action.PREEMPT not in self._snapshot.policy.actions:
             return False
-        if (
-            gang.account is not keeper.account
-            or gang.level >= keeper.level
-            or self._cluster.has_rules(keeper)
-        ):
+        if gang.account is not keeper.account or gang.level >= keeper.level or self._cluster.has_rules(keeper):
             return False
         mine = self._snapshot.groups[standing.key]
-        if not self._snapshot.preempts(mine.priority_class) or not all(
-            pod.preempts for pod in mine.pending.values()
-        ):
+        if not self._snapshot.preempts(mine.priority_class) or not all(pod.preempts for pod in mine.pending.values()):
             return False
         pods = (*group.pending.values(), *group.holders.values())
         return all(may_go(pod, group) for pod in pods) and not self._protection.may_concern(group, pods)

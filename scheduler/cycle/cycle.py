@@ -83,9 +83,7 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     decisions = Decisions()
     ordered = _ordered(snapshot)
     cycle = _Cycle(snapshot, ordered, now, decisions)
-    answers = enqueue(
-        snapshot, ordered, cycle.cluster, cycle.accounts, cycle.reservations, cycle.may_start, now
-    )
+    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts, cycle.reservations, cycle.may_start, now)
     cycle.wake_when_due(group for group in ordered if answers.get(group.key) is not None)
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
     answers |= dict.fromkeys(cycle.entrants(ordered, answers))
@@ -305,10 +303,7 @@ class _Cycle:
         for number, some in enumerate(layout.pod_sets):
             taken = attempt.taken[number]
             chosen = attempt.nodes(number).tolist() if taken else []
-            binds += [
-                Bind(pod, self._names.nodes[node])
-                for pod, node in zip(some.pods[:taken], chosen, strict=True)
-            ]
+            binds += [Bind(pod, self._names.nodes[node]) for pod, node in zip(some.pods[:taken], chosen, strict=True)]
             unbound += some.pods[taken:]
         cause = None
         if unbound:

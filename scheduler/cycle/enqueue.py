@@ -146,9 +146,7 @@ def _ask(
         claim = Claim(priorities[turn.gang], group.queue, rest_of(group), 1, 1)
         wanted = group.min_resources or ()
         cause = gate.ask(wanted, claim)
-        is_promised = (giving and gate.is_deserved(group.queue, wanted)) or _is_due(
-            snapshot.policy, group, now
-        )
+        is_promised = (giving and gate.is_deserved(group.queue, wanted)) or _is_due(snapshot.policy, group, now)
         if cause is not None and not cause.never and is_promised:
             gate.admit(claim)
             cause = None
@@ -226,9 +224,7 @@ def _room_of_cluster(snapshot: Snapshot, cluster: Cluster, used: Iterable[Claim]
     if (root := snapshot.queues.get(ROOT_QUEUE)) is not None:
         most = np.minimum(most, ceiling(root, nodes.amounts, len(most)))
     away = cluster.allocatable[~taking].sum(axis=0)
-    return ClusterRoom(
-        nodes.columns, size.tolist(), most.tolist(), np.maximum(foreign, 0).tolist(), away.tolist()
-    )
+    return ClusterRoom(nodes.columns, size.tolist(), most.tolist(), np.maximum(foreign, 0).tolist(), away.tolist())
 
 
 def _most(size: Sequence[int], thousandths: int | None) -> Vector:

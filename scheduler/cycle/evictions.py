@@ -72,13 +72,7 @@ class _Kept:
     """
 
     def __init__(
-        self,
-        key: str,
-        gang: Gang,
-        attempt: Attempt,
-        cluster: Cluster,
-        coming: Mapping[int, Vector],
-        holders: Holders,
+        self, key: str, gang: Gang, attempt: Attempt, cluster: Cluster, coming: Mapping[int, Vector], holders: Holders
     ) -> None:
         """Note it while it is not charged: coming is by node what of the room leaves, holders whose that is."""
         self.key, self.gang, self.attempt = key, gang, attempt
@@ -304,9 +298,7 @@ class Evictions:
         """Return the groups of lower priority in the same queue."""
         priority_of = self._snapshot.priority_of
         levels = ((priority_of(other.priority_class), other) for other in self._holding())
-        lower = (
-            ((level,), other) for level, other in levels if level < gang.level and other.queue == group.queue
-        )
+        lower = (((level,), other) for level, other in levels if level < gang.level and other.queue == group.queue)
         return Source(lower, lambda _account, _holds: True)
 
     def _reclaim(self, group: Group, gang: Gang) -> Source | None:
@@ -339,9 +331,7 @@ class Evictions:
             return None
         free = self._cluster.free[self._open_nodes(gang)]
         idle = np.maximum(free, 0).sum(axis=0).tolist()
-        return Reclaim(
-            gang.account, self._cluster.asked(gang), self._pods, idle, self._reservations.charged()
-        )
+        return Reclaim(gang.account, self._cluster.asked(gang), self._pods, idle, self._reservations.charged())
 
     def _holding(self) -> Iterator[Group]:
         """Yield the groups that have pods on nodes, but for those that get more in this cycle, or for which others end in it.
@@ -397,9 +387,7 @@ class Evictions:
         """Return the nodes where it could help a gang that pods go, None for all: where a ceiling, or a rule about other pods, is in its way."""
         cluster = self._cluster
         line, asked = gang.account.line if gang.account else (), cluster.asked(gang)
-        is_above = any(
-            each.held[column] + amount > each.ceiling[column] for each in line for column, amount in asked
-        )
+        is_above = any(each.held[column] + amount > each.ceiling[column] for each in line for column, amount in asked)
         if is_above or cluster.has_rules(gang):
             return None
         names = self._snapshot.nodes.names()
@@ -421,9 +409,7 @@ class Evictions:
         policy = self._snapshot.policy
         taking = policy.reclaim if action is Action.RECLAIM else policy.preempt
         units = self._candidates.units(drawn.groups, going, kept, gangs=taking.gangs)
-        found = find_victims(
-            self._cluster, gang, units, drawn.yields, pods=self._pods, domains=taking.domains
-        )
+        found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods, domains=taking.domains)
         return None if found is None else [going[number] for number in found[0]]
 
     def _rest(self, likeness: tuple[object, ...], looked_at: int, kept: KeptBack) -> None:

@@ -54,11 +54,7 @@ class Gate:
     """Lets groups in as long as there is room; what may be given out only falls."""
 
     def __init__(
-        self,
-        accounts: Mapping[str, Account],
-        cluster: ClusterRoom,
-        claims: Iterable[Claim],
-        priorities: Iterable[int],
+        self, accounts: Mapping[str, Account], cluster: ClusterRoom, claims: Iterable[Claim], priorities: Iterable[int]
     ) -> None:
         """accounts have the ceilings of queues, priorities are of those who will ask; claims are in the order of entry."""
         base = copied(accounts, charged=False)
@@ -102,9 +98,7 @@ class Gate:
         root, size = account.line[-1], self._cluster.size
 
         def has(column: int, amount: int) -> bool:
-            is_within = account.used[column] + amount <= min(
-                account.deserved[column], account.ceiling[column]
-            )
+            is_within = account.used[column] + amount <= min(account.deserved[column], account.ceiling[column])
             return is_within or amount <= min(account.room(column), size[column] - root.held[column])
 
         columns = [(self._cluster.columns.get(name), amount) for name, amount in wanted]
@@ -163,9 +157,7 @@ class _Level:
             return
         for (account, left), (_, most) in zip(own.rooms(column), own.limits(column), strict=True):
             if account.parent is None and account.ceiling[column] >= self._cluster.size[column]:
-                cause = self._short_in_cluster(
-                    own, column, resource, amount, left, account.ceiling[column] - most
-                )
+                cause = self._short_in_cluster(own, column, resource, amount, left, account.ceiling[column] - most)
             elif amount > most:
                 cause = never_cause(own, account, column, resource, amount, most)
             elif amount > left:
@@ -184,9 +176,7 @@ class _Level:
         if amount > root.ceiling[column] or (kept and amount > size):
             away = self._cluster.away[column]
             if size < amount <= size + away:
-                return Cause(
-                    Reason.NODES_UNAVAILABLE, resource=resource, requested=amount, free=away, whole=size
-                )
+                return Cause(Reason.NODES_UNAVAILABLE, resource=resource, requested=amount, free=away, whole=size)
             return Cause(Reason.NEVER_FITS, never=True, resource=resource, requested=amount, whole=size)
         most = max(size - kept, min(own.guarantee[column], size))
         if kept and amount > most:

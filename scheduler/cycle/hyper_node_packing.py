@@ -29,9 +29,7 @@ class HyperNodePacking:
     def kind(self, group: Group) -> bool:
         """Return whether the pods of a group are ordinary: they ask for no HyperNode."""
         view = group.view
-        return view is None or not (
-            view.spec.network_topology or any(each.network_topology for each in group.policies)
-        )
+        return view is None or not (view.spec.network_topology or any(each.network_topology for each in group.policies))
 
     def due(self) -> None:
         """Nothing changes with time."""

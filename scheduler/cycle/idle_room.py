@@ -76,9 +76,7 @@ def entrants(
 class _Room:
     """What is idle: a copy of the nodes and of the accounts of queues, on which pods stand in for those that are not made yet."""
 
-    def __init__(
-        self, snapshot: Snapshot, cluster: Cluster, accounts: Mapping[str, Account], pods: int
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, cluster: Cluster, accounts: Mapping[str, Account], pods: int) -> None:
         self._nodes, self._pods = snapshot.nodes, pods
         self._accounts = copied(accounts, charged=True)
         self._classes: dict[int, PodClass] = {}

@@ -24,9 +24,7 @@ class NodeLoads:
 
     def __init__(self, snapshot: Snapshot, policy: Usage, now: int) -> None:
         self._policy, self._nodes, self._now = policy, snapshot.nodes, now
-        self._loads = [
-            snapshot.loads.of(name, capacity, now) for name, capacity in snapshot.nodes.capacities()
-        ]
+        self._loads = [snapshot.loads.of(name, capacity, now) for name, capacity in snapshot.nodes.capacities()]
 
     def kind(self, group: Group) -> None:
         """The same holds for all groups."""

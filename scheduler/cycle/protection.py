@@ -61,18 +61,14 @@ class Protection:
 
     def concerns(self, group: Group) -> bool:
         """Tell, at little cost, whether any budget or any time to cool down may be about pods of a group."""
-        return (
-            group.namespace in self._snapshot.budgets or group.key in self._cooling or _has_annotations(group)
-        )
+        return group.namespace in self._snapshot.budgets or group.key in self._cooling or _has_annotations(group)
 
     def may_concern(self, group: Group, pods: Iterable[Pod]) -> bool:
         """Tell whether budgets, or time to cool down, may keep pods of a group where they are, once these run."""
         policy = self._snapshot.policy
         if policy.budgets and _has_annotations(group):
             return True
-        return any(
-            (policy.cooldown and pod.cooldown) or (policy.budgets and self._budgets_of(pod)) for pod in pods
-        )
+        return any((policy.cooldown and pod.cooldown) or (policy.budgets and self._budgets_of(pod)) for pod in pods)
 
     def cooling(self, group: Group) -> Mapping[str, int]:
         """Return the keys of pods of a group that have just started, and until when each stays, in ms."""
@@ -158,9 +154,7 @@ class Protection:
     def _allowance(self, budget: Budget) -> Allowance:
         name = f"disruption budget {budget.key}"
         if name not in self._allowances:
-            concerned = [
-                pod for pod in self._pods_of(budget.key.partition("/")[0]) if budget in self._budgets_of(pod)
-            ]
+            concerned = [pod for pod in self._pods_of(budget.key.partition("/")[0]) if budget in self._budgets_of(pod)]
             healthy = sum(not pod.deleting and says_ready(value_of(pod.conditions)) for pod in concerned)
             needed = budget.needed(len(concerned))
             enough = needed > 0 and healthy >= needed
@@ -184,9 +178,7 @@ class KeptBack:
     Where budgets are not heeded, they protect nobody, and nothing is noted about them. Told are those whose going could help.
     """
 
-    def __init__(
-        self, protection: Protection, nodes: Nodes, *, heeds_budgets: bool, heeds_runtime: bool
-    ) -> None:
+    def __init__(self, protection: Protection, nodes: Nodes, *, heeds_budgets: bool, heeds_runtime: bool) -> None:
         """nodes gives those where it could help that pods go, None where it could on all."""
         self._protection, self._find_nodes = protection, nodes
         self._heeds_budgets, self._heeds_runtime = heeds_budgets, heeds_runtime
@@ -242,9 +234,7 @@ class KeptBack:
     def told(self) -> Protected:
         """Return how many pods each budget protects, those that protect most first, and how many have just started, or started again."""
         told = self._told
-        counts = [
-            (budget.name, len(keys & told) - max(budget.left, 0)) for budget, keys in self._counted.items()
-        ]
+        counts = [(budget.name, len(keys & told) - max(budget.left, 0)) for budget, keys in self._counted.items()]
         counts.append((COOLING, len(self._cooling.keys() & told)))
         if again := self._started_again.keys() & told:
             least, until = self._protection.min_runtime_ms, max(self._started_again[key] for key in again)

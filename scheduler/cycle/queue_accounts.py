@@ -37,9 +37,7 @@ def queue_accounts(
     foreign = np.maximum((allocatable - free).sum(axis=0) - sum(used.values(), nodes.amounts({})), 0)
     demand = _demand(snapshot, waiting, used)
     shared = np.maximum(whole - foreign, 0)
-    accounts = open_accounts(
-        QueueTree(snapshot.queues), snapshot.queues, whole, shared, demand, nodes.amounts
-    )
+    accounts = open_accounts(QueueTree(snapshot.queues), snapshot.queues, whole, shared, demand, nodes.amounts)
     charges = {**used, ROOT_QUEUE: foreign + used.get(ROOT_QUEUE, nodes.amounts({}))}
     for queue, vector in charges.items():
         accounts.get(queue, accounts[ROOT_QUEUE]).charge(enumerate(vector.tolist()), 1)

@@ -30,10 +30,7 @@ class QuotaRoom:
     """The quotas of all namespaces while groups enter."""
 
     def __init__(
-        self,
-        quotas: Mapping[str, Mapping[str, Quota]],
-        waiting: Iterable[Group],
-        groups: Mapping[str, Group],
+        self, quotas: Mapping[str, Mapping[str, Quota]], waiting: Iterable[Group], groups: Mapping[str, Group]
     ) -> None:
         """quotas are by namespace and name, waiting the groups that wait, groups all of them by key."""
         self._quotas, self._groups = quotas, groups

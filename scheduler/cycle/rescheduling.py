@@ -83,9 +83,7 @@ class Moves:
         self._snapshot, self._policy, self._cluster = snapshot, policy, cluster
         self._accounts, self._class_of = accounts, class_of
         self._names = snapshot.nodes.names()
-        self._columns = {
-            name: snapshot.nodes.columns[name] for name in RESOURCES if name in snapshot.nodes.columns
-        }
+        self._columns = {name: snapshot.nodes.columns[name] for name in RESOURCES if name in snapshot.nodes.columns}
         self._low = ~self._above(policy.low)
         self._tried = 0
 
@@ -133,12 +131,7 @@ class Moves:
                 continue
             for pod in self._snapshot.evictable_of(group).loose:
                 node = numbers.get(pod.node)
-                if (
-                    node is not None
-                    and pod.controlled
-                    and not pod.claims
-                    and pod.status is TaskStatus.RUNNING
-                ):
+                if node is not None and pod.controlled and not pod.claims and pod.status is TaskStatus.RUNNING:
                     alone = PodSet(0, pod.role, pod.shape, [pod])
                     found.setdefault(node, []).append(Move(pod, group, node, self._class_of(group, alone)))
         for some in found.values():
@@ -206,9 +199,7 @@ class Moves:
         gangs = self._gangs(moves)
         pods = self._snapshot.nodes.columns.get("pods", -1)
         attempts = place(self._cluster, gangs, pods=pods)
-        nodes = {
-            int(node) for each in attempts for some in range(len(each.runs)) for node in each.nodes(some)
-        }
+        nodes = {int(node) for each in attempts for some in range(len(each.runs)) for node in each.nodes(some)}
         chosen = sorted(nodes)
         is_whole = sum(attempt.placed() for attempt in attempts) == len(moves)
         above = self._above(self._policy.target)
@@ -233,9 +224,7 @@ class Moves:
     def _gang(self, moves: list[Move]) -> Gang:
         group, nodes = moves[0].group, self._snapshot.nodes
         moves.sort(key=lambda move: task_order(move.pod, self._snapshot.priority_of))
-        bins = tuple(
-            Bin(number, len(list(some))) for number, some in groupby(moves, key=lambda move: move.pod_class)
-        )
+        bins = tuple(Bin(number, len(list(some))) for number, some in groupby(moves, key=lambda move: move.pod_class))
         held = -self._asked(moves)
         for shape, count in group.shapes.items():
             held += nodes.vector(shape) * count

@@ -64,13 +64,7 @@ class Standing:
     """Room that is kept on the cluster: charged to its nodes, and as far as nobody holds it to its queue, unless it is lifted for a while."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        key: str,
-        level: int,
-        account: Account,
-        amounts: Mapping[int, Vector],
-        holders: Holders,
+        self, cluster: Cluster, key: str, level: int, account: Account, amounts: Mapping[int, Vector], holders: Holders
     ) -> None:
         """amounts are what is kept, by node; holders who has pods on these nodes."""
         self.key, self.level, self.account = key, level, account
@@ -216,9 +210,7 @@ class Reservations:
             return
         before = self._still_waiting.keys() | self._snapshot.nominated
         others = {
-            key: attempt.gang
-            for key, attempt in attempts.items()
-            if attempt.short is not None and key not in before
+            key: attempt.gang for key, attempt in attempts.items() if attempt.short is not None and key not in before
         }
         assumed = {key: attempt for key, attempt in attempts.items() if attempt.placed()}
         self._make_for_others(others, assumed, lambda gang: True)
@@ -240,8 +232,7 @@ class Reservations:
         attempt = Attempt(gang)
         numbers = self._snapshot.nodes.numbers()
         runs = [
-            [([numbers[name] for name, _ in there], [pods for _, pods in there])] if there else []
-            for there in places
+            [([numbers[name] for name, _ in there], [pods for _, pods in there])] if there else [] for there in places
         ]
         Placer(self._cluster, pods=self._pods).redo(gang, attempt, runs)
         return attempt
@@ -383,8 +374,7 @@ class Reservations:
         """Charge the room of a group."""
         requests = (some.shape.request.items() for some in layout.pod_sets)
         asked = tuple(
-            tuple(sorted((name, amount) for name, amount in each if amount and name != "pods"))
-            for each in requests
+            tuple(sorted((name, amount) for name, amount in each if amount and name != "pods")) for each in requests
         )
         self.kept[group.key] = replace(reservation, requests=asked)
         amounts: dict[int, np.ndarray] = {}
@@ -468,9 +458,7 @@ class Reservations:
         """The queues that have a reservation."""
         known = ((self._snapshot.groups[key], each) for key, each in self._snapshot.reserved.items())
         return {
-            group.queue
-            for group, each in known
-            if group.key in self._snapshot.waiting and not group.has_released(each)
+            group.queue for group, each in known if group.key in self._snapshot.waiting and not group.has_released(each)
         }
 
     def _is_open(self, group: Group) -> bool:
@@ -506,8 +494,7 @@ class Reservations:
         attempt, gone = found
         names = self._snapshot.nodes.names()
         places = tuple(
-            tuple((names[node], pods) for node, pods in sorted(_counts(runs).items()))
-            for runs in attempt.runs
+            tuple((names[node], pods) for node, pods in sorted(_counts(runs).items())) for runs in attempt.runs
         )
         end = leavers[gone - 1].end if gone else self._now
         return places, end if end is not None and end > self._now else None

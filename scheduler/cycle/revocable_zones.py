@@ -58,9 +58,7 @@ class RevocableZones:
             elif self.kind(group):
                 worth[number] = LENT
             else:
-                closed[number] = self._code(
-                    f"in the revocable zone {name}, which is for pods that may be revoked"
-                )
+                closed[number] = self._code(f"in the revocable zone {name}, which is for pods that may be revoked")
         return closed[self._of_node], worth[self._of_node]
 
     def evictions(self, protection: Protection) -> Iterator[Eviction]:
@@ -75,9 +73,7 @@ class RevocableZones:
             group = self._snapshot.groups[key]
             found = self._snapshot.evictable_of(group)
             there = [
-                pod
-                for pod in (*found.loose, *found.core)
-                if pod.node in shut and pod.status is TaskStatus.RUNNING
+                pod for pod in (*found.loose, *found.core) if pod.node in shut and pod.status is TaskStatus.RUNNING
             ]
             if self._snapshot.policy.budgets:
                 there = protection.let_go(group, there, _most(group))

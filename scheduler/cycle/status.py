@@ -213,9 +213,7 @@ class Writer:
             else:
                 self._decisions.wake_at(due)
 
-    def _status(
-        self, decision: GroupDecision, outcome: Outcome, counts: Counter[TaskStatus], *, waits: bool
-    ) -> None:
+    def _status(self, decision: GroupDecision, outcome: Outcome, counts: Counter[TaskStatus], *, waits: bool) -> None:
         group = outcome.group
         view = group.view
         if view is None:
@@ -226,9 +224,7 @@ class Writer:
             "succeeded": counts[TaskStatus.SUCCEEDED],
             "failed": counts[TaskStatus.FAILED],
         }
-        decision.status = {
-            name: value for name, value in wanted.items() if getattr(view.status, name) != value
-        }
+        decision.status = {name: value for name, value in wanted.items() if getattr(view.status, name) != value}
         ready = sum(counts[s] for s in READY)
         if waits and outcome.cause is not None:
             self._unschedulable(decision, group, outcome.cause, counts)
@@ -241,9 +237,7 @@ class Writer:
         elif is_told_of_missing_pods(group):  # none is missing any more, though they have no nodes yet
             self._lift(decision, group, UNSCHEDULABLE)
 
-    def _unschedulable(
-        self, decision: GroupDecision, group: Group, cause: Cause, counts: Counter[TaskStatus]
-    ) -> None:
+    def _unschedulable(self, decision: GroupDecision, group: Group, cause: Cause, counts: Counter[TaskStatus]) -> None:
         known = _find(group, UNSCHEDULABLE)
         repeated = known is not None and known.status == "True" and known.reason == cause.reason
         if repeated and cause.reason is Reason.WAITING_FOR_VICTIMS and not cause.victims:
@@ -291,10 +285,7 @@ class Writer:
         if condition.status == "False":
             return condition
         return msgspec.structs.replace(
-            condition,
-            status="False",
-            last_transition_time=self._time,
-            transition_id=str(self._now),
+            condition, status="False", last_transition_time=self._time, transition_id=str(self._now)
         )
 
 
@@ -330,10 +321,7 @@ def volcano_text(group: Group, cause: Cause, counts: Counter[TaskStatus]) -> str
     shown = sorted([f"{n} {s.title}" for s, n in counts.items() if n] + [f"{group.min_member} minAvailable"])
     text = f"{short}/{total} tasks in gang unschedulable: pod group is not ready, {', '.join(shown)}"
     if pending and cause.tally:
-        split = (
-            f"{schedulable} Schedulable" if schedulable else "",
-            f"{pending - schedulable} Unschedulable",
-        )
+        split = (f"{schedulable} Schedulable" if schedulable else "", f"{pending - schedulable} Unschedulable")
         text += f"; Pending: {', '.join(sorted(filter(None, split)))}. Origin reason is {fit_errors(cause)}"
     else:
         text += "."

@@ -32,19 +32,7 @@ class Account:
     fifo       nobody in the queue is served while the first one waits
     """
 
-    __slots__ = (
-        "below",
-        "ceiling",
-        "deserved",
-        "fifo",
-        "guarantee",
-        "held",
-        "line",
-        "name",
-        "parent",
-        "rank",
-        "used",
-    )
+    __slots__ = ("below", "ceiling", "deserved", "fifo", "guarantee", "held", "line", "name", "parent", "rank", "used")
 
     def __init__(
         self,
@@ -116,13 +104,9 @@ class Account:
         found, inner = [], None
         for account in self.line[: self.line.index(above) + 1]:
             beside = (each for each in account.below if each is not inner)
-            found += [
-                (each, max(each.held[column], each.guarantee[column]) - each.used[column]) for each in beside
-            ]
+            found += [(each, max(each.held[column], each.guarantee[column]) - each.used[column]) for each in beside]
             inner = account
-        return sorted(
-            ((each, kept) for each, kept in found if kept), key=lambda pair: (-pair[1], pair[0].name)
-        )
+        return sorted(((each, kept) for each, kept in found if kept), key=lambda pair: (-pair[1], pair[0].name))
 
     def share(self) -> float:
         """Return the largest part of what it deserves that it uses.
@@ -131,9 +115,7 @@ class Account:
         queue above it deserves (§3.6 says 1, whatever it uses).
         """
         before, whole = self._measure()
-        return before + max(
-            (used / due for used, due in zip(self.used, whole, strict=True) if due), default=0.0
-        )
+        return before + max((used / due for used, due in zip(self.used, whole, strict=True) if due), default=0.0)
 
     def pods_until(self, share: float, request: Iterable[Amount]) -> int:
         """Return how many pods that ask for these amounts bring its share beyond another one; at least 1."""
@@ -165,9 +147,7 @@ def copied(accounts: Mapping[str, Account], *, charged: bool) -> dict[str, Accou
     made: dict[str, Account] = {}
     for name, each in accounts.items():
         parent = made[each.parent.name] if each.parent else None
-        made[name] = Account(
-            name, each.ceiling, each.guarantee, each.deserved, parent, rank=each.rank, fifo=each.fifo
-        )
+        made[name] = Account(name, each.ceiling, each.guarantee, each.deserved, parent, rank=each.rank, fifo=each.fifo)
     if charged:
         for name, each in accounts.items():
             made[name].used, made[name].held = list(each.used), list(each.held)

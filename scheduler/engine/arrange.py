@@ -122,9 +122,7 @@ def places(
         yield root
 
 
-def rooms(
-    filler: Filler, attempt: Attempt, tier: Tier, needs: Sequence[Need], root: NodeSet | None
-) -> Vector:
+def rooms(filler: Filler, attempt: Attempt, tier: Tier, needs: Sequence[Need], root: NodeSet | None) -> Vector:
     """Return for each domain of a tier how many pods of all needs would fit at most, each class by itself."""
     gang = attempt.gang
     found = np.zeros(len(tier.starts), dtype=np.int64)
@@ -162,8 +160,7 @@ def _is_admitted(filler: Filler, gang: Gang) -> bool:
     if account is None:
         return True
     return all(
-        sum(account.allowed(filler.asked(gang, some), gang.bins[some].count) for some in step.bins)
-        >= step.need
+        sum(account.allowed(filler.asked(gang, some), gang.bins[some].count) for some in step.bins) >= step.need
         for step in gang.steps
     )
 
@@ -227,9 +224,7 @@ def _join(filler: Filler, attempt: Attempt, bin_number: int, wanted: int, root: 
 
     if topology is None:
         return take(root, wanted)
-    return wanted - _fill_up(
-        lambda: places(filler, attempt, topology, [(1, (bin_number,))], root, part), take, wanted
-    )
+    return wanted - _fill_up(lambda: places(filler, attempt, topology, [(1, (bin_number,))], root, part), take, wanted)
 
 
 def _fill_up(

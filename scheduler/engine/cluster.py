@@ -75,9 +75,7 @@ class Cluster:
                 found[node] = found.get(node, 0) + request * pods
         return found
 
-    def fill(
-        self, nodes: Sequence[int], counts: Sequence[int], some: PodClass, account: Account | None
-    ) -> None:
+    def fill(self, nodes: Sequence[int], counts: Sequence[int], some: PodClass, account: Account | None) -> None:
         """Put counts[i] pods of a class on nodes[i], for a queue; negative counts take them away again.
 
         Each node may be named once only.

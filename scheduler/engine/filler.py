@@ -80,9 +80,7 @@ class Filler:
         """Take every pod of the attempt off its node again."""
         self.undo_since(attempt, [0] * len(gang.bins), range(len(gang.bins)))
 
-    def undo_since(
-        self, attempt: Attempt, runs: Sequence[int] | Mapping[int, int], bins: Iterable[int]
-    ) -> None:
+    def undo_since(self, attempt: Attempt, runs: Sequence[int] | Mapping[int, int], bins: Iterable[int]) -> None:
         """Take off what was placed of some bins since each of them had so many runs."""
         gang = attempt.gang
         for number in bins:
@@ -96,9 +94,7 @@ class Filler:
         """Return how many pods of the class fit on each node now; to be read only."""
         return self._ranking(pod_class).rooms()
 
-    def redo(
-        self, gang: Gang, attempt: Attempt, runs: Sequence[Sequence[tuple[list[int], list[int]]]]
-    ) -> None:
+    def redo(self, gang: Gang, attempt: Attempt, runs: Sequence[Sequence[tuple[list[int], list[int]]]]) -> None:
         """Put the pods of an attempt that was undone back on the nodes that they had."""
         for number, (some, had) in enumerate(zip(gang.bins, runs, strict=True)):
             pod_class = self.cluster.classes[some.pod_class]
@@ -158,9 +154,7 @@ class Filler:
         attempt.taken[bin_number] += taken
         return taken
 
-    def _take_tied(
-        self, attempt: Attempt, bin_number: int, wanted: int, together: int, relations: Relations
-    ) -> int:
+    def _take_tied(self, attempt: Attempt, bin_number: int, wanted: int, together: int, relations: Relations) -> int:
         """Place up to so many pods of a bin that has rules about other pods, each where the rules allow it by then."""
         some = attempt.gang.bins[bin_number]
         ties = self.cluster.classes[some.pod_class].ties
@@ -173,9 +167,7 @@ class Filler:
             rule = ties.together()
             starts = rule is not None and relations.is_start(rule)
             if rule is not None and starts:
-                among = self._places_to_start(
-                    attempt, among, relations.regions(rule), ranking, together - taken
-                )
+                among = self._places_to_start(attempt, among, relations.regions(rule), ranking, together - taken)
             nodes, counts = ranking.choose(1 if starts or ties.moves_itself else wanted - taken, among)
             if not nodes:
                 break

@@ -151,19 +151,7 @@ class Attempt:
     step of parts it was short, and how many of them started.
     """
 
-    __slots__ = (
-        "allowed",
-        "avoided",
-        "behind",
-        "few",
-        "full",
-        "gang",
-        "runs",
-        "short",
-        "start",
-        "started",
-        "taken",
-    )
+    __slots__ = ("allowed", "avoided", "behind", "few", "full", "gang", "runs", "short", "start", "started", "taken")
 
     def __init__(self, gang: Gang, avoided: NodeSet | None = None) -> None:
         self.gang = gang

@@ -169,9 +169,7 @@ class Relations:
 
     def count(self, nodes: Sequence[int], counts: Sequence[int], ties: Ties) -> None:
         """Note that counts[i] pods are on nodes[i]; negative counts take them away."""
-        self.shift(
-            (mark, node, pods) for mark in ties.marks for node, pods in zip(nodes, counts, strict=True)
-        )
+        self.shift((mark, node, pods) for mark in ties.marks for node, pods in zip(nodes, counts, strict=True))
 
     def shift(self, marked: Iterable[Marked], sign: int = 1) -> None:
         """Note that pods with marks come to nodes; with -1 that they go, also those that stood there from the start."""
@@ -206,9 +204,7 @@ class Relations:
         """Whether a rule is not opposed to one node."""
         tallies = [self.tally(rule.mark, each) for each in rule.topologies]
         least = 0 if self.is_start(rule) else 1
-        return all(
-            tally.of_node[node] >= 0 and tally.counts[tally.of_node[node]] >= least for tally in tallies
-        )
+        return all(tally.of_node[node] >= 0 and tally.counts[tally.of_node[node]] >= least for tally in tallies)
 
     def regions(self, rule: Together) -> NDArray[np.int64]:
         """Return for each node the number of its domains in all topologies of a rule together; -1 where it is in none."""

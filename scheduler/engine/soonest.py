@@ -30,9 +30,7 @@ class Leaver(NamedTuple):
     account: Account
 
 
-def soonest(
-    cluster: Cluster, gang: Gang, leavers: Sequence[Leaver], *, pods: int = -1
-) -> tuple[Attempt, int] | None:
+def soonest(cluster: Cluster, gang: Gang, leavers: Sequence[Leaver], *, pods: int = -1) -> tuple[Attempt, int] | None:
     """Return the minimum of a gang as it is placed once enough have left, and how many have, in their order; None where all are too few.
 
     Nothing is changed in the end.
@@ -63,9 +61,7 @@ class _Departure:
         self._nodes = np.array([-1 if each.node is None else each.node for each in leavers], dtype=np.intp)
         columns = cluster.free.shape[1]
         self._amounts = (
-            np.stack([each.amounts for each in leavers])
-            if leavers
-            else np.zeros((0, columns), dtype=np.int64)
+            np.stack([each.amounts for each in leavers]) if leavers else np.zeros((0, columns), dtype=np.int64)
         )
         self._accounts = list(dict.fromkeys(each.account for each in leavers))
         numbers = {account: number for number, account in enumerate(self._accounts)}

@@ -30,9 +30,7 @@ def left(free: NDArray[np.int64], spared: Sequence[Spared]) -> NDArray[np.int64]
         return free
     found = free.copy()
     for column, device, each in spared:
-        np.minimum(
-            found[:, column], free[:, column] - each * np.maximum(free[:, device], 0), out=found[:, column]
-        )
+        np.minimum(found[:, column], free[:, column] - each * np.maximum(free[:, device], 0), out=found[:, column])
     return found
 
 

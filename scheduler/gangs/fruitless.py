@@ -28,11 +28,7 @@ class Fruitless(NamedTuple):
 
 
 def note(
-    known: dict[Likeness, Fruitless],
-    likeness: Likeness,
-    now: int,
-    protected: Protected = (),
-    changes: int = -1,
+    known: dict[Likeness, Fruitless], likeness: Likeness, now: int, protected: Protected = (), changes: int = -1
 ) -> None:
     """Note a search that is to rest from now on (ms), and forget those whose time is over."""
     for each in [each for each, search in known.items() if search.due <= now]:

@@ -155,9 +155,7 @@ def _pod_sets(pods: list[Pod], priority_of: PriorityOf, ordering: _Ordering | No
     if ordering is None:
         return sorted(found.values(), key=lambda some: (-some.priority, ranks[id(some.pods[0])]))
     before = ordering.key
-    return sorted(
-        found.values(), key=lambda some: (-some.priority, before(some.pods[0]), ranks[id(some.pods[0])])
-    )
+    return sorted(found.values(), key=lambda some: (-some.priority, before(some.pods[0]), ranks[id(some.pods[0])]))
 
 
 def task_order(pod: Pod, priority_of: PriorityOf) -> tuple[int, tuple[int, int, str]]:

@@ -37,9 +37,7 @@ def needs(gang: Gang, taken: Sequence[int], binds: Sequence[Bind]) -> list[Need]
         return []
     first = list(accumulate(taken, initial=0))
     together = [(step.need, step.bins) for step in gang.steps]
-    together += [
-        (part.need, part.bins) for part in gang.parts if part.need and any(taken[some] for some in part.bins)
-    ]
+    together += [(part.need, part.bins) for part in gang.parts if part.need and any(taken[some] for some in part.bins)]
     return [
         (need, [place for number in bins for place in range(first[number], first[number + 1])])
         for need, bins in together
@@ -69,9 +67,7 @@ def is_half_bound(group: Group, layout: Layout) -> bool:
     """Say whether another scheduler was stopped in the middle of a gang; one of which a pod has ended was whole."""
     has_ended = group.counts[TaskStatus.SUCCEEDED] or group.counts[TaskStatus.FAILED]
     conditions = (group.view.status.conditions if group.view else None) or ()
-    is_announced = any(
-        (each.type, each.status, each.reason) == (SCHEDULED, "Unknown", BINDING) for each in conditions
-    )
+    is_announced = any((each.type, each.status, each.reason) == (SCHEDULED, "Unknown", BINDING) for each in conditions)
     return is_announced and layout.needed > 0 and group.ready() > 0 and not has_ended
 
 

@@ -53,9 +53,7 @@ def given_back_of(conditions: Iterable[GroupCondition]) -> GivenBack | None:
     try:
         if found is None:
             return None
-        return GivenBack(
-            parse_time(known.last_transition_time), min(parse_duration(found["hold"]), LONGEST_MS)
-        )
+        return GivenBack(parse_time(known.last_transition_time), min(parse_duration(found["hold"]), LONGEST_MS))
     except ValueError:
         return None
 

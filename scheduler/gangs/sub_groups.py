@@ -65,9 +65,7 @@ def arranged(layout: Layout, group: Group, of: Callable[[Pod], SubGroup | None] 
         replace(some, part=numbers.get(pods.sub_group)) if pods.sub_group else some
         for some, pods in zip(gang.bins, layout.pod_sets, strict=True)
     )
-    parts = tuple(
-        _part(group.policies, each, tuple(places), started.get(each, ())) for each, places in bins_of.items()
-    )
+    parts = tuple(_part(group.policies, each, tuple(places), started.get(each, ())) for each, places in bins_of.items())
     sizes = [sum(bins[some].count for some in part.bins) for part in parts]
     steps: list[PartStep] = []
     needed = absent = 0
@@ -91,9 +89,7 @@ def arranged(layout: Layout, group: Group, of: Callable[[Pod], SubGroup | None] 
     )
 
 
-def _part(
-    policies: Sequence[SubGroupView], each: SubGroup, bins: tuple[int, ...], there: Sequence[Pod]
-) -> Part:
+def _part(policies: Sequence[SubGroupView], each: SubGroup, bins: tuple[int, ...], there: Sequence[Pod]) -> Part:
     policy = policies[each.policy]
     name = "-".join((policy.name, *each.values))
     need = max(_size(policy) - _ready(there), 0)

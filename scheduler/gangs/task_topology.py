@@ -100,9 +100,7 @@ class Kinship:
 
     def standing(self) -> dict[Mark, Counter[str]]:
         """Return how many pods with each mark that it looks at are on nodes, by their names."""
-        found: dict[Mark, Counter[str]] = {
-            OfTask(self.group, task): on for task, on in self.parted.items() if on
-        }
+        found: dict[Mark, Counter[str]] = {OfTask(self.group, task): on for task, on in self.parted.items() if on}
         if self.bucket is not None:
             found[InBucket(self.group, self.bucket.number)] = self.bucket.standing
         return found
@@ -127,9 +125,7 @@ class Kinship:
 class Kinships:
     """The kinship of the pods of a group. waiting, and those on nodes, come in the order of tasks."""
 
-    def __init__(
-        self, group: str, topology: TaskTopology, waiting: Sequence[Pod], on_nodes: Sequence[Pod]
-    ) -> None:
+    def __init__(self, group: str, topology: TaskTopology, waiting: Sequence[Pod], on_nodes: Sequence[Pod]) -> None:
         self._group, self._topology = group, topology
         self._tasks, self._drawn = topology.tasks(), topology.drawn()
         self._buckets: list[Bucket] = []

@@ -63,9 +63,7 @@ class Group(NamedTuple):
         """How many pods must get nodes together. Roles are ignored when they are more than the minimum."""
         missing = 0
         if sum(self.roles.values()) <= self.minimum:
-            missing = sum(
-                max(least - self.ready.count(role), 0) for role, least in self.roles.items() if least > 0
-            )
+            missing = sum(max(least - self.ready.count(role), 0) for role, least in self.roles.items() if least > 0)
         return max(self.minimum - len(self.ready), missing, 1)
 
 

@@ -64,9 +64,7 @@ class Arguments:
         if 1 <= number <= LARGEST_FACTOR:
             return round(number * 1000)
         rule = f"a number from 1 to {LARGEST_FACTOR:,}"
-        self.warn(
-            child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default / 1000:g} is used."
-        )
+        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default / 1000:g} is used.")
         return default
 
     def amount(self, name: str, unit: int) -> int:
@@ -118,10 +116,7 @@ class Arguments:
             return _TRUTHS[_text(value).lower()]
         except (ValueError, KeyError):
             rule = "true or false"
-            self.warn(
-                child(self.path, name),
-                f"{name} is {rule}, not {shown(value)}; {str(default).lower()} is used.",
-            )
+            self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {str(default).lower()} is used.")
         return default
 
     def wait(self, name: str, default: str | None = None) -> int | None:

@@ -72,9 +72,7 @@ def read(text: str) -> Reading:
     except UnicodeError:
         return _unusable(Finding(Severity.ERROR, "", "The configuration holds half a character; remove it."))
     if not documents:
-        return _unusable(
-            Finding(Severity.ERROR, "", "The configuration is empty; it needs at least actions.")
-        )
+        return _unusable(Finding(Severity.ERROR, "", "The configuration is empty; it needs at least actions."))
     return _Reader(documents[0]).read(is_alone=len(documents) == 1)
 
 
@@ -111,9 +109,7 @@ class _Reader:
         self.tiers(value.get("tiers"))
         self.configurations(value.get("configurations"))
         if value.get("metrics") is not None:
-            self.warn(
-                "metrics", "metrics has no effect here: usage goes by what the agents of nodes measure."
-            )
+            self.warn("metrics", "metrics has no effect here: usage goes by what the agents of nodes measure.")
         return self.answer(actions)
 
     def answer(self, actions: frozenset[Action]) -> Reading:
@@ -159,11 +155,7 @@ class _Reader:
         names = [name.strip() for name in value.split(",")]
         for name in names:
             self.action(name, names)
-        found = [
-            known.SAME.get(name) or Action(name)
-            for name in names
-            if name in known.ORDER or name in known.SAME
-        ]
+        found = [known.SAME.get(name) or Action(name) for name in names if name in known.ORDER or name in known.SAME]
         if Action.ALLOCATE not in found:
             self.warn("actions", "Without allocate no waiting pod gets a node.")
         if found != sorted(found, key=known.ORDER.index):
@@ -176,9 +168,7 @@ class _Reader:
         if (same := known.SAME.get(name)) and same in names:
             self.warn("actions", f"{name} has no effect here beside {same}, which has whole gangs go, too.")
         elif same:
-            self.warn(
-                "actions", f"{name} is taken as {same}, which has single pods beyond a minimum go first."
-            )
+            self.warn("actions", f"{name} is taken as {same}, which has single pods beyond a minimum go first.")
         elif name not in known.ACTIONS:
             hint = nearest(name, known.ACTIONS) or f" There are {', '.join(sorted(known.ACTIONS))}."
             self.error("actions", f"There is no action {shown(name) or 'without a name'}.{hint}")
@@ -202,9 +192,7 @@ class _Reader:
     def unlisted(self) -> None:
         """Say which plugins are at work all the same."""
         absent = [
-            name
-            for name, plugin in PLUGINS.items()
-            if plugin.standing is Standing.ALWAYS and name not in self.listed
+            name for name, plugin in PLUGINS.items() if plugin.standing is Standing.ALWAYS and name not in self.listed
         ]
         # Whoever shares by one of the two does not miss the other.
         if {"proportion", "capacity"} & self.listed.keys():
@@ -296,9 +284,7 @@ class _Reader:
     def usage(self) -> Usage | None:
         """Return how the load of nodes counts."""
         arguments = self.at_work("usage")
-        closes, weighs = (
-            ("usage", flag) not in self.parts_off for flag in ("enablePredicate", "enableNodeOrder")
-        )
+        closes, weighs = (("usage", flag) not in self.parts_off for flag in ("enablePredicate", "enableNodeOrder"))
         return None if arguments is None else usage_of(arguments, closes=closes, weighs=weighs)
 
     def zones(self) -> Zones | None:
@@ -320,7 +306,9 @@ class _Reader:
             self.warn(arguments.path.rpartition(".")[0], message)
             return None
         if fills:
-            message = "Nodes are chosen the fullest first, so most pods would come back, and those stay. List nodeorder."
+            message = (
+                "Nodes are chosen the fullest first, so most pods would come back, and those stay. List nodeorder."
+            )
             self.warn(arguments.path.rpartition(".")[0], message)
         return found
 
@@ -393,9 +381,7 @@ class _Reader:
         place = path
         while place and place not in self.tree.places:
             place = place[: max(place.rfind("."), place.rfind("["), 0)]
-        self.findings.append(
-            Finding(severity, path, message, line or (self.tree.places[place][0] if place else 0))
-        )
+        self.findings.append(Finding(severity, path, message, line or (self.tree.places[place][0] if place else 0)))
 
 
 def _kind_of(value: Any) -> str:

@@ -184,9 +184,7 @@ PLUGINS: Mapping[str, Plugin] = {
         parts=frozenset({"enablePredicate", "enableNodeOrder"}),
     ),
     "pdb": Plugin(
-        Standing.SWITCHED,
-        "Nobody is evicted whom a budget for disruptions protects.",
-        switch="enablePreemptable",
+        Standing.SWITCHED, "Nobody is evicted whom a budget for disruptions protects.", switch="enablePreemptable"
     ),
     "nodegroup": Plugin(
         Standing.SWITCHED,

@@ -22,9 +22,7 @@ def fit_of(arguments: Arguments) -> Fit:
     """Return what nodes are compared by; what cannot be read is said, and its default holds."""
     stated = arguments.within("resources").values
     strategies = tuple(
-        strategy
-        for name, value in stated.items()
-        if (strategy := _strategy(arguments, name, value)) is not None
+        strategy for name, value in stated.items() if (strategy := _strategy(arguments, name, value)) is not None
     )
     return Fit(arguments.weight(WEIGHT, 10), strategies or DEFAULTS, *_scarce(arguments))
 
@@ -60,9 +58,7 @@ def kept_of(arguments: Arguments) -> tuple[tuple[str, str, int], ...]:
     known = {f"{device}.{name}": (device, name) for device in listed for name in KEPT_UNITS}
     for each in (each for each in parts.values if each not in known):
         hint = nearest(each, known)
-        parts.warn(
-            child(parts.path, each), f"{shown(each)} is no cpu or memory of one of the resources.{hint}"
-        )
+        parts.warn(child(parts.path, each), f"{shown(each)} is no cpu or memory of one of the resources.{hint}")
     return tuple(
         (device, name, amount)
         for each, (device, name) in known.items()

@@ -59,7 +59,5 @@ def _one(about: Arrangement) -> str:
     if about.tier_name:
         return f"one HyperNode of tier {about.tier_name} or lower"
     return (
-        f"one HyperNode of tier {about.highest} or lower"
-        if about.highest
-        else f"one HyperNode of tier {about.highest}"
+        f"one HyperNode of tier {about.highest} or lower" if about.highest else f"one HyperNode of tier {about.highest}"
     )

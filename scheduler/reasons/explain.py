@@ -75,16 +75,7 @@ def explain_rest(placer: Placer, gang: Gang, attempt: Attempt, names: Names, *, 
         if attempt.taken[number] < some.count:
             total = sum(b.count for b in gang.bins)
             fit = started + attempt.placed()
-            return _cause(
-                placer,
-                gang,
-                number,
-                names,
-                fit=fit,
-                needed=started + total,
-                missing=1,
-                started=True,
-            )
+            return _cause(placer, gang, number, names, fit=fit, needed=started + total, missing=1, started=True)
     return None
 
 
@@ -159,10 +150,7 @@ def rooms_when_empty(cluster: Cluster, number: int) -> Vector:
 def fits_on_empty_nodes(cluster: Cluster, gang: Gang) -> bool:
     """Tell whether each step of a minimum, taken by itself, would fit if nothing else ran."""
     return all(
-        sum(
-            min(gang.bins[some].count, on_empty_nodes(cluster, gang.bins[some].pod_class))
-            for some in step.bins
-        )
+        sum(min(gang.bins[some].count, on_empty_nodes(cluster, gang.bins[some].pod_class)) for some in step.bins)
         >= step.need
         for step in gang.steps
     )
@@ -227,9 +215,7 @@ class _Facts:
             return self.cause(Reason.NEVER_FITS, never=True)
         return self.cause(Reason.NEVER_FITS, never=True, **self._about(self._asked[worst]))
 
-    def queue_limit(
-        self, own: Account, account: Account, column: int, left: int, missing: int, least: int
-    ) -> Cause:
+    def queue_limit(self, own: Account, account: Account, column: int, left: int, missing: int, least: int) -> Cause:
         """Return the cause when the ceiling of a queue stops the pods of one in it, `left` of which may still be used.
 
         least is what the minimum asks for, 0 where that has started.
@@ -268,11 +254,7 @@ class _Facts:
         over = beyond_deserved(own, scarcest, more) if own is not None else None
         if over is None:
             return self.cause(Reason.NOT_ENOUGH_RESOURCES, **self._about(scarcest))
-        shares = {
-            "queue": over.name,
-            "used": over.used[scarcest] + more,
-            "deserved": over.deserved[scarcest],
-        }
+        shares = {"queue": over.name, "used": over.used[scarcest] + more, "deserved": over.deserved[scarcest]}
         return self.cause(Reason.QUEUE_OVER_DESERVED, **self._about(scarcest), **shares)
 
     def _about(self, column: int) -> dict[str, object]:
@@ -303,8 +285,7 @@ class _Facts:
     def _count_excluded(self) -> tuple[tuple[int, Exclusion], ...]:
         codes, counts = np.unique(self._class.verdicts[self._class.verdicts > 0], return_counts=True)
         found = [
-            (count, self._cluster.exclusions[code])
-            for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
+            (count, self._cluster.exclusions[code]) for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
         ]
         return tuple(sorted(found, key=lambda pair: (-pair[0], pair[1].text)))
 
@@ -318,9 +299,7 @@ class _Facts:
         for column in self._asked:
             request, name = self._class.request[column], self._names.resources[column]
             if device := self._spared_for(column):
-                kept = (
-                    are_left & (self._free[:, column] < request) & (self._cluster.free[:, column] >= request)
-                )
+                kept = are_left & (self._free[:, column] < request) & (self._cluster.free[:, column] >= request)
                 counts[f"proportional of resource {device} check failed"] = int(kept.sum())
                 are_left &= ~kept
             short = are_left & (self._free[:, column] < request)
@@ -333,6 +312,4 @@ class _Facts:
 
 
 def _sorted(counts: dict[str, int]) -> tuple[tuple[int, str], ...]:
-    return tuple(
-        sorted(((n, text) for text, n in counts.items() if n), key=lambda pair: f"{pair[0]} {pair[1]}")
-    )
+    return tuple(sorted(((n, text) for text, n in counts.items() if n), key=lambda pair: f"{pair[0]} {pair[1]}"))

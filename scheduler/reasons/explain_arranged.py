@@ -46,9 +46,7 @@ def explain_arranged(placer: Placer, gang: Gang, names: Names, *, needed: int) -
     best = _best(placer, gang, topology, hyper_nodes)
     if best is None:
         on = len(topology.on) if hyper_nodes.up_to(topology) else 0
-        return Cause(
-            Reason.NETWORK_TOPOLOGY, needed=needed, nodes=nodes, arrangement=about._replace(standing=on)
-        )
+        return Cause(Reason.NETWORK_TOPOLOGY, needed=needed, nodes=nodes, arrangement=about._replace(standing=on))
     if best.fit >= needed or (gang.parts and _fits_without_parts(placer, gang, best.nodes)):
         return _of_parts(placer, gang, best.nodes, needed, nodes)
     return Cause(
@@ -61,9 +59,7 @@ def explain_arranged(placer: Placer, gang: Gang, names: Names, *, needed: int) -
     )
 
 
-def explain_arranged_rest(
-    placer: Placer, gang: Gang, attempt: Attempt, names: Names, *, started: int
-) -> Cause | None:
+def explain_arranged_rest(placer: Placer, gang: Gang, attempt: Attempt, names: Names, *, started: int) -> Cause | None:
     """Return why pods beyond the minimum have no node, or None when all have one."""
     left = [number for number, some in enumerate(gang.bins) if attempt.taken[number] < some.count]
     if not left:
@@ -102,9 +98,7 @@ def _asked(topology: Topology, hyper_nodes: HyperNodes) -> Arrangement:
 
 def _best(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> _Best | None:
     """Return where most of a minimum fits, of equals the first; None where there is no HyperNode for it at all."""
-    first = arrange.fill(
-        placer, replace(gang, steps=(), arranged=Arranged(gang.topology, gang.parts)), None, root=None
-    )
+    first = arrange.fill(placer, replace(gang, steps=(), arranged=Arranged(gang.topology, gang.parts)), None, root=None)
     standing = hyper_nodes.standing(topology)
     marks = np.bincount(standing, minlength=hyper_nodes.size)
     needs = [(step.need, step.bins) for step in gang.steps]
@@ -174,7 +168,5 @@ def _of_parts(placer: Placer, gang: Gang, root: NodeSet | None, needed: int, nod
         fit=fit,
         needed=needed,
         nodes=nodes,
-        arrangement=about._replace(
-            have=have, wanted=wanted, size=max((part.need for part in parts), default=0)
-        ),
+        arrangement=about._replace(have=have, wanted=wanted, size=max((part.need for part in parts), default=0)),
     )

@@ -15,9 +15,7 @@ def most_of(own: Account, account: Account, column: int) -> int:
     return next(most for each, most in own.limits(column) if each is account)
 
 
-def limit_cause(
-    own: Account, account: Account, column: int, resource: str, requested: int, left: int
-) -> Cause:
+def limit_cause(own: Account, account: Account, column: int, resource: str, requested: int, left: int) -> Cause:
     """Return the cause when pods of `own` want more of a resource than is left under the ceiling of `account`.
 
     Guarantees of others are to blame where the pods would fit without them.
@@ -37,9 +35,7 @@ def limit_cause(
     )
 
 
-def never_cause(
-    own: Account, account: Account, column: int, resource: str, requested: int, most: int
-) -> Cause:
+def never_cause(own: Account, account: Account, column: int, resource: str, requested: int, most: int) -> Cause:
     """Return the cause when pods of `own` want more of a resource than the ceiling of `account` can ever let them have."""
     by_guarantees = requested <= account.ceiling[column]
     by_ceiling = Reason.QUEUE_TOO_SMALL if account is own else Reason.PARENT_TOO_SMALL

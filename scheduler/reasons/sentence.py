@@ -55,9 +55,7 @@ def _nodes_unavailable(cause: Cause) -> str:
             f"{show(cause.resource, cause.whole)}; {show(cause.resource, cause.free)} more are on nodes that are not "
             "ready or closed to new pods."
         )
-    listed = ", ".join(
-        f"{n} {'is' if n == 1 else 'are'} {e.kind}" for n, e in cause.excluded if e.kind in _PASSING
-    )
+    listed = ", ".join(f"{n} {'is' if n == 1 else 'are'} {e.kind}" for n, e in cause.excluded if e.kind in _PASSING)
     return f"No node takes pods: {listed}{_others(cause)}."
 
 
@@ -151,9 +149,7 @@ def _queue_too_small(cause: Cause) -> str:
 
 def _parent_too_small(cause: Cause) -> str:
     limit = show(cause.resource, cause.whole)
-    return (
-        f"This can never start below queue {cause.queue}: it needs more than that queue's limit of {limit}."
-    )
+    return f"This can never start below queue {cause.queue}: it needs more than that queue's limit of {limit}."
 
 
 def _queue_limit(cause: Cause) -> str:
@@ -247,9 +243,7 @@ def _queue_has_children(cause: Cause) -> str:
 
 def _host_port_taken(cause: Cause) -> str:
     about = _obstacle(cause)
-    return (
-        f"{_fits(cause)} needs port {about.shown} of its node, and {_roomy(about, 'has', 'have')} it taken."
-    )
+    return f"{_fits(cause)} needs port {about.shown} of its node, and {_roomy(about, 'has', 'have')} it taken."
 
 
 def _pod_anti_affinity(cause: Cause) -> str:
@@ -293,9 +287,7 @@ def _roomy(about: Obstacle, one: str, many: str) -> str:
     """Return which of the nodes with room it closes, with the verb for one or many of them."""
     if about.nodes < about.roomy:
         return f"{about.nodes} of {about.roomy} nodes with room {one if about.nodes == 1 else many}"
-    return (
-        f"all {about.roomy} nodes with room {many}" if about.roomy > 1 else f"the only node with room {one}"
-    )
+    return f"all {about.roomy} nodes with room {many}" if about.roomy > 1 else f"the only node with room {one}"
 
 
 def _unknown_constraint(cause: Cause) -> str:
@@ -372,9 +364,7 @@ def _room_kept(cause: Cause) -> str:
         )
     if len(cause.keeping) == 1:
         return f"The room that this needs is kept for job group {groups}, which goes first and waits for pods to end."
-    return (
-        f"The room that this needs is kept for job groups {groups}, which go first and wait for pods to end."
-    )
+    return f"The room that this needs is kept for job groups {groups}, which go first and wait for pods to end."
 
 
 def _not_allocating(_: Cause) -> str:
@@ -438,11 +428,7 @@ def _of_kind(cause: Cause, kind: ExclusionKind) -> str:
 
 def _others(cause: Cause) -> str:
     other = sum(n for n, e in cause.excluded if e.kind == ExclusionKind.SELECTOR)
-    return (
-        f"; {other} more {'does' if other == 1 else 'do'} not have the labels that the pods select"
-        if other
-        else ""
-    )
+    return f"; {other} more {'does' if other == 1 else 'do'} not have the labels that the pods select" if other else ""
 
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -117,10 +117,7 @@ def demands_of(spec: PodSpecView, namespace: str, labels: msgspec.Raw) -> Demand
     affinity, spread = bytes(spec.affinity), bytes(spec.topology_spread_constraints)
     ports = tuple(
         bytes(each.ports)
-        for each in (
-            *spec.containers,
-            *(one for one in spec.init_containers or () if one.restart_policy == "Always"),
-        )
+        for each in (*spec.containers, *(one for one in spec.init_containers or () if one.restart_policy == "Always"))
         if b'"hostPort"' in bytes(each.ports)
     )
     if b'"podA' not in affinity:
@@ -188,9 +185,7 @@ _WRONG = (msgspec.DecodeError, selecting.SelectorError)
 
 # Pods of one template demand the same: it is read once.
 @lru_cache(maxsize=4096)
-def _read(
-    affinity: bytes, spread: bytes, ports: tuple[bytes, ...], namespace: str, labels: bytes
-) -> Demands | None:
+def _read(affinity: bytes, spread: bytes, ports: tuple[bytes, ...], namespace: str, labels: bytes) -> Demands | None:
     own = labels_of(labels)
     near, apart, leanings = _read_affinity(affinity, namespace, own)
     firm, even = _read_spread(spread, namespace, own)
@@ -248,10 +243,7 @@ def _leanings(near: _Terms, apart: _Terms, namespace: str, own: Mapping[str, str
 
 def _term(term: _Term, namespace: str, own: Mapping[str, str]) -> PodTerm:
     _checked_topology(term.topology_key)
-    merged = [
-        *_own_values(term.match_label_keys, own, "In"),
-        *_own_values(term.mismatch_label_keys, own, "NotIn"),
-    ]
+    merged = [*_own_values(term.match_label_keys, own, "In"), *_own_values(term.mismatch_label_keys, own, "NotIn")]
     names = term.namespaces or ([] if term.namespace_selector is not None else [namespace])
     selector = PodSelector(
         _with(_selector(term.label_selector), merged), frozenset(names), _selector(term.namespace_selector)
@@ -278,9 +270,7 @@ def _read_spread(
 def _spreading(each: _Spread, namespace: str, own: Mapping[str, str]) -> Spreading:
     _checked_topology(each.topology_key)
     if each.max_skew < 1 or each.when_unsatisfiable not in ("DoNotSchedule", ANYWAY, ""):
-        raise selecting.SelectorError(
-            "maxSkew is at least 1, whenUnsatisfiable DoNotSchedule or ScheduleAnyway."
-        )
+        raise selecting.SelectorError("maxSkew is at least 1, whenUnsatisfiable DoNotSchedule or ScheduleAnyway.")
     labels = _with(_selector(each.label_selector), list(_own_values(each.match_label_keys, own, "In")))
     return Spreading(
         PodSelector(labels, frozenset((namespace,)), leaving=False),
@@ -308,14 +298,10 @@ def _selector(written: _Selector | None) -> LabelSelector:
     """Read a label selector; none selects nothing, one without conditions everything."""
     if written is None:
         return selecting.from_object(None)
-    return selecting.from_object(
-        {"matchLabels": written.match_labels, "matchExpressions": written.match_expressions}
-    )
+    return selecting.from_object({"matchLabels": written.match_labels, "matchExpressions": written.match_expressions})
 
 
-def _own_values(
-    keys: list[str] | None, own: Mapping[str, str], operator: selecting.Operator
-) -> Iterator[Requirement]:
+def _own_values(keys: list[str] | None, own: Mapping[str, str], operator: selecting.Operator) -> Iterator[Requirement]:
     """Yield the conditions that a pod has the same values of labels as the one that demands it, or others."""
     for key in keys or ():
         if key in own:

@@ -141,10 +141,7 @@ class NodeRule:
 
     def avoided(self, node: NodeFacts) -> int:
         """Return how many taints of a node would rather have these pods elsewhere."""
-        return sum(
-            each.effect == TaintEffect.PREFER_NO_SCHEDULE and not self._tolerates(each)
-            for each in node.taints
-        )
+        return sum(each.effect == TaintEffect.PREFER_NO_SCHEDULE and not self._tolerates(each) for each in node.taints)
 
     @property
     def prefers(self) -> bool:
@@ -161,9 +158,7 @@ class NodeRule:
 
     def lacking(self, nodes: Collection[NodeFacts]) -> Lacking | None:
         """Return the label that none of the nodes has, if these pods need it and it is the only one that is missing everywhere."""
-        needed = [
-            selecting.Requirement(key, "In", frozenset((value,))) for key, value in self._selector.items()
-        ]
+        needed = [selecting.Requirement(key, "In", frozenset((value,))) for key, value in self._selector.items()]
         if self._terms is not None and len(self._terms) == 1:
             needed.extend(self._terms[0][0].requirements)
         unmet = [each for each in needed if not any(each.matches(node.labels) for node in nodes)]
@@ -177,16 +172,13 @@ class NodeRule:
         return Lacking(key, tuple(values), tuple(dict.fromkeys(similar)))
 
     def _repelling(self, node: NodeFacts) -> Taint | None:
-        return next(
-            (each for each in node.taints if each.effect in REPELLING and not self._tolerates(each)), None
-        )
+        return next((each for each in node.taints if each.effect in REPELLING and not self._tolerates(each)), None)
 
     def _selects(self, node: NodeFacts) -> bool:
         if any(node.labels.get(key) != value for key, value in self._selector.items()):
             return False
         return self._terms is None or any(
-            labels.matches(node.labels) and fields.matches({NAME: node.name})
-            for labels, fields in self._terms
+            labels.matches(node.labels) and fields.matches({NAME: node.name}) for labels, fields in self._terms
         )
 
     def _tolerates(self, taint: Taint) -> bool:
@@ -195,9 +187,7 @@ class NodeRule:
 
 def _of_taint(taint: Taint) -> Exclusion:
     shown = f"{taint.key}={taint.value}" if taint.value else taint.key
-    return Exclusion(
-        ExclusionKind.TAINT, f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", shown
-    )
+    return Exclusion(ExclusionKind.TAINT, f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", shown)
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:

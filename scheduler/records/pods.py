@@ -26,13 +26,7 @@ if TYPE_CHECKING:
 
 
 def pod_record(
-    namespace: str,
-    name: str,
-    view: PodView,
-    shape_of: ShapeOf,
-    schedulers: Collection[str],
-    *,
-    heeds_claims: bool,
+    namespace: str, name: str, view: PodView, shape_of: ShapeOf, schedulers: Collection[str], *, heeds_claims: bool
 ) -> Pod:
     """Return what is kept of a pod. schedulers are the names by which pods mean this one; with heeds_claims they wait for their claims."""
     metadata, spec = view.metadata, view.spec

@@ -53,9 +53,7 @@ class Profile:
         marks: set[Mark] = set(self.selected)
         if self.demands is not None:
             marks |= {Repels((term.pods,), term.topology) for term in self.demands.anti_affinity}
-            marks |= {
-                Leans((each.term.pods,), each.term.topology, each.weight) for each in self.demands.leanings
-            }
+            marks |= {Leans((each.term.pods,), each.term.topology, each.weight) for each in self.demands.leanings}
             marks |= {mark for port in self.demands.ports for mark in port_marks(port)}
         object.__setattr__(self, "marks", tuple(marks))
 

@@ -30,19 +30,14 @@ def queue_record(name: str, view: QueueView, created: int) -> Queue:
         strategy=spec.dequeue_strategy or DequeueStrategy.TRAVERSE,
         reclaimable=spec.reclaimable is not False,
         affinity=_affinity(spec.affinity),
-        shut_since=intake_times.moment(
-            view.metadata.annotations.shut_since if view.metadata.annotations else ""
-        ),
+        shut_since=intake_times.moment(view.metadata.annotations.shut_since if view.metadata.annotations else ""),
     )
 
 
 def _affinity(view: QueueAffinityView | None) -> GroupAffinity | None:
     if view is None:
         return None
-    near, apart = (
-        view.node_group_affinity or NodeGroupsView(),
-        view.node_group_anti_affinity or NodeGroupsView(),
-    )
+    near, apart = (view.node_group_affinity or NodeGroupsView(), view.node_group_anti_affinity or NodeGroupsView())
     listed = (
         near.required_during_scheduling_ignored_during_execution,
         near.preferred_during_scheduling_ignored_during_execution,

@@ -113,9 +113,7 @@ def _named(some: Amounts, vector: Callable[[Amounts], Vector]) -> NDArray[np.boo
     return named
 
 
-def _guarantees(
-    tree: QueueTree, queues: Mapping[str, Queue], vector: Callable[[Amounts], Vector]
-) -> dict[str, Vector]:
+def _guarantees(tree: QueueTree, queues: Mapping[str, Queue], vector: Callable[[Amounts], Vector]) -> dict[str, Vector]:
     """Return what is kept for each queue: its own guarantee, or that of all below it where this is more."""
     kept: dict[str, Vector] = {}
     for name in tree.upwards():

@@ -216,9 +216,7 @@ class NodeTable:
         eligible = self._eligible.get(shape.rule_key)
         if eligible is None:
             selector, affinity, tolerations = (value_of(raw) for raw in shape.rule_key)
-            eligible = self._eligible[shape.rule_key] = EligibleNodes(
-                NodeRule(selector, affinity, tolerations)
-            )
+            eligible = self._eligible[shape.rule_key] = EligibleNodes(NodeRule(selector, affinity, tolerations))
         self._judge(eligible)
         return eligible.verdicts[self._order()[1]]
 
@@ -287,9 +285,7 @@ class NodeTable:
     def used_by_node(self) -> dict[str, dict[str, int]]:
         """Return what is used of every known node, for checks."""
         return {
-            name: {
-                r: int(self._used[node.row, c]) for r, c in self.columns.items() if self._used[node.row, c]
-            }
+            name: {r: int(self._used[node.row, c]) for r, c in self.columns.items() if self._used[node.row, c]}
             for name, node in self._nodes.items()
         }
 

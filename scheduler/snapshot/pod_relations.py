@@ -131,10 +131,7 @@ class PodRelations:
         return all(
             each.labels.matches(labels)
             and (each.leaving or not pod.deleting)
-            and (
-                pod.namespace in each.namespaces
-                or each.of_namespaces.matches(self._namespaces.get(pod.namespace))
-            )
+            and (pod.namespace in each.namespaces or each.of_namespaces.matches(self._namespaces.get(pod.namespace)))
             for each in subject
         )
 
@@ -168,9 +165,7 @@ class PodRelations:
     def _forget_unasked(self) -> None:
         if len(self._pods_by_label) >= KEPT_KEYS:
             asked = {name for name, _ in self._by_anchor}
-            self._pods_by_label = {
-                name: known for name, known in self._pods_by_label.items() if name in asked
-            }
+            self._pods_by_label = {name: known for name, known in self._pods_by_label.items() if name in asked}
 
     def _enter(self, subject: Subject) -> None:
         anchors = _anchors(subject)

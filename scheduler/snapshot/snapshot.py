@@ -76,9 +76,7 @@ class Snapshot:
     schedulers are the names by which pods mean this one. With heeds_claims pods wait for their claims; nodes of ours do not.
     """
 
-    def __init__(
-        self, schedulers: Collection[str] = usage.VOLCANO_ALONE, *, heeds_claims: bool = False
-    ) -> None:
+    def __init__(self, schedulers: Collection[str] = usage.VOLCANO_ALONE, *, heeds_claims: bool = False) -> None:
         self._schedulers, self._heeds_claims = schedulers, heeds_claims
         self.configuration = Configuration()
         self.policy = self.configuration.policy
@@ -151,9 +149,7 @@ class Snapshot:
         try:
             handler(change, change.verb != "DELETED")
         except msgspec.ValidationError as error:
-            log.warning(
-                "object cannot be read: %s %s/%s: %s", change.resource, change.namespace, change.name, error
-            )
+            log.warning("object cannot be read: %s %s/%s: %s", change.resource, change.namespace, change.name, error)
             handler(change, False)
 
     def priority_of(self, class_name: str) -> int:
@@ -256,12 +252,7 @@ class Snapshot:
     def _read_pod(self, change: Changed, key: str) -> Pod:
         view = decode(change.body, reading.PodView)
         pod = pod_record(
-            change.namespace,
-            change.name,
-            view,
-            self.nodes.shape_of,
-            self._schedulers,
-            heeds_claims=self._heeds_claims,
+            change.namespace, change.name, view, self.nodes.shape_of, self._schedulers, heeds_claims=self._heeds_claims
         )
         if is_orphan(pod, view):
             owners = view.metadata.owner_references or ()
@@ -405,9 +396,7 @@ class Snapshot:
             del self.quotas[change.namespace]
 
     def _claim(self, change: Changed, exists: bool) -> None:
-        note = (
-            self._bound_claims.add if exists and claims.is_bound(change.body) else self._bound_claims.discard
-        )
+        note = self._bound_claims.add if exists and claims.is_bound(change.body) else self._bound_claims.discard
         note(f"{change.namespace}/{change.name}")
 
     def _budget(self, change: Changed, exists: bool) -> None:

@@ -68,9 +68,7 @@ class Conflicts:
         if isinstance(rule, Apart):
             tally = self._relations.tally(rule.mark, rule.topology)
             domain = tally.of_node[node]
-            return self._enough(
-                rule.mark, tally, domain, int(tally.counts[domain]) if domain >= 0 else 0, gone
-            )
+            return self._enough(rule.mark, tally, domain, int(tally.counts[domain]) if domain >= 0 else 0, gone)
         if isinstance(rule, Spread):
             tally = self._relations.spread(rule)
             domain = tally.of_node[node]
@@ -80,9 +78,7 @@ class Conflicts:
             return self._enough(rule.mark, tally, domain, over, gone)
         return [] if self._relations.is_beside(rule, node) else None
 
-    def _enough(
-        self, mark: Mark, tally: Tally, domain: int, surplus: int, gone: Collection[int]
-    ) -> list[int] | None:
+    def _enough(self, mark: Mark, tally: Tally, domain: int, surplus: int, gone: Collection[int]) -> list[int] | None:
         """Return units with so many pods with a mark in a domain, the first ones; None where there are too few."""
         found: list[int] = []
         if surplus > 0:
@@ -93,9 +89,7 @@ class Conflicts:
                     break
         return found if surplus <= 0 else None
 
-    def _in_domain(
-        self, mark: Mark, tally: Tally, domain: int, gone: Collection[int]
-    ) -> Iterator[tuple[int, int]]:
+    def _in_domain(self, mark: Mark, tally: Tally, domain: int, gone: Collection[int]) -> Iterator[tuple[int, int]]:
         totals: dict[int, int] = {}
         for node, units in self._marked.get(mark, {}).items():
             if tally.of_node[node] == domain:

@@ -35,13 +35,7 @@ MOST_DOMAINS = 8
 
 
 def find_victims(
-    cluster: Cluster,
-    gang: Gang,
-    units: Iterable[Unit],
-    yields: Yields,
-    *,
-    pods: int = -1,
-    domains: int = MOST_DOMAINS,
+    cluster: Cluster, gang: Gang, units: Iterable[Unit], yields: Yields, *, pods: int = -1, domains: int = MOST_DOMAINS
 ) -> tuple[list[int], Attempt] | None:
     """Return the numbers of the units to evict and the gang placed in their room, or None when nothing helps.
 

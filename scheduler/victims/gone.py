@@ -93,9 +93,7 @@ class Gone:
         gone = self.units.difference(kept)
         units = [self._all[number] for number in gone]
         return Lost(
-            max((unit.tier for unit in units), default=-1),
-            sum(unit.pods for unit in units),
-            max(gone, default=-1),
+            max((unit.tier for unit in units), default=-1), sum(unit.pods for unit in units), max(gone, default=-1)
         )
 
     def come_under_ceilings(self) -> bool:
@@ -104,12 +102,7 @@ class Gone:
             account, column = above
             for number, unit in enumerate(self._all):
                 is_left = number not in self.units and number not in self.refused
-                if (
-                    is_left
-                    and unit.total[column] > 0
-                    and account in unit.account.line
-                    and self.take([number])
-                ):
+                if is_left and unit.total[column] > 0 and account in unit.account.line and self.take([number]):
                     break
             else:
                 return False

@@ -35,9 +35,7 @@ class Leaving:
         """Whether there are any."""
         return bool(self._charges)
 
-    def add(
-        self, node: int | None, amounts: Sequence[int], account: Account, marks: Iterable[Mark] = ()
-    ) -> None:
+    def add(self, node: int | None, amounts: Sequence[int], account: Account, marks: Iterable[Mark] = ()) -> None:
         """Note a pod that is going, with what it counts as for others; node is None for one whose node is not there."""
         if node is not None:
             self._marks += [(mark, node, 1) for mark in marks]

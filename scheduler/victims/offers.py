@@ -32,12 +32,7 @@ class Offers:
     """What nodes offer as the cluster stands. gone are the units that go already, refused those that may not: the caller changes them."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        drawn: Drawn,
-        gone: Set[int],
-        refused: Set[int],
-        conflicts: Conflicts | None,
+        self, cluster: Cluster, drawn: Drawn, gone: Set[int], refused: Set[int], conflicts: Conflicts | None
     ) -> None:
         """conflicts are of a gang with rules about other pods."""
         self._cluster, self._gone, self._refused, self._conflicts = cluster, gone, refused, conflicts
@@ -124,9 +119,7 @@ def _short(free: list[int], pod_class: PodClass) -> dict[int, int]:
     return {column: amount - there[column] for column, amount in pod_class.asked if amount > there[column]}
 
 
-def _without(
-    short: dict[int, int], free: list[int], holds: Sequence[int], pod_class: PodClass
-) -> dict[int, int]:
+def _without(short: dict[int, int], free: list[int], holds: Sequence[int], pod_class: PodClass) -> dict[int, int]:
     """Return what is still short when a unit goes that holds so much; `short` itself when it holds nothing of it."""
     for column in short:
         if holds[column] > 0:

@@ -36,8 +36,7 @@ class Overlap:
             for depth, each in enumerate(self._line):
                 self._used[depth] += _charged_to(each, amounts, holders.get(node, ()))
         self._held = [
-            self._held_more(depth, kept) - self._held_more(depth, kept - used)
-            for depth, used in enumerate(self._used)
+            self._held_more(depth, kept) - self._held_more(depth, kept - used) for depth, used in enumerate(self._used)
         ]
 
     def take_off(self, *, on: bool) -> None:

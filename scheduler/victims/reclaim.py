@@ -62,9 +62,7 @@ class Reclaim:
     def may_have_to_give(self, account: Account) -> bool:
         """Tell whether a queue has more than it deserves of something that is owed to the gang."""
         side, owed = self._side(account)
-        return bool(side) and all(
-            any(self._has_too_much(each, column) for column, _ in owed) for each in side
-        )
+        return bool(side) and all(any(self._has_too_much(each, column) for column, _ in owed) for each in side)
 
     def yields(self, account: Account, holds: Sequence[int]) -> bool:
         """Tell whether pods that hold so much may be taken from a queue, as it stands."""

@@ -137,9 +137,7 @@ class Search:
         found = 0
         while line and found < wanted:
             cost, node = heappop(line)
-            offer = self._offers.best(
-                node, pod_class
-            )  # what others have lost meanwhile may have made it another one
+            offer = self._offers.best(node, pod_class)  # what others have lost meanwhile may have made it another one
             if offer is None:
                 continue
             if offer[0] == cost and self.gone.take(offer[1]):

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 LOCK = 0x766F6375  # "vocu": the first of two numbers, of which the second is the schema's
 RENEWED_EVERY_S = 2.0
-GONE_WITHIN_S = (
-    30.0  # after which PostgreSQL has ended the session of a machine that is gone (env.POSTGRESQL)
-)
+GONE_WITHIN_S = 30.0  # after which PostgreSQL has ended the session of a machine that is gone (env.POSTGRESQL)
 LOOK_EVERY_S = 0.5
 log = logging.getLogger(__name__)
 
@@ -86,11 +84,7 @@ class Claim:
         with transaction.atomic():
             row, _ = ProgramsLease.objects.get_or_create(id=1)
             before, now = Place.read(row.holder), here()
-            if (
-                before != now
-                and before.host == now.host
-                and (pods := left.pods(Layout(Path(before.directory))))
-            ):
+            if before != now and before.host == now.host and (pods := left.pods(Layout(Path(before.directory)))):
                 raise Taken(_goes_on(before, pods))
             ProgramsLease.objects.filter(id=1).update(holder=str(now), renewals=F("renewals") + 1)
 

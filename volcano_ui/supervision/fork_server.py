@@ -36,9 +36,7 @@ def main() -> None:
     """Load everything, then start programs until the supervisor closes its end of the channel."""
     parser = argparse.ArgumentParser(prog="python -m volcano_ui.supervision.fork_server", description=__doc__)
     parser.add_argument("--fd", type=int, required=True, help="the channel to the supervisor")
-    parser.add_argument(
-        "room", help="room for the longest command line: a process has no more than it began with"
-    )
+    parser.add_argument("room", help="room for the longest command line: a process has no more than it began with")
     options = parser.parse_args()
     supervisor = os.getppid()
     set_command_line(f"{sys.executable} -m volcano_ui.supervision.fork_server")

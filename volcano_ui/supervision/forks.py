@@ -77,12 +77,7 @@ class ForkServer:
     """The fork server of one supervisor; one that has died is started again for the next order. Used from one event loop."""
 
     def __init__(
-        self,
-        *,
-        cwd: Path,
-        environment: Mapping[str, str],
-        log: Path | None,
-        before_exec: Callable[[], None] | None,
+        self, *, cwd: Path, environment: Mapping[str, str], log: Path | None, before_exec: Callable[[], None] | None
     ) -> None:
         self._cwd = cwd
         self._environment = environment
@@ -137,9 +132,7 @@ class ForkServer:
             except (asyncio.CancelledError, TimeoutError) as error:
                 self._kill()  # a late answer would be taken for that to the next order
                 if isinstance(error, TimeoutError):
-                    raise ConnectionAbortedError(
-                        f"the fork server did not answer for {PATIENCE_S:g} s"
-                    ) from None
+                    raise ConnectionAbortedError(f"the fork server did not answer for {PATIENCE_S:g} s") from None
                 raise
             finally:
                 os.close(theirs)

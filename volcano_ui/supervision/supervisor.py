@@ -175,9 +175,7 @@ class Supervisor:
                 if task:
                     task.cancel()
         for stage in sorted({child.program.stage for child in children}):
-            await asyncio.gather(
-                *(self._end(child, most_s) for child in children if child.program.stage == stage)
-            )
+            await asyncio.gather(*(self._end(child, most_s) for child in children if child.program.stage == stage))
         for child in children:
             _let_go(child)
             del self._children[child.program.name]
@@ -409,9 +407,7 @@ def _kill_orphans(spared: Callable[[], Collection[int]]) -> None:
     """Kill inherited processes until none is left; the children of each are inherited in turn."""
     deadline = time.monotonic() + 1
     while (found := _own_children()) and time.monotonic() < deadline:
-        pids = set(found).difference(
-            spared()
-        )  # asked now: of who was found later, nothing may have been known
+        pids = set(found).difference(spared())  # asked now: of who was found later, nothing may have been known
         if not pids:
             return
         for pid in pids:

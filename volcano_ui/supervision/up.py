@@ -102,17 +102,11 @@ class Up:
         self._claim = database_claim.Claim()
         self._claiming: asyncio.Task[None] | None = None
         logs = self._data / "logs" if settings.LOG_FILES else None
-        self._ports = held_ports.HeldPorts(
-            settings.STATE, self._data, log=logs and logs / held_ports.LOG, say=say
-        )
+        self._ports = held_ports.HeldPorts(settings.STATE, self._data, log=logs and logs / held_ports.LOG, say=say)
         self._engines: dict[str, NodeEngine] = {}  # what the nodes said of theirs when this `up` began
         self._lapsed = False  # whether pods can have been where browsers look for the pages
         self._supervisor = Supervisor(
-            logs=logs,
-            cwd=settings.BASE_DIR,
-            environment=_environment(),
-            say=say,
-            spared=self._spared,
+            logs=logs, cwd=settings.BASE_DIR, environment=_environment(), say=say, spared=self._spared
         )
 
     def _spared(self) -> set[int]:
@@ -303,18 +297,15 @@ class Up:
         try:
             return self._ports.listen(host, port)
         except OSError as error:
-            reason = {
-                errno.EADDRINUSE: _who_has(port),
-                errno.EACCES: f"Port {port} needs root rights.",
-            }.get(error.errno or 0)
+            reason = {errno.EADDRINUSE: _who_has(port), errno.EACCES: f"Port {port} needs root rights."}.get(
+                error.errno or 0
+            )
             if reason is None:
                 raise StartError(
                     f"Cannot listen on {host}: {error.strerror}. "
                     "Set VOLCANO_UI_LISTEN to an address of this machine, such as 127.0.0.1."
                 ) from None
-            raise StartError(
-                f"{reason} Choose another: {env.up_command(**{variable: _free_port()})}."
-            ) from None
+            raise StartError(f"{reason} Choose another: {env.up_command(**{variable: _free_port()})}.") from None
 
     async def _build_assets(self) -> None:
         # A process of its own, which a signal ends together with the tools that it runs.
@@ -431,9 +422,7 @@ def _taken_on() -> str:
     """Note that this version has the state directory; return what is to be said where an older one had it."""
     before = kept_version.read(settings.DATA)
     kept_version.write(settings.DATA)
-    return (
-        f"What version {before} left goes on with {VERSION}." if is_newer(VERSION, before) and before else ""
-    )
+    return f"What version {before} left goes on with {VERSION}." if is_newer(VERSION, before) and before else ""
 
 
 def _end_sessions() -> int:

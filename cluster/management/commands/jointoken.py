@@ -24,13 +24,9 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--node", default=joining.ANY, help="the node's name; by default the machine says it"
-        )
+        parser.add_argument("--node", default=joining.ANY, help="the node's name; by default the machine says it")
         parser.add_argument("--server", default="", help="the API's address there, such as https://host:8443")
-        parser.add_argument(
-            "--expires", default="24h", help=f"how long it waits for its machine: 10m to {MOST}"
-        )
+        parser.add_argument("--expires", default="24h", help=f"how long it waits for its machine: 10m to {MOST}")
 
     def handle(self, *args: Any, **options: Any) -> None:
         only_embedded("its nodes are its own business")

@@ -39,14 +39,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         holder = parser.add_mutually_exclusive_group()
         holder.add_argument("--user", default="", help="whose token it holds")
-        holder.add_argument(
-            "--service-account", default="", metavar="NAMESPACE/NAME", help="whose token it holds"
-        )
+        holder.add_argument("--service-account", default="", metavar="NAMESPACE/NAME", help="whose token it holds")
         parser.add_argument("--server", default="", help="the API's address, such as https://host:8443")
         parser.add_argument("--expires", default="30d", help="how long it works: 10m to 365d (m, h or d)")
-        parser.add_argument(
-            "--file", type=Path, help="write it there, for its owner only, instead of printing it"
-        )
+        parser.add_argument("--file", type=Path, help="write it there, for its owner only, instead of printing it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         only_embedded("it gives kubeconfigs itself")
@@ -58,15 +54,9 @@ class Command(BaseCommand):
             # The token comes last: one that could not be handed over would stay valid.
             with self._target(options["file"]) as stream:
                 issued = issue(lifetime_s)
-                text = kubeconfig.text(
-                    server, authority, name, issued.secret, called=called, namespace=namespace
-                )
+                text = kubeconfig.text(server, authority, name, issued.secret, called=called, namespace=namespace)
                 stream.write(text)
-        whose = (
-            "by administrators"
-            if options["service_account"]
-            else "on the page “Connect”, or by administrators"
-        )
+        whose = "by administrators" if options["service_account"] else "on the page “Connect”, or by administrators"
         self.stderr.write(
             f"A token of {name} until {timestamp(issued.expires)}, for {server}. It can be revoked {whose} on “Access”."
         )
@@ -80,9 +70,7 @@ class Command(BaseCommand):
         try:
             descriptor = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         except OSError as error:
-            raise CommandError(
-                f"{file} cannot be written: {error.strerror}. Choose another --file."
-            ) from None
+            raise CommandError(f"{file} cannot be written: {error.strerror}. Choose another --file.") from None
         with os.fdopen(descriptor, "w") as stream:
             os.fchmod(descriptor, 0o600)
             yield stream

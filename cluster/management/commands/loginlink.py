@@ -27,9 +27,7 @@ class Command(BaseCommand):
             known = site.current()
             user = accounts.find_user(options["user"]) if options["user"] else None
             if user is not None and not user.is_active:
-                raise CommandError(
-                    f'The user "{user.username}" is deactivated; an administrator can change that.'
-                )
+                raise CommandError(f'The user "{user.username}" is deactivated; an administrator can change that.')
             link = logins.login_link(options["url"] or known.site.pages, user)
         if known.said:
             self.stderr.write(known.said)

@@ -41,9 +41,7 @@ def _bound(group: Group, verdicts: Mapping[int, Verdict]) -> set[int]:
     return {
         number
         for number, write in enumerate(group.writes)
-        if isinstance(write, Patch)
-        and write.subresource == "binding"
-        and isinstance(verdicts.get(number), Done)
+        if isinstance(write, Patch) and write.subresource == "binding" and isinstance(verdicts.get(number), Done)
     }
 
 

@@ -95,10 +95,7 @@ class Sending:
         self._places = itertools.count()
 
     def go_on(
-        self,
-        within_s: float,
-        may_send: Callable[[], bool],
-        ended: Callable[[Sequence[Group]], Collection[str]],
+        self, within_s: float, may_send: Callable[[], bool], ended: Callable[[Sequence[Group]], Collection[str]]
     ) -> bool:
         """Send and hear until all groups are answered, the time is over or nothing can be sent now; say whether they are.
 
@@ -212,12 +209,7 @@ def look(connect: Callable[[], RestClient], write: Write) -> Verdict:
 def _ask(connection: RestClient, asked: Asked) -> Object:
     return _decode(
         connection.request(
-            asked.method,
-            asked.path,
-            query=asked.query,
-            body=asked.body,
-            media_type=asked.media_type,
-            answer_s=ANSWER_S,
+            asked.method, asked.path, query=asked.query, body=asked.body, media_type=asked.media_type, answer_s=ANSWER_S
         )
     )
 

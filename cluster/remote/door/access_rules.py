@@ -57,11 +57,7 @@ class Rule(NamedTuple):
     def _is_about(self, asked: Question) -> bool:
         part = asked.subresource
         whole = f"{asked.plural}/{part}" if part else asked.plural
-        return (
-            ALL in self.resources
-            or whole in self.resources
-            or (bool(part) and f"{ALL}/{part}" in self.resources)
-        )
+        return ALL in self.resources or whole in self.resources or (bool(part) and f"{ALL}/{part}" in self.resources)
 
 
 class AccessRules(NamedTuple):

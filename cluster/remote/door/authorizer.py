@@ -65,9 +65,7 @@ class ClusterAuthorizer:
         asked, found = _question(verb, resource, namespace, name), self._viewer(actor)
         is_allowed = found is not None and self._told(found.allows, asked)
         if found is not None and verb not in ways.READS and not found.is_fresh(asked):
-            raise self._unanswered(
-                f"{self._away}, so whether you may do this is not known, and nothing was changed"
-            )
+            raise self._unanswered(f"{self._away}, so whether you may do this is not known, and nothing was changed")
         if not is_allowed:
             why = found.refusal(asked) if found else ""
             raise authorizer.refused(self._refusal(actor, asked, why), resource, name)

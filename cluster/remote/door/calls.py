@@ -92,9 +92,7 @@ class Calls:
             options["dryRun"] = ["All"]
         return self._call("DELETE", paths.one(resource, namespace, name), options, {})
 
-    def _call(
-        self, method: str, path: str, body: Any, query: dict[str, str], media_type: str = JSON
-    ) -> Object:
+    def _call(self, method: str, path: str, body: Any, query: dict[str, str], media_type: str = JSON) -> Object:
         try:
             answer = self._connection.request(
                 method, path, query=query, body=body, media_type=media_type, impersonation=self._impersonation

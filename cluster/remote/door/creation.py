@@ -64,9 +64,7 @@ def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> lis
     return outcomes
 
 
-def create_with_owned(
-    actor: Actor, resource: Resource, obj: Object, owned: Resource, objs: Sequence[Object]
-) -> Stored:
+def create_with_owned(actor: Actor, resource: Resource, obj: Object, owned: Resource, objs: Sequence[Object]) -> Stored:
     """Create an object and many that it owns; when one is refused, take all back and say which (OwnedRefused).
 
     No transaction spans the calls: should this process be killed among them, what was made so far stays.
@@ -95,11 +93,7 @@ def create_with_owned(
 
 
 def _take_back(
-    asked: Calls,
-    resource: Resource,
-    owner: Object,
-    owned: Resource,
-    answers: Sequence[Object | ApiError],
+    asked: Calls, resource: Resource, owner: Object, owned: Resource, answers: Sequence[Object | ApiError]
 ) -> None:
     """Delete the owner and what was made of the rest; an owner that is gone takes what is left with it."""
 

@@ -82,13 +82,7 @@ def delete_many(
     def ask(item: tuple[Stored, str]) -> Object:
         old, uid = item
         return asked.delete(
-            resource,
-            old.namespace,
-            old.name,
-            uid or old.uid,
-            grace=grace,
-            propagation=propagation,
-            dry_run=dry_run,
+            resource, old.namespace, old.name, uid or old.uid, grace=grace, propagation=propagation, dry_run=dry_run
         )
 
     wanted = uids or [""] * len(keys)
@@ -109,10 +103,7 @@ def _deletable(actor: Actor, resource: Resource, key: tuple[str, str], view: Clu
 
 
 def _outcomes_of_many(
-    resource: Resource,
-    olds: Sequence[Stored | ApiError],
-    answers: Sequence[Object | ApiError],
-    is_dry: bool,
+    resource: Resource, olds: Sequence[Stored | ApiError], answers: Sequence[Object | ApiError], is_dry: bool
 ) -> list[Stored | ApiError]:
     """Return what became of each, in their order; an error stands where it was met."""
     done = [

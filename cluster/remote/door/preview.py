@@ -54,9 +54,7 @@ def _with_error(found: Admitted, error: ApiError) -> Admitted:
     """Return a review with what the cluster refuses; that it does not answer is no fault of the object."""
     if error.code >= 500:
         return Admitted(
-            found.resource,
-            found.object,
-            warnings=(*found.warnings, f"The cluster could not be asked. {error.message}"),
+            found.resource, found.object, warnings=(*found.warnings, f"The cluster could not be asked. {error.message}")
         )
     causes = error.causes or (Cause(error.reason, error.message, ""),)
     return Admitted(found.resource, found.object, causes, found.warnings)

@@ -71,9 +71,7 @@ def acting_as(actor: Actor) -> Impersonation | None:
         return None
     found = impersonation(actor)
     if found is None:
-        raise Forbidden(
-            f"{actor.name} has no account that is active, so the cluster {target().name} is not asked."
-        )
+        raise Forbidden(f"{actor.name} has no account that is active, so the cluster {target().name} is not asked.")
     return found
 
 

@@ -103,9 +103,7 @@ class Viewer:
             places = self._refreshed(names)
             wide = self._told[WIDE].rules if WIDE in self._told else NONE
             if not wide.are_complete:
-                self._ask_each(
-                    [each for each, said in self._said.items() if not _is_within(said.at, FRESH_S)]
-                )
+                self._ask_each([each for each, said in self._said.items() if not _is_within(said.at, FRESH_S)])
                 return self._who, self._turns
             rules = ((place, self._told[place].rules) for place in places)
             return wide, frozenset((place, own) for place, own in rules if own != wide)

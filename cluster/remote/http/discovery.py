@@ -39,8 +39,6 @@ def served(connection: RestClient, kinds: Iterable[Resource]) -> frozenset[str]:
 def _among(answer: dict[str, Any], wanted: Iterable[Resource]) -> set[str]:
     """Return the ids of the kinds that an APIResourceList has with list and watch."""
     offered = {
-        each.get("name")
-        for each in answer.get("resources") or ()
-        if {"list", "watch"} <= set(each.get("verbs") or ())
+        each.get("name") for each in answer.get("resources") or () if {"list", "watch"} <= set(each.get("verbs") or ())
     }
     return {kind.id for kind in wanted if kind.plural in offered}

@@ -43,12 +43,7 @@ def decode(body: bytes) -> Group:
     found = _decode(body)
     writes = [_unpacked(each) for each in found.writes]
     return Group(
-        writes,
-        found.key,
-        timers=found.timers,
-        cancel=found.cancel,
-        minima=found.minima,
-        decisions=found.decisions,
+        writes, found.key, timers=found.timers, cancel=found.cancel, minima=found.minima, decisions=found.decisions
     )
 
 

@@ -78,9 +78,7 @@ def _of_config(config: Any, context: str, file: str) -> Target:
     cluster = (contexts[name].get("context") or {}).get("cluster")
     server = (clusters.get(str(cluster), {}).get("cluster") or {}).get("server")
     if not server:
-        raise TargetError(
-            f"The context {name!r} of {file} names the cluster {cluster!r}, which has no server."
-        )
+        raise TargetError(f"The context {name!r} of {file} names the cluster {cluster!r}, which has no server.")
     return Target(name, str(server).rstrip("/"), file)
 
 

@@ -63,13 +63,8 @@ class Election:
         self._connect = connect
         self._sight: Sight | None = None
         self._volcanos: dict[str, Sight] = {}
-        self._works: dict[
-            str, str
-        ] = {}  # name of a Lease → the version in which others were last seen to hold it
-        self._heads = (
-            0,
-            0,
-        )  # the newest revision when somebody was last seen at work, and the time before that
+        self._works: dict[str, str] = {}  # name of a Lease → the version in which others were last seen to hold it
+        self._heads = (0, 0)  # the newest revision when somebody was last seen at work, and the time before that
         self.identity = _identity()
 
     def run(self, patiently: Callable[..., Any]) -> None:

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
 NAME = "volcano-ui"
-VOLCANOS = (
-    "vc-controller-manager",
-    "vc-scheduler",
-    "volcano",
-)  # the last is how newer schedulers call theirs
+VOLCANOS = ("vc-controller-manager", "vc-scheduler", "volcano")  # the last is how newer schedulers call theirs
 APP_LABEL = "app"
 APPS = ("volcano-controller", "volcano-scheduler")  # how Volcano's installer labels the pods of its programs
 DURATION_S = 15

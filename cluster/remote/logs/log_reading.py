@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from cluster.remote.http.request import Impersonation
     from cluster.remote.logs.log_ends import Instance
 
-BLOCK_MOST = (
-    16 * 1024 * 1024
-)  # bytes of a log that are read backwards; kubelets begin a new file after 10 MiB
+BLOCK_MOST = 16 * 1024 * 1024  # bytes of a log that are read backwards; kubelets begin a new file after 10 MiB
 ANSWER_S = 10.0
 
 

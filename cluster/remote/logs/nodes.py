@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from cluster.store import Stored
     from kube.meta import Object
 
-CHUNK = (
-    1024 * 1024
-)  # bytes of one read, which begins with the second before the one in which the last one ended
+CHUNK = 1024 * 1024  # bytes of one read, which begins with the second before the one in which the last one ended
 TAIL_MOST = 4 * 1024 * 1024
 AT_ONCE = 8  # requests for the ends of logs
 PODS_AT_ONCE = 500
@@ -81,13 +79,7 @@ class RemoteNodes:
         return found
 
     def read_log(
-        self,
-        uid: str,
-        container: str,
-        attempt: int | None = None,
-        *,
-        since_offset: int = 0,
-        most: int | None = None,
+        self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
         """Return a stretch of a log from an offset on (`log_offsets`); NoLog when there is none."""
         log, place = self._place(uid, container, attempt)
@@ -136,9 +128,7 @@ class RemoteNodes:
         """Refused: this is asked by our own API, which is not served beside another one."""
         raise NoLog("Ask the cluster's own API for this log.")
 
-    async def log_output(
-        self, uid: str, container: str, attempt: int
-    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+    async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
         """Refused, as `log_text`."""
         raise NoLog("Ask the cluster's own API for this output.")
 
@@ -183,9 +173,7 @@ def _runs(status: Object) -> list[Instance]:
     if not ("running" in state or "terminated" in state):
         return [Instance(number, is_previous=False, has_ended=True)] if before else []
     present = Instance(number, is_previous=False, has_ended="terminated" in state)
-    return (
-        [Instance(number - 1, is_previous=True, has_ended=True), present] if before and number else [present]
-    )
+    return [Instance(number - 1, is_previous=True, has_ended=True), present] if before and number else [present]
 
 
 def _statuses(pod: Object) -> list[Object]:

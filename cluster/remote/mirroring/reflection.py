@@ -97,9 +97,7 @@ _PHASES = {
 
 def standing_after(before: Standing, news: News, now: int) -> Standing:
     """Return how a kind stands after some news."""
-    after = replace(
-        before, version=news.version or before.version, anew=before.anew or news.anew, reason=news.reason
-    )
+    after = replace(before, version=news.version or before.version, anew=before.anew or news.anew, reason=news.reason)
     match news.step:
         case Step.BEGUN:
             after = replace(after, version="", objects_read=0)
@@ -148,9 +146,7 @@ def read_event(kind: Resource, line: Mapping[str, Any], *, after: str) -> Event:
         return Event(None, error=errors.of_status(obj, int(obj.get("code") or 500)))
     version = str((obj.get("metadata") or {}).get("resourceVersion") or "")
     if is_older(version, after):
-        return Event(
-            None, error=GoneBack(f"The versions of {kind.plural} went back from {after} to {version}.")
-        )
+        return Event(None, error=GoneBack(f"The versions of {kind.plural} went back from {after} to {version}."))
     if line.get("type") == "BOOKMARK":
         return Event(None, version)
     return Event(Mirror(kind, kinds.kept(kind, obj), deleted=line.get("type") == "DELETED"), version)
@@ -172,23 +168,17 @@ def page(kind: Resource, answer: Mapping[str, Any], *, anew: bool) -> News:
     """Return the news of one page of a list, all pages of which show the cluster at one version."""
     objects: Sequence[Object] = answer.get("items") or ()
     at = str((answer.get("metadata") or {}).get("resourceVersion") or "")
-    return News(
-        kind, Step.PAGE, tuple(Mirror(kind, kinds.kept(kind, obj), at=at, anew=anew) for obj in objects)
-    )
+    return News(kind, Step.PAGE, tuple(Mirror(kind, kinds.kept(kind, obj), at=at, anew=anew) for obj in objects))
 
 
-def vanished(
-    stored: Mapping[str, str], listed: Collection[str], versions: Mapping[str, str], news: News
-) -> list[str]:
+def vanished(stored: Mapping[str, str], listed: Collection[str], versions: Mapping[str, str], news: News) -> list[str]:
     """Return the uids of what a list did not name and is gone.
 
     stored are keys by uid, versions those of what was not listed. What is newer than the list came
     into being after it.
     """
     return [
-        uid
-        for uid in stored
-        if uid not in listed and (news.anew or not is_older(news.version, versions.get(uid, "")))
+        uid for uid in stored if uid not in listed and (news.anew or not is_older(news.version, versions.get(uid, "")))
     ]
 
 

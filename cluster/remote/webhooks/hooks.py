@@ -11,16 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cluster.remote.http.request import MANAGER
-from kube.resources import (
-    COMMANDS,
-    CRON_JOBS,
-    HYPER_NODES,
-    JOB_FLOWS,
-    JOB_TEMPLATES,
-    JOBS,
-    POD_GROUPS,
-    QUEUES,
-)
+from kube.resources import COMMANDS, CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,6 +164,4 @@ def changed(found: Object, wanted: Object) -> Object | None:
 def trusts(found: Object, bundle: str) -> bool:
     """Whether a configuration that was found has told the API server of these authorities."""
     entries = found.get("webhooks") or ()
-    return bool(entries) and all(
-        (each.get("clientConfig") or {}).get("caBundle") == bundle for each in entries
-    )
+    return bool(entries) and all((each.get("clientConfig") or {}).get("caBundle") == bundle for each in entries)

@@ -43,9 +43,7 @@ log = logging.getLogger(__name__)
 class Keeper:
     """Keeps what one process serves. ApiError and Unreachable say why the cluster could not be asked; try again then."""
 
-    def __init__(
-        self, connect: Callable[[], Connection], address: Address, lives: Lives | None = None
-    ) -> None:
+    def __init__(self, connect: Callable[[], Connection], address: Address, lives: Lives | None = None) -> None:
         self._connect, self._address = connect, address
         self._lives = lives or Lives()
         self._names = frozenset(str(each.value) for each in issuing.general_names([address.host]))

@@ -50,9 +50,7 @@ class Step(StrEnum):
     RETIRE = "forget the older authorities"
 
 
-def next_step(
-    held: Held | None, names: frozenset[str], now: datetime, lives: Lives, *, is_trusted: bool
-) -> Step:
+def next_step(held: Held | None, names: frozenset[str], now: datetime, lives: Lives, *, is_trusted: bool) -> Step:
     """Say what is to be done about what is held (None: nothing that is of use).
 
     `names` are those by which the server is reached; `is_trusted` says whether the cluster has been told of all authorities.

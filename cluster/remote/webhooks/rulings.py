@@ -52,9 +52,7 @@ class WebhookView(ClusterView):
         found = super()._pod_groups(queue)
         if len(found) > MOST_LOOKED_UP:
             return found
-        return [
-            each for each in found if _asked(POD_GROUPS, each.namespace, each.name, each.object) is not None
-        ]
+        return [each for each in found if _asked(POD_GROUPS, each.namespace, each.name, each.object) is not None]
 
     def namespace(self, name: str) -> Object | None:
         """Return a namespace; the API server asks about nothing in one that is missing."""
@@ -83,9 +81,7 @@ def rule(webhook: Webhook, question: Question) -> Ruling:
     if webhook.verb == "mutate":
         return Ruling(patch=_filling(webhook.resource, question.object or {}, view))
     if reflection.not_whole(recorder.standings([QUEUES]), [QUEUES.id]):
-        return Ruling(
-            ServiceUnavailable("The queues of the cluster are still being read. Try again in a moment.")
-        )
+        return Ruling(ServiceUnavailable("The queues of the cluster are still being read. Try again in a moment."))
     try:
         if question.object is None:
             admission.release(webhook.resource, question.old or {}, view)
@@ -97,9 +93,7 @@ def rule(webhook: Webhook, question: Question) -> Ruling:
 
 def _filling(resource: Resource, obj: Object, view: WebhookView) -> list[Object]:
     """Return the patch that fills in a new object. The API server drops what a status is given with."""
-    return patch.difference(
-        _without_status(obj), _without_status(admission.completed(resource, obj, None, view))
-    )
+    return patch.difference(_without_status(obj), _without_status(admission.completed(resource, obj, None, view)))
 
 
 def _without_status(obj: Object) -> Object:

@@ -58,9 +58,7 @@ class Served:
                 is_well = await asyncio.to_thread(self.look)
                 self.show(context)
                 is_well = is_well and await asyncio.to_thread(self.publish)
-            except (
-                Exception
-            ):  # such as a disk that is full; a certificate that is not renewed would end everything
+            except Exception:  # such as a disk that is full; a certificate that is not renewed would end everything
                 log.exception("the certificate could not be shown")
             await asyncio.sleep(self._every_s if is_well else AGAIN_S)
 

@@ -19,9 +19,7 @@ MOST_PATTERNS = 20
 MOST_CODES = 255
 LONGEST_INDEXES = 64 * 1024
 CONDITION_STATUSES = ("True", "False", "Unknown")
-_CONDITION_TYPE = re.compile(
-    r"([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
-)
+_CONDITION_TYPE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _INTERVAL = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 
 
@@ -68,9 +66,7 @@ def check_failure(policy: Object, spec: Object) -> Iterator[Cause]:
     if len(rules) > MOST_RULES:
         yield too_many(path, len(rules), MOST_RULES)
     pod = spec["template"].get("spec") or {}
-    containers = {
-        each.get("name") for kind in ("containers", "initContainers") for each in pod.get(kind) or ()
-    }
+    containers = {each.get("name") for kind in ("containers", "initContainers") for each in pod.get(kind) or ()}
     for number, rule in enumerate(rules):
         yield from _check_failure_rule(rule, f"{path}[{number}]", spec, containers)
 
@@ -97,9 +93,7 @@ def _check_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Cau
     name = codes.get("containerName")
     if name is not None and name not in containers:
         yield invalid(
-            f"{path}.containerName",
-            name,
-            "must be one of the container or initContainer names in the pod template",
+            f"{path}.containerName", name, "must be one of the container or initContainer names in the pod template"
         )
     if not values:
         yield invalid(f"{path}.values", values, "at least one value is required")
@@ -160,5 +154,7 @@ def _check_success_rule(rule: Object, path: str, completions: int | None) -> Ite
         detail = f"must be less than or equal to {completions} (the number of specified completions)"
         yield invalid(where, count, detail)
     if among is not None and count > among:
-        detail = f"must be less than or equal to {among} (the number of indexes in the specified succeededIndexes field)"
+        detail = (
+            f"must be less than or equal to {among} (the number of indexes in the specified succeededIndexes field)"
+        )
         yield invalid(where, count, detail)

@@ -34,11 +34,7 @@ NEEDS = ((Type.FAILED, Type.FAILURE_TARGET), (Type.COMPLETE, Type.SUCCESS_CRITER
 
 def check(job: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with the status of a job that replaces the one of old."""
-    spec, new, before = (
-        lenient.mapping(old, "spec"),
-        lenient.mapping(job, "status"),
-        lenient.mapping(old, "status"),
-    )
+    spec, new, before = (lenient.mapping(old, "spec"), lenient.mapping(job, "status"), lenient.mapping(old, "status"))
     return [
         *not_negative(new, COUNTERS, "status"),
         *_check_counters(new, before, spec),
@@ -131,9 +127,7 @@ def _check_indexes(new: Object, before: Object, spec: Object) -> Iterator[Cause]
         if not _changed(new, before, field) and not is_indexed:
             continue
         if text and not is_indexed:
-            yield invalid(
-                f"status.{field}", text, f"cannot set non-empty {field} when non-indexed completion mode"
-            )
+            yield invalid(f"status.{field}", text, f"cannot set non-empty {field} when non-indexed completion mode")
             continue
         if text and field == "failedIndexes" and spec.get("backoffLimitPerIndex") is None:
             detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"

@@ -74,9 +74,7 @@ def _without_directives(template: Object) -> Object:
         if key not in ("labels", "annotations")
     }
     spec = {key: value for key, value in lenient.mapping(template, "spec").items() if key not in SCHEDULING}
-    affinity = {
-        key: value for key, value in lenient.mapping(spec, "affinity").items() if key != "nodeAffinity"
-    }
+    affinity = {key: value for key, value in lenient.mapping(spec, "affinity").items() if key != "nodeAffinity"}
     spec.pop("affinity", None)
     for kind in ("containers", "initContainers"):
         if kind in spec:

@@ -124,9 +124,7 @@ def warn(job: Object, old: Object | None, view: RulesView) -> list[str]:
     spec, found = job["spec"], [NOT_RUN]
     name = job["metadata"].get("name") or ""
     if problem := names.dns_label(name):
-        text = (
-            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior;"
-        )
+        text = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior;"
         found.append(f"{text} a DNS label is recommended: [{problem}]")
     many = (spec.get("completions") or 0) > MANY_INDEXES and spec["parallelism"] > MOST_WHEN_MANY
     if spec["completionMode"] == CompletionMode.INDEXED and many:
@@ -262,9 +260,7 @@ def _check_generated(job: Object) -> Iterator[Cause]:
     for key, value in expected.items():
         if labels.get(key) != value:
             yield invalid(f"spec.template.metadata.labels[{key}]", labels, f"must be '{value}'")
-    if not list(check_selector(spec["selector"], "")) and not selector.from_object(spec["selector"]).matches(
-        expected
-    ):
+    if not list(check_selector(spec["selector"], "")) and not selector.from_object(spec["selector"]).matches(expected):
         yield invalid("spec.selector", spec["selector"], "`selector` not auto-generated")
 
 
@@ -277,7 +273,5 @@ def _check_index_name(job: Object) -> Iterator[Cause]:
     hostname = f"{name}-{completions - 1}"
     if problem := names.dns_label(hostname):
         yield invalid(
-            "metadata.name",
-            name,
-            f"will not able to create pod with invalid DNS label {hostname!r}: {problem}",
+            "metadata.name", name, f"will not able to create pod with invalid DNS label {hostname!r}: {problem}"
         )

@@ -41,10 +41,7 @@ def read(annotations: Mapping[str, str]) -> list[NodeDevice]:
     """Return what a node with these annotations says it has; what cannot be read is nothing."""
     try:
         listed = json.loads(annotations.get(ANNOTATION) or "[]")
-        return [
-            NodeDevice(str(resource), str(id_), str(name), gone is True)
-            for resource, id_, name, gone in listed
-        ]
+        return [NodeDevice(str(resource), str(id_), str(name), gone is True) for resource, id_, name, gone in listed]
     except (TypeError, ValueError, RecursionError):
         return []
 
@@ -56,8 +53,7 @@ def status(share: Mapping[str, Iterable[str]], gone: Iterable[tuple[str, str]]) 
         {
             "name": resource,
             "resources": [
-                {"resourceID": each, "health": UNHEALTHY if (resource, each) in unwell else HEALTHY}
-                for each in ids
+                {"resourceID": each, "health": UNHEALTHY if (resource, each) in unwell else HEALTHY} for each in ids
             ],
         }
         for resource, ids in sorted(share.items())

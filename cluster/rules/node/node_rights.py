@@ -41,9 +41,7 @@ RIGHTS: Mapping[str, Mapping[str, If]] = MappingProxyType(
         f"{NODES.id}/status": MappingProxyType(dict.fromkeys(("get", "update", "patch"), If.OWN)),
         f"{NODES.id}/link": MappingProxyType({"create": If.OWN}),
         LEASES.id: _KEPT,
-        PODS.id: MappingProxyType(
-            {"get": If.BOUND, "list": If.SELECTED, "watch": If.SELECTED, "delete": If.BOUND}
-        ),
+        PODS.id: MappingProxyType({"get": If.BOUND, "list": If.SELECTED, "watch": If.SELECTED, "delete": If.BOUND}),
         f"{PODS.id}/status": MappingProxyType(dict.fromkeys(("get", "update", "patch"), If.BOUND)),
         **{each.id: MappingProxyType({"get": If.MENTIONED}) for each in (CONFIGMAPS, SECRETS, CLAIMS)},
         EVENTS.id: _TOLD,
@@ -54,12 +52,7 @@ HOSTNAME = "kubernetes.io/hostname"
 RESTRICTED = "node-restriction.kubernetes.io"
 ITS_OWN_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 ITS_OWN_LABELS = frozenset(
-    {
-        "kubernetes.io/os",
-        "kubernetes.io/arch",
-        "topology.kubernetes.io/region",
-        "topology.kubernetes.io/zone",
-    }
+    {"kubernetes.io/os", "kubernetes.io/arch", "topology.kubernetes.io/region", "topology.kubernetes.io/zone"}
 )
 SYSTEMS_DOMAINS = ("kubernetes.io", "k8s.io", "volcano.sh")
 
@@ -87,9 +80,7 @@ def is_bound(node: str, pod: Object) -> bool:
 
 def mentions(pod: Object) -> frozenset[tuple[str, str]]:
     """Return what a pod mentions, as (kind's id, name): ConfigMaps, Secrets and claims in its own namespace."""
-    return frozenset(
-        (each.resource.id, each.name) for each in naming.of(lenient.mapping(pod, "spec"), "spec")
-    )
+    return frozenset((each.resource.id, each.name) for each in naming.of(lenient.mapping(pod, "spec"), "spec"))
 
 
 def about(event: Object) -> tuple[str, str, str]:

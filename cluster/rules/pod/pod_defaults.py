@@ -68,9 +68,7 @@ def _with_host_ports(container: dict[str, Any]) -> dict[str, Any]:
 def asked_as_a_whole(spec: dict[str, Any]) -> bool:
     """Say whether a pod asks for something as a whole, beside what its containers ask for."""
     resources = lenient.mapping(spec, "resources")
-    return any(
-        _is_whole(name) for field in ("requests", "limits") for name in lenient.mapping(resources, field)
-    )
+    return any(_is_whole(name) for field in ("requests", "limits") for name in lenient.mapping(resources, field))
 
 
 def _containers(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:

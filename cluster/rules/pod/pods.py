@@ -170,12 +170,7 @@ def _tolerate(spec: dict[str, Any]) -> None:
     for key in TOLERATED:
         if not any(_covers(each, key) for each in tolerations):
             tolerations.append(
-                {
-                    "key": key,
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": TOLERATED_S,
-                }
+                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_S}
             )
     spec["tolerations"] = tolerations
 

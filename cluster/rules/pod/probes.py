@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 HOOKS = ("postStart", "preStop")
 _DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
-_NOT_NEGATIVE = (
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
-)
+_NOT_NEGATIVE = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _OF_PROBES = ("exec", "httpGet", "tcpSocket", "grpc")
 _OF_HOOKS = ("exec", "httpGet", "tcpSocket", "sleep")
 _SCHEMES = ("HTTP", "HTTPS")
@@ -41,16 +35,12 @@ def check(container: Any, path: str, *, init: bool, grace_s: int | None) -> Iter
         if not isinstance(probe, dict):
             continue
         if ends:
-            yield forbidden(
-                f"{path}.{field}", "may not be set for init containers without restartPolicy=Always"
-            )
+            yield forbidden(f"{path}.{field}", "may not be set for init containers without restartPolicy=Always")
         else:
             yield from _check_probe(probe, f"{path}.{field}", field)
     lifecycle = lenient.mapping(container, "lifecycle")
     if lifecycle and ends:
-        yield forbidden(
-            f"{path}.lifecycle", "may not be set for init containers without restartPolicy=Always"
-        )
+        yield forbidden(f"{path}.lifecycle", "may not be set for init containers without restartPolicy=Always")
         return
     for field in HOOKS:
         handler = lifecycle.get(field)
@@ -122,9 +112,7 @@ def _check_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
     for number, header in enumerate(lenient.sequence(request, "httpHeaders")):
         name = lenient.text(header, "name")
         if not _HEADER.fullmatch(name):
-            detail = (
-                "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name')"
-            )
+            detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name')"
             yield invalid(f"{path}.httpHeaders[{number}].name", name, detail)
 
 
@@ -142,5 +130,7 @@ def _check_pause(handler: dict[str, Any], path: str, grace_s: int | None) -> Ite
     most = GRACE_S if grace_s is None else grace_s
     seconds = lenient.whole(handler, "sleep", "seconds") or 0
     if not 0 <= seconds <= most:
-        detail = f"must be non-negative and less than terminationGracePeriodSeconds ({most}). Set it lower, or raise that."
+        detail = (
+            f"must be non-negative and less than terminationGracePeriodSeconds ({most}). Set it lower, or raise that."
+        )
         yield invalid(f"{path}.sleep.seconds", seconds, detail)

@@ -29,9 +29,7 @@ def check(template: Any, path: str, *, elsewhere: bool = False) -> list[Cause]:
     spec, where = lenient.mapping(template, "spec"), f"{path}.spec"
     containers = lenient.sequence(spec, "containers")
     if not containers:
-        causes.append(
-            required(f"{where}.containers", "a pod needs a container; add one with a name and a command.")
-        )
+        causes.append(required(f"{where}.containers", "a pod needs a container; add one with a name and a command."))
     seen: set[str] = set()
     grace_s = lenient.whole(spec, "terminationGracePeriodSeconds")
     volumes = {lenient.text(volume, "name") for volume in lenient.sequence(spec, "volumes")}
@@ -95,9 +93,7 @@ def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     for number, volume in enumerate(lenient.sequence(spec, "volumes")):
         name = lenient.text(volume, "name")
         if not name:
-            yield required(
-                f"{path}.volumes[{number}].name", "a volume needs a name that containers mount it by."
-            )
+            yield required(f"{path}.volumes[{number}].name", "a volume needs a name that containers mount it by.")
         elif name in seen:
             yield duplicate(f"{path}.volumes[{number}].name", name)
         elif problem := names.dns_label(name):
@@ -108,9 +104,7 @@ def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _check_toleration(toleration: Any, path: str) -> Iterator[Cause]:
-    key, operator, value, effect = (
-        lenient.text(toleration, field) for field in ("key", "operator", "value", "effect")
-    )
+    key, operator, value, effect = (lenient.text(toleration, field) for field in ("key", "operator", "value", "effect"))
     if problem := names.qualified_name(key) if key else None:
         yield invalid(f"{path}.key", key, problem)
     if not key and operator != "Exists":
@@ -160,9 +154,7 @@ def _check_environment(variables: list[Any], path: str) -> Iterator[Cause]:
         if "\0" in lenient.text(variable, "value"):
             yield invalid(f"{path}[{number}].value", lenient.text(variable, "value"), NUL)
         if lenient.text(variable, "value") and lenient.mapping(variable, "valueFrom"):
-            yield invalid(
-                f"{path}[{number}].valueFrom", name, "may not be given beside value; remove one of the two."
-            )
+            yield invalid(f"{path}[{number}].valueFrom", name, "may not be given beside value; remove one of the two.")
 
 
 def _check_places(container: Any, path: str) -> Iterator[Cause]:
@@ -180,9 +172,7 @@ def _check_mounts(mounts: list[Any], path: str, volumes: set[str]) -> Iterator[C
             detail = f"no volume of the pod has this name; add it under spec.volumes or mount one of {sorted(volumes)}."
             yield invalid(f"{path}[{number}].name", name, detail)
         if not where:
-            yield required(
-                f"{path}[{number}].mountPath", "say where the container sees the volume, such as /data."
-            )
+            yield required(f"{path}[{number}].mountPath", "say where the container sees the volume, such as /data.")
         elif where in taken:
             yield duplicate(f"{path}[{number}].mountPath", where)
         taken.add(where)

@@ -25,11 +25,7 @@ def default_claim(claim: Object, old: Object | None, view: RulesView) -> None:
     if old is None:
         # Its volume is a directory of this machine, so there is nothing to wait for.
         capacity = lenient.mapping(spec, "resources", "requests")
-        claim["status"] = {
-            "phase": "Bound",
-            "accessModes": spec.get("accessModes") or [],
-            "capacity": capacity,
-        }
+        claim["status"] = {"phase": "Bound", "accessModes": spec.get("accessModes") or [], "capacity": capacity}
 
 
 def validate_claim(claim: Object, old: Object | None, view: RulesView) -> list[Cause]:

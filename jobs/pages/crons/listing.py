@@ -41,10 +41,7 @@ SPEC = Spec(
         Column("Running", kind="number"),
         Column("Owner", sort="creator", priority="low"),
     ),
-    filters=(
-        Filter("namespace", "Namespace"),
-        Filter("phase", "State", choices=phases.CRON_STATES, hidden=True),
-    ),
+    filters=(Filter("namespace", "Namespace"), Filter("phase", "State", choices=phases.CRON_STATES, hidden=True)),
     search="Part of a cron job's name",
     noun="cron job",
     plural="cron jobs",
@@ -181,8 +178,7 @@ class Detail:
             "may_delete": access.allowed(actor, "delete", CRON_JOBS, place, owner=owner),
         }
         made = {
-            f"cron-{part}": render_to_string(f"crons/_{part}.html", context)
-            for part in ("actions", "head", "calendar")
+            f"cron-{part}": render_to_string(f"crons/_{part}.html", context) for part in ("actions", "head", "calendar")
         }
         # The calendar is another one tomorrow, also without a run.
         midnight = self.now + DAY_MS - (self.now + self._offset()) % DAY_MS

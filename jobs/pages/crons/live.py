@@ -35,8 +35,7 @@ def cron_detail(request: TopicRequest) -> Parts:
         place, name = (request.params.get(each, "") for each in ("namespace", "name"))
         gone = render_to_string("crons/_gone.html", {"namespace": place, "name": name})
         return Parts(
-            {"cron-head": gone, "cron-actions": no_buttons("cron-actions")},
-            watches=[Watch(CRON_JOBS.id, place, name)],
+            {"cron-head": gone, "cron-actions": no_buttons("cron-actions")}, watches=[Watch(CRON_JOBS.id, place, name)]
         )
 
 

@@ -119,13 +119,7 @@ def check(actor: Actor, text: str) -> Report:
     holding = held.of(document.object, found.object, ClusterView())
     if causes:
         return Report(
-            False,
-            _count(len(causes)),
-            causes=causes,
-            notes=notes,
-            warnings=warnings,
-            text=mended,
-            held=holding,
+            False, _count(len(causes)), causes=causes, notes=notes, warnings=warnings, text=mended, held=holding
         )
     hopeless = noted(foreseen.warnings(found.object), document)
     warnings = (*hopeless, *warnings)
@@ -146,11 +140,7 @@ def _placeholder(text: str) -> tuple[Finding, ...]:
     if found is None:
         return ()
     written, line = found
-    return (
-        Finding(
-            f"{written} gets values in a sweep alone; make a sweep of this job, or write a value here.", line
-        ),
-    )
+    return (Finding(f"{written} gets values in a sweep alone; make a sweep of this job, or write a value here.", line),)
 
 
 def misspelled(job: dict[str, Any]) -> list[Cause]:
@@ -182,9 +172,7 @@ def _finding(warning: str, document: Document) -> Finding:
 def refused(report: Report, error: ApiError) -> Report:
     """Return the report of a text that is right and was refused all the same, such as by a database that is full."""
     said = Finding(_sentence(error.message))
-    return replace(
-        report, accepted=False, verdict="The job was not created; your text is still here.", causes=(said,)
-    )
+    return replace(report, accepted=False, verdict="The job was not created; your text is still here.", causes=(said,))
 
 
 def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]:
@@ -211,9 +199,7 @@ def summary(job: dict[str, Any]) -> str:
     asked: amounts.Amounts = {}
     for task in tasks:
         request = amounts.pod_request(task["template"]["spec"])
-        asked = amounts.add(
-            asked, {name: amount * task.get("replicas", 0) for name, amount in request.items()}
-        )
+        asked = amounts.add(asked, {name: amount * task.get("replicas", 0) for name, amount in request.items()})
     asked.pop("pods", None)
     wanted = " and ".join(amounts.show(name, amount) for name, amount in sorted(asked.items()) if amount)
     minimum = job["spec"].get("minAvailable", 0)
@@ -272,9 +258,7 @@ def _source(namespace: str, name: str, uid: str) -> dict[str, Any] | None:
 
 def _existing(job: dict[str, Any]) -> Stored | None:
     metadata = job["metadata"]
-    found = store.find(
-        JOBS, namespace=metadata.get("namespace") or "default", name=metadata.get("name", ""), limit=1
-    )
+    found = store.find(JOBS, namespace=metadata.get("namespace") or "default", name=metadata.get("name", ""), limit=1)
     return found[0] if found else None
 
 
@@ -290,9 +274,7 @@ def _accepted(warnings: int) -> str:
 
 def _count(number: int) -> str:
     return (
-        "One problem keeps this from being a job."
-        if number == 1
-        else f"{number} problems keep this from being a job."
+        "One problem keeps this from being a job." if number == 1 else f"{number} problems keep this from being a job."
     )
 
 

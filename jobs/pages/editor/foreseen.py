@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.priorities import PriorityClasses
 
-MOST_PODS = (
-    300  # that are rehearsed, while somebody types; what a larger gang asks for in all is looked at whole
-)
+MOST_PODS = 300  # that are rehearsed, while somebody types; what a larger gang asks for in all is looked at whole
 NAME = "rehearsed"
 OF_QUEUES = (Reason.QUEUE_TOO_SMALL, Reason.PARENT_TOO_SMALL, Reason.NODE_GROUP)
 _encode = msgspec.json.Encoder().encode

@@ -124,9 +124,7 @@ def _in_queue(request: HttpRequest, text: str) -> str:
 def _submit(request: HttpRequest) -> HttpResponse:
     form = JobForm(request.POST)
     if not form.is_valid():
-        messages.error(
-            request, "The form is damaged; copy your text, load the page again and submit once more."
-        )
+        messages.error(request, "The form is damaged; copy your text, load the page again and submit once more.")
         return editor_page(request, form, status=400)
     try:
         job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
@@ -140,12 +138,7 @@ def _submit(request: HttpRequest) -> HttpResponse:
 
 
 def editor_page(
-    request: HttpRequest,
-    form: JobForm,
-    *,
-    report: editor.Report | None = None,
-    source: str = "",
-    status: int = 200,
+    request: HttpRequest, form: JobForm, *, report: editor.Report | None = None, source: str = "", status: int = 200
 ) -> HttpResponse:
     """Return the job editor with the text of a form; source says where that comes from."""
     context = {

@@ -42,10 +42,7 @@ SPEC = Spec(
         Column("Owner", sort="creator", priority="low"),
         Column("Age", sort="created", kind="time"),
     ),
-    filters=(
-        Filter("namespace", "Namespace"),
-        Filter("phase", "Phase", choices=phases.FLOW_PHASES, hidden=True),
-    ),
+    filters=(Filter("namespace", "Namespace"), Filter("phase", "Phase", choices=phases.FLOW_PHASES, hidden=True)),
     order="-created",
     search="Part of a flow's name",
     noun="flow",
@@ -95,12 +92,7 @@ def template_table(actor: Actor, view: TableView) -> Table:
 
 
 def _table(
-    actor: Actor,
-    view: TableView,
-    resource: Resource,
-    row: Any,
-    empty: dict[str, str],
-    known: tuple[str, ...] = (),
+    actor: Actor, view: TableView, resource: Resource, row: Any, empty: dict[str, str], known: tuple[str, ...] = ()
 ) -> Table:
     visible = access.namespaces(actor, resource)
     namespace = scope.namespaces_of(view.get("namespace"), visible)
@@ -190,10 +182,7 @@ def parts(actor: Actor, stored: Stored) -> Parts:
         "completed": sum(node.phase == JobPhase.COMPLETED for node in drawn.nodes),
         "may_delete": _may(actor, "delete", JOB_FLOWS, stored),
     }
-    watches = [
-        Watch(JOB_FLOWS.id, stored.namespace, stored.name),
-        Watch(JOBS.id, stored.namespace, owner=stored.uid),
-    ]
+    watches = [Watch(JOB_FLOWS.id, stored.namespace, stored.name), Watch(JOBS.id, stored.namespace, owner=stored.uid)]
     return Parts(_render(context, "flow", "actions", "head", "graph", "jobs"), watches=watches)
 
 
@@ -224,15 +213,8 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
 def _written(stored: Stored) -> Object:
     """Return as much of a template as its author writes."""
     whole = stored.object
-    metadata = {
-        key: value for key in ("name", "namespace", "labels") if (value := whole["metadata"].get(key))
-    }
-    return {
-        "apiVersion": whole["apiVersion"],
-        "kind": whole["kind"],
-        "metadata": metadata,
-        "spec": whole.get("spec"),
-    }
+    metadata = {key: value for key in ("name", "namespace", "labels") if (value := whole["metadata"].get(key))}
+    return {"apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": metadata, "spec": whole.get("spec")}
 
 
 def _may(actor: Actor, verb: str, resource: Resource, stored: Stored) -> bool:

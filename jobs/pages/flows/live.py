@@ -46,9 +46,7 @@ def template_detail(request: TopicRequest) -> Parts:
     return _shown(request, JOB_TEMPLATES, listing.template_parts, "template-head")
 
 
-def _shown(
-    request: TopicRequest, resource: Resource, parts: Callable[[Actor, Stored], Parts], head: str
-) -> Parts:
+def _shown(request: TopicRequest, resource: Resource, parts: Callable[[Actor, Stored], Parts], head: str) -> Parts:
     """Return the parts of an object, or say that it was deleted while somebody looked at it."""
     place, name = (request.params.get(each, "") for each in ("namespace", "name"))
     try:

@@ -105,6 +105,4 @@ def flow_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse
 def template_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     said = f"Template {name} is deleted; the jobs that were made from it stay."
     key = namespace, name
-    return responses.delete(
-        request, JOB_TEMPLATES, key, said, page="flows:template", listing="flows:templates"
-    )
+    return responses.delete(request, JOB_TEMPLATES, key, said, page="flows:template", listing="flows:templates")

@@ -114,14 +114,7 @@ def of_runs(runs: Sequence[Run], needed: int) -> list[Chapter]:
     for number, run in enumerate(runs, 1):
         spans = list(run.pods.values())
         found.append(
-            Chapter(
-                number,
-                times_of(run, needed),
-                opening(found[-1] if found else None),
-                run.phase,
-                run.message,
-                spans,
-            )
+            Chapter(number, times_of(run, needed), opening(found[-1] if found else None), run.phase, run.message, spans)
         )
     return found
 
@@ -171,9 +164,7 @@ def nth(times: Sequence[int | None], number: int) -> int | None:
 
 def held(spans: Iterable[tuple[int, int | None]], needed: int) -> list[tuple[int, int | None]]:
     """Return the stretches (ms; None is open) in which at least so many of these spans were there at a time."""
-    steps = sorted(
-        (at, step) for begun, ended in spans for at, step in ((begun, 1), (ended, -1)) if at is not None
-    )
+    steps = sorted((at, step) for begun, ended in spans for at, step in ((begun, 1), (ended, -1)) if at is not None)
     found: list[tuple[int, int | None]] = []
     count = 0
     for at, together in groupby(steps, key=lambda each: each[0]):

@@ -362,9 +362,7 @@ class Detail(JobRecord):
             "of": self.stored.uid if self.deleted else "",
             "kept_days": settings.JOB_HISTORY_DAYS,
             "ran": self.ran,
-            "restarts": chapters.restarts(
-                self.job.status.retry_count, self.job.spec.max_retry, self.chapters
-            ),
+            "restarts": chapters.restarts(self.job.status.retry_count, self.job.spec.max_retry, self.chapters),
             "evicted": self.times_evicted,
             "simulated": self.simulated,
             "pods": self.total,
@@ -383,9 +381,7 @@ class Detail(JobRecord):
             return ""
         more = max(self.counts.get(PodPhase.FAILED, 0) - len(self.failures), 0)
         said = self.job.status.state.message
-        message = causes.without(
-            messages.past(said) if self.deleted else said, causes.sentence(self.failures, more)
-        )
+        message = causes.without(messages.past(said) if self.deleted else said, causes.sentence(self.failures, more))
         return causes.without(message, self.job.status.kept_before) if self.failures else message
 
     def log_url(self, pod: str, run: int = 0) -> str:
@@ -444,9 +440,7 @@ class Detail(JobRecord):
         times, needed = self.chapter.times, self.job.spec.min_available
         if needed < 1 or all(bar.state != "evicted" for bar in bars):
             return chapters.waits(times)
-        placed = chapters.held(
-            [(bar.scheduled, bar.left) for bar in bars if bar.scheduled is not None], needed
-        )
+        placed = chapters.held([(bar.scheduled, bar.left) for bar in bars if bar.scheduled is not None], needed)
         ran = chapters.held([(bar.started, bar.left) for bar in bars if bar.started is not None], needed)
         return chapters.waits_of_gang(times, placed, ran)
 
@@ -460,9 +454,7 @@ class Detail(JobRecord):
         """Return what the browser draws; where not all pods have bars, the lanes say how many there are."""
         times, bars = self.chapter.times, self.drawn_bars
         causes = {
-            bar.pod.metadata.uid: evictions.cause_of(bar.pod, self.evictions)
-            for bar in bars
-            if bar.state == "evicted"
+            bar.pod.metadata.uid: evictions.cause_of(bar.pod, self.evictions) for bar in bars if bar.state == "evicted"
         }
         if len(bars) == self.total + len(self.evicted_bars):
             met = timeline.gang_met(self.job, bars)
@@ -470,15 +462,7 @@ class Detail(JobRecord):
         totals = {name: each.total - each.failed for name, each in self.tasks}
         totals[PodPhase.FAILED.value] = sum(each.failed for _, each in self.tasks)
         return timeline.data(
-            self.job,
-            bars,
-            times.begun,
-            marks,
-            waits,
-            met=times.running,
-            totals=totals,
-            causes=causes,
-            room=room,
+            self.job, bars, times.begun, marks, waits, met=times.running, totals=totals, causes=causes, room=room
         )
 
     @cached_property

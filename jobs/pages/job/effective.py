@@ -71,8 +71,7 @@ def author(job: Stored) -> Author:
     plain = yaml_write.copy_of(job.object, job.name)
     differences = additions.of({"spec": found.spec}, {"spec": job.object.get("spec") or {}})
     made = [
-        Addition(*each, BY_CONTROLLER if each.name.endswith("volumeClaimName") else BY_DEFAULT)
-        for each in differences
+        Addition(*each, BY_CONTROLLER if each.name.endswith("volumeClaimName") else BY_DEFAULT) for each in differences
     ]
     return Author(yaml_write.dump({**plain, "spec": found.spec}), found.is_known, _bounded(made))
 
@@ -91,8 +90,7 @@ def pods(job: Stored, *, is_there: bool = True) -> list[PodOf]:
     found = store.find(PODS, namespace=job.namespace, owner=job.uid, name=names) if is_there else ()
     real = {stored.name: stored.object for stored in found}
     return [
-        _pod(Blueprint(fact, whole, index, *world), tasks[index], real.get(name))
-        for index, name in enumerate(names)
+        _pod(Blueprint(fact, whole, index, *world), tasks[index], real.get(name)) for index, name in enumerate(names)
     ]
 
 
@@ -100,21 +98,15 @@ def _pod(blueprint: Blueprint, task: Object, real: Object | None) -> PodOf:
     drafts = [*blueprint.drafts(0)]
     whose: dict[str, str] = {}
     for (_, before), (name, after) in pairwise(drafts):
-        for each in additions.of(
-            _part(before.annotations, before.spec), _part(after.annotations, after.spec)
-        ):
+        for each in additions.of(_part(before.annotations, before.spec), _part(after.annotations, after.spec)):
             whose[each.name] = f"the plugin {name}"
     shown = real or blueprint.pod(0)
     metadata = shown["metadata"]
     template = lenient.mapping(task, "template")
     labels = lenient.mapping(template, "metadata", "labels")
-    written_ = _part(
-        lenient.mapping(template, "metadata", "annotations"), lenient.mapping(template, "spec"), labels
-    )
+    written_ = _part(lenient.mapping(template, "metadata", "annotations"), lenient.mapping(template, "spec"), labels)
     made = _part(metadata.get("annotations") or {}, shown["spec"], metadata.get("labels") or {})
-    fields = [
-        Addition(*each, whose.get(each.name) or _maker(each.name)) for each in additions.of(written_, made)
-    ]
+    fields = [Addition(*each, whose.get(each.name) or _maker(each.name)) for each in additions.of(written_, made)]
     text = yaml_write.dump({"metadata": {"name": metadata["name"], **made["metadata"]}, "spec": made["spec"]})
     return PodOf(blueprint.task, metadata["name"] if real else "", text, _bounded(fields))
 

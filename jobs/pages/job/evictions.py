@@ -33,10 +33,7 @@ SECOND_MS = 1000
 REASON = "Evict"
 _FOR_NOBODY = {
     ZONE_CLOSED: ("the revocable zone of their nodes has closed", "as its zone closed"),
-    Action.SHUFFLE: (
-        "more of their nodes was asked for than the target, and others have room",
-        "to be moved",
-    ),
+    Action.SHUFFLE: ("more of their nodes was asked for than the target, and others have room", "to be moved"),
 }
 """Why pods go although nobody gets the room, as a clause and as what follows the word "evicted"."""
 _ENDED_WELL = (JobPhase.COMPLETING, JobPhase.COMPLETED)
@@ -210,9 +207,7 @@ def cause_of(pod: Pod, found: Sequence[Eviction]) -> str:
     if at is None:
         return ""
     told = (
-        each
-        for each in reversed(found)
-        if each.at // SECOND_MS == at // SECOND_MS and pod.spec.node_name in each.nodes
+        each for each in reversed(found) if each.at // SECOND_MS == at // SECOND_MS and pod.spec.node_name in each.nodes
     )
     return next((each.short for each in told), "")
 

@@ -47,9 +47,7 @@ def held_back(group: PodGroup | None) -> str:
 def everything(job: Stored, history: History, tasks: Sequence[str], *, is_deleted: bool) -> list[Event]:
     """Return the newest events of a job, its group and its pods, newest first; `tasks` are the names of its tasks."""
     # An event's name begins with that of its object, and those of a job's objects with the job's.
-    found = store.find(
-        EVENTS, namespace=job.namespace, text=job.name, order="-created", limit=4 * MOST_EVENTS
-    )
+    found = store.find(EVENTS, namespace=job.namespace, text=job.name, order="-created", limit=4 * MOST_EVENTS)
     living = {stored.name: stored.read(Event) for stored in found}
     pods = () if is_deleted else tuple(f"{job.name}-{task}-" for task in tasks)
     ours = {name: event for name, event in living.items() if _is_about(event, job, pods)}

@@ -114,8 +114,7 @@ def _of_past(detail: Detail, view: TableView) -> PodTable:
     if view.sort.startswith("-"):
         chosen.reverse()
     rows = {
-        f"pod-{bar.pod.metadata.uid}": _past_row(detail, bar)
-        for bar in chosen[page.offset : page.offset + page.size]
+        f"pod-{bar.pod.metadata.uid}": _past_row(detail, bar) for bar in chosen[page.offset : page.offset + page.size]
     }
     made = _table(detail, view, rows, page, counts)
     made.live = not detail.deleted
@@ -154,9 +153,7 @@ def _table(
         counts=counts,
         phases=POD_PHASES,
         choices={
-            "task": [name for name, _ in progress.of_tasks(detail.job)]
-            if detail.shows_living
-            else _tasks(detail)
+            "task": [name for name, _ in progress.of_tasks(detail.job)] if detail.shows_living else _tasks(detail)
         },
         empty=_empty(detail),
     )

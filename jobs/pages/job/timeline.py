@@ -43,16 +43,7 @@ TOP, LANE, FOOT = 24, 22, 6
 HIGHEST = 460  # and from then on it scrolls (frontend/styles/components/timeline.css)
 MOST_EMPTY = 240  # of room for pods that are still to come, which a job that waits shows empty
 # What is shown first where not all pods can be.
-IMPORTANCE = {
-    "Failed": 0,
-    "Unknown": 1,
-    EVICTED: 2,
-    STOPPED: 2,
-    "Running": 3,
-    "Pending": 4,
-    "": 4,
-    "Succeeded": 5,
-}
+IMPORTANCE = {"Failed": 0, "Unknown": 1, EVICTED: 2, STOPPED: 2, "Running": 3, "Pending": 4, "": 4, "Succeeded": 5}
 MOST_MARKS = 30
 # The events of actions, of a policy and of a Command (reference: volcano-job §3.7).
 MARKED = ("ExecuteAction", "CommandIssued")
@@ -142,12 +133,7 @@ def marks_of(events: Sequence[Event]) -> list[Mark]:
 
 
 def bar_of(
-    pod: Pod,
-    created: int,
-    stretches: Sequence[Stretch] = (),
-    removed: int | None = None,
-    *,
-    is_stopped: bool = False,
+    pod: Pod, created: int, stretches: Sequence[Stretch] = (), removed: int | None = None, *, is_stopped: bool = False
 ) -> Bar:
     """Return the bar of a pod; times that run backwards are straightened.
 
@@ -267,12 +253,7 @@ def summaries(bars: Sequence[Bar]) -> list[TaskSummary]:
         waited = [bar.waited for bar in own if bar.waited is not None]
         evicted = sum(bar.state == "evicted" for bar in own)
         summary = TaskSummary(
-            task,
-            len(own) - evicted,
-            evicted,
-            max(waited, default=None),
-            min(ran, default=None),
-            max(ran, default=None),
+            task, len(own) - evicted, evicted, max(waited, default=None), min(ran, default=None), max(ran, default=None)
         )
         found.append(summary)
     return found
@@ -299,9 +280,7 @@ def _runs(bar: Bar, zero: int) -> list[list[int | None]]:
     most = max(names, key=names.count, default="")
     own = [each for each in bar.stretches if each.container == most]
     ends = [each.finished if each.finished is not None else bar.finished for each in own]
-    return [
-        [each.started - zero, _since(end, zero), each.exit_code] for each, end in zip(own, ends, strict=True)
-    ]
+    return [[each.started - zero, _since(end, zero), each.exit_code] for each, end in zip(own, ends, strict=True)]
 
 
 def _since(time: int | None, zero: int) -> int | None:

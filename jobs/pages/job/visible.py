@@ -28,9 +28,7 @@ class Sees(NamedTuple):
     @classmethod
     def of(cls, actor: Actor, namespace: str) -> Sees:
         """Return what an actor sees in a namespace."""
-        pods, groups, events = (
-            access.allowed(actor, "list", kind, namespace) for kind in (PODS, POD_GROUPS, EVENTS)
-        )
+        pods, groups, events = (access.allowed(actor, "list", kind, namespace) for kind in (PODS, POD_GROUPS, EVENTS))
         logs = access.allowed(actor, "get", LOGS, namespace)
         return cls(pods, groups, events, logs, access.namespaces(actor, JOBS))
 

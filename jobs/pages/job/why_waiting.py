@@ -83,11 +83,7 @@ def of_job(record: JobRecord) -> Wait:
         place = None if reason in HOPELESS else places.of_group(record.stored_group, record.sees.jobs)
         return Wait(why, reason, unread=_unread(record), place=place)
     if record.job.phase == "Running":
-        return (
-            Wait(state.message, state.reason)
-            if state.reason in PARTLY
-            else (kept if kept.why else _of_pods(record))
-        )
+        return Wait(state.message, state.reason) if state.reason in PARTLY else (kept if kept.why else _of_pods(record))
     return Wait()
 
 

@@ -36,12 +36,7 @@ def row_id(stored: Stored) -> str:
 
 
 def row(
-    stored: Stored,
-    *,
-    selectable: bool = False,
-    deleted: int = 0,
-    kept: Kept | None = None,
-    ran: Ran | None = None,
+    stored: Stored, *, selectable: bool = False, deleted: int = 0, kept: Kept | None = None, ran: Ran | None = None
 ) -> str:
     """Return a job's row; it depends on the job alone, so that it is the same for every reader.
 
@@ -122,11 +117,7 @@ def _ran(ran: Ran) -> str:
 
 def _why(job: Job, health: Health, *, is_deleted: bool) -> str:
     state = job.status.state
-    message = (
-        ""
-        if job.phase in UNTROUBLED or (state.reason == pod_health.TOLD and not is_deleted)
-        else state.message
-    )
+    message = "" if job.phase in UNTROUBLED or (state.reason == pod_health.TOLD and not is_deleted) else state.message
     if job.phase not in progress.ENDING:
         message = pod_health.why(health, state.reason, state.message) or message
     if not message:

@@ -62,12 +62,8 @@ SPEC = Spec(
             longest=1000,
             more=True,
         ),
-        Filter(
-            "cause", "Cause", choices=tuple(reasons.WORDS), words=reasons.WORDS, everything="Any", more=True
-        ),
-        Filter(
-            "exit", "Exit code", kind="text", hint="137", problem=job_filters.exit_code_problem, more=True
-        ),
+        Filter("cause", "Cause", choices=tuple(reasons.WORDS), words=reasons.WORDS, everything="Any", more=True),
+        Filter("exit", "Exit code", kind="text", hint="137", problem=job_filters.exit_code_problem, more=True),
         Filter(
             "created",
             "Created",
@@ -109,9 +105,7 @@ def table(actor: Actor, view: TableView) -> Table:
     offer = None if is_past else bulk.offered(JOBS.id, actor)
     return Table(
         view=view,
-        rows=_deleted_rows(view, page, chosen)
-        if is_past
-        else _rows(view, page, chosen, selectable=offer is not None),
+        rows=_deleted_rows(view, page, chosen) if is_past else _rows(view, page, chosen, selectable=offer is not None),
         page=page,
         watches=[*_watches(view, allowed), *not_run.watches(actor, view.get("namespace"))],
         counts={**named, DELETED: gone},
@@ -144,14 +138,10 @@ def _ran_before(found: Sequence[Stored], deleted: Mapping[str, int]) -> dict[str
 def _deleted_rows(view: TableView, page: paging.Page, chosen: dict[str, Any]) -> dict[str, str]:
     if chosen["owner"] is not None:
         return {}
-    found = records.find(
-        JOBS, order=view.order, limit=page.size, offset=page.offset, **{**chosen, "phase": None}
-    )
+    found = records.find(JOBS, order=view.order, limit=page.size, offset=page.offset, **{**chosen, "phase": None})
     jobs = {each.uid: past.stored_of(each) for each in found}
     ran = _ran_before([*jobs.values()], {each.uid: each.deleted for each in found})
-    return {
-        f"job-{each.uid}": row(jobs[each.uid], deleted=each.deleted, ran=ran.get(each.uid)) for each in found
-    }
+    return {f"job-{each.uid}": row(jobs[each.uid], deleted=each.deleted, ran=ran.get(each.uid)) for each in found}
 
 
 def _count_deleted(chosen: dict[str, Any]) -> int:
@@ -211,21 +201,13 @@ def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[
         queues = store.values(JOBS, "queue")
     else:
         queues = sorted(store.count(JOBS, by="queue", namespace=namespaces))
-    return {
-        "namespace": namespaces,
-        "queue": [name for name in queues if name],
-        "owner": _owners(actor, owners),
-    }
+    return {"namespace": namespaces, "queue": [name for name in queues if name], "owner": _owners(actor, owners)}
 
 
 def _choices_of_deleted(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:
     """Offer what the deleted jobs have that the reader may see: living ones may have nothing of it."""
     found = records.values(JOBS, namespace=scope.namespaces_of("", allowed))
-    return {
-        "namespace": found["namespace"],
-        "queue": found["queue"],
-        "owner": _owners(actor, found["creator"]),
-    }
+    return {"namespace": found["namespace"], "queue": found["queue"], "owner": _owners(actor, found["creator"])}
 
 
 def _owners(actor: Actor, found: Sequence[str]) -> list[str]:

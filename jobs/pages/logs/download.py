@@ -45,11 +45,7 @@ def respond(actor: Actor, asked: Asked, *, times: bool) -> StreamingHttpResponse
         (extent,) = extents
         name = f"{found[0].name}-{extent.container}-{extent.attempt}.log"
         return _file(_text(nodes, extent, times=times), "text/plain; charset=utf-8", name)
-    whose = (
-        [asked.job, *asked.pod.removeprefix(pods.TASK).split(pods.EVERY)]
-        if asked.is_together
-        else [asked.pod]
-    )
+    whose = [asked.job, *asked.pod.removeprefix(pods.TASK).split(pods.EVERY)] if asked.is_together else [asked.pod]
     missing = pods.absent(actor, asked, found, {each.uid for each in extents})
     body = _archive(nodes, {pod.uid: pod for pod in found}, extents, missing, times=times)
     return _file(body, "application/zip", f"{'-'.join(filter(None, whose))}-logs.zip")
@@ -61,9 +57,7 @@ def states(actor: Actor, asked: Asked, mark: Mark) -> HttpResponse:
     try:
         if mark.log.uid not in {pod.uid for pod in found}:
             raise NotFound("The line of the link is of another pod.")
-        lines = (
-            backend.nodes_for(actor).read_log(*mark.log, since_offset=mark.offset, most=STATES_BYTES).lines
-        )
+        lines = backend.nodes_for(actor).read_log(*mark.log, since_offset=mark.offset, most=STATES_BYTES).lines
     except NoLog:
         lines = ()
     if not lines or lines[0].offset != mark.offset:
@@ -139,12 +133,7 @@ class _Sink:
 
 
 def _archive(
-    nodes: Nodes,
-    found: Mapping[str, LogPod],
-    extents: Sequence[LogExtent],
-    missing: Sequence[Absent],
-    *,
-    times: bool,
+    nodes: Nodes, found: Mapping[str, LogPod], extents: Sequence[LogExtent], missing: Sequence[Absent], *, times: bool
 ) -> Iterator[bytes]:
     """Yield a zip with a file for each log, and one that says which pods have none."""
     sink = _Sink()

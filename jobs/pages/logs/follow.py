@@ -56,9 +56,7 @@ class Followed:
         self._others = {pod.uid for pod in found[MOST_PODS:]}  # known, and not followed
         # The same in every window, so that who sends a link sees the same colours as who opens it.
         self.ranks = {pod.uid: rank for rank, pod in enumerate(sorted(self.by_uid.values(), key=_order))}
-        self.may_grow = (
-            shown is not None and shown.shows_living
-        )  # whether another pod may come that belongs to these
+        self.may_grow = shown is not None and shown.shows_living  # whether another pod may come that belongs to these
         self._owner = shown.stored.uid if shown is not None else ""
         self._looked = clock.monotonic()
         self._revision = store.revision()
@@ -84,9 +82,7 @@ class Followed:
         where: dict[str, Any] = {"owner": self._owner} if self.may_grow else {"uid": list(self.by_uid)}
         found = store.names(PODS, namespace=self._asked.namespace, **where)
         phases = store.phases(PODS, namespace=self._asked.namespace, **where)
-        stale = [
-            key for uid, key in found.items() if self._is_stale(uid, phases.get(key.partition("/")[2], ""))
-        ]
+        stale = [key for uid, key in found.items() if self._is_stale(uid, phases.get(key.partition("/")[2], ""))]
         for stored in store.by_keys(PODS, stale).values():
             self._take(stored.uid, stored.read(Pod))
         for uid, pod in self.by_uid.items():

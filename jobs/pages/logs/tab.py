@@ -55,9 +55,7 @@ class Tab:
     options: list[Option]
     asked: Asked
     pods: Sequence[LogPod] = ()
-    earlier: Sequence[
-        tuple[str, int]
-    ] = ()  # (uid, creation) of the pods that have had the name, newest first
+    earlier: Sequence[tuple[str, int]] = ()  # (uid, creation) of the pods that have had the name, newest first
     attempts: Sequence[int] = ()
     rows: Sequence[Row] = ()
     why: str = ""
@@ -120,10 +118,7 @@ def _tab(actor: Actor, shown: Detail, asked: Asked, listed: list[Option], line: 
     extents = [each for each in kept if asked.wants(each)]
     end = _window(nodes, extents, line)
     rows = _rows(found, end, line, together=asked.is_together)
-    said = [
-        _why(each, found)
-        for each in pods.absent(actor, asked, found[:MOST_PODS], {each.uid for each in extents})
-    ]
+    said = [_why(each, found) for each in pods.absent(actor, asked, found[:MOST_PODS], {each.uid for each in extents})]
     if end.before != 0 or end.has_more:
         said.append(f"{len(rows)} lines of the logs are shown; the download has them all.")
     if not rows and not said:
@@ -157,13 +152,7 @@ def _rows(found: Sequence[LogPod], shown: Window, line: str, *, together: bool) 
         drawn = unfinished.pop((log, entry.stream), None)
         if drawn is None:
             drawn = ShownLine()
-            rows.append(
-                (
-                    f"{names[log.uid]}  " if together else "",
-                    f"{'.'.join(map(str, log))}.{entry.offset}",
-                    drawn,
-                )
-            )
+            rows.append((f"{names[log.uid]}  " if together else "", f"{'.'.join(map(str, log))}.{entry.offset}", drawn))
         drawn.feed(entry.data, whole=entry.whole)
         if not entry.whole:
             unfinished[log, entry.stream] = drawn
@@ -183,9 +172,7 @@ def options(shown: Detail) -> list[Option]:
     """Return whose logs can be chosen: all of the run, all of a task, and each pod."""
     tasks = {name: progress.total for name, progress in shown.tasks if progress.total and shown.total}
     together = [
-        Option(f"{TASK}{task}", f"task {task} · all {count:,} pods")
-        for task, count in tasks.items()
-        if count > 1
+        Option(f"{TASK}{task}", f"task {task} · all {count:,} pods") for task, count in tasks.items() if count > 1
     ]
     if len(tasks) > 1:
         together.insert(0, Option(EVERY, f"all {sum(tasks.values()):,} pods of the job"))

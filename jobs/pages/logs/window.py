@@ -61,9 +61,7 @@ class Mark(NamedTuple):
         if not text:
             return None
         parts = text.rsplit(".", 3)
-        if len(parts) != 4 or not all(
-            each.isascii() and each.isdigit() and len(each) < 16 for each in parts[2:]
-        ):
+        if len(parts) != 4 or not all(each.isascii() and each.isdigit() and len(each) < 16 for each in parts[2:]):
             raise BadRequest("The address names no line of a log: copy the link to the line once more.")
         return cls(Log(parts[0], parts[1], int(parts[2])), int(parts[3]))
 
@@ -109,17 +107,11 @@ def around(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, limits: Limit
 
 def head(nodes: Nodes, extents: Sequence[LogExtent], limits: Limits) -> Window:
     """Return the first lines of logs together that are kept."""
-    return _onwards(
-        nodes, extents, {log_of(each): each.first for each in extents}, Newest([], is_cut=False), limits
-    )
+    return _onwards(nodes, extents, {log_of(each): each.first for each in extents}, Newest([], is_cut=False), limits)
 
 
 def _onwards(
-    nodes: Nodes,
-    extents: Sequence[LogExtent],
-    starts: dict[Log, int],
-    earlier: Newest[Line],
-    limits: Limits,
+    nodes: Nodes, extents: Sequence[LogExtent], starts: dict[Log, int], earlier: Newest[Line], limits: Limits
 ) -> Window:
     """Return a window of earlier lines and of those from where each log starts."""
     places = dict(starts)
@@ -217,12 +209,7 @@ def _starts(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, time: str) -
 
 
 def _before(
-    nodes: Nodes,
-    extents: Sequence[LogExtent],
-    entries: Sequence[Entry[Line]],
-    places: dict[Log, int],
-    *,
-    is_cut: bool,
+    nodes: Nodes, extents: Sequence[LogExtent], entries: Sequence[Entry[Line]], places: dict[Log, int], *, is_cut: bool
 ) -> int | None:
     """Return how many bytes of the logs are kept before the first of their entries; None for some, when that is not known."""
     if not nodes.offsets_are_bytes:
@@ -230,6 +217,4 @@ def _before(
     first: dict[Log, int] = {}
     for log, line in entries:
         first.setdefault(log, line.offset)
-    return sum(
-        max(0, first.get(log, places[log]) - each.first) for each in extents for log in (log_of(each),)
-    )
+    return sum(max(0, first.get(log, places[log]) - each.first) for each in extents for log in (log_of(each),))

@@ -61,10 +61,7 @@ def operation(request: HttpRequest, number: int) -> HttpResponse:
         context = {"operation": shown.operation, "action": shown.action}
         if shown.operation.is_draft:
             forecast = shown.forecast(actor)
-            context |= {
-                "forecast": forecast,
-                "effect": actions.effect(shown.action, forecast.extent, single.kept()),
-            }
+            context |= {"forecast": forecast, "effect": actions.effect(shown.action, forecast.extent, single.kept())}
             return render(request, "jobs/operations/confirm.html", context)
         # Results are not in the log: no revision says how far a page is, so its socket brings it up to date whole.
         table = shown.table(listing.SPEC.read(request.GET))
@@ -92,9 +89,7 @@ def stop(request: HttpRequest, number: int) -> HttpResponse:
     """Ask no further jobs of an operation."""
     shown = Shown.of(access.of(request), number)
     if not _may_stop(request, shown):
-        raise Forbidden(
-            f"Only {shown.operation.actor}, who began it, or an operator can stop this operation."
-        )
+        raise Forbidden(f"Only {shown.operation.actor}, who began it, or an operator can stop this operation.")
     left = drafts.stop(shown.operation, access.of(request))
     many = f"{left:,} {'job was' if left == 1 else 'jobs were'}"
     said = f"Stopped: {many} not asked. What was asked before goes on."

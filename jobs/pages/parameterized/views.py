@@ -103,11 +103,7 @@ def _ask(request: HttpRequest, asked: Asked) -> HttpResponse:
 
 
 def _form(
-    request: HttpRequest,
-    asked: Asked,
-    values: Mapping[str, str],
-    problems: Mapping[str, str],
-    status: int = 200,
+    request: HttpRequest, asked: Asked, values: Mapping[str, str], problems: Mapping[str, str], status: int = 200
 ) -> HttpResponse:
     fields = [
         (each, f"{PREFIX}{each.name}", values.get(each.name, ""), problems.get(each.name, ""))

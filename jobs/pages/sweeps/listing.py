@@ -156,9 +156,7 @@ def head(actor: Actor, stored: Stored, found: Record) -> dict[str, str]:
         "may_delete": access.allowed(actor, "delete", CONFIGMAPS, stored.namespace, owner=owner or None),
         "may_copy": access.allowed(actor, "create", JOBS, stored.namespace),
     }
-    return {
-        f"sweep-{piece}": render_to_string(f"sweeps/_{piece}.html", context) for piece in ("actions", "head")
-    }
+    return {f"sweep-{piece}": render_to_string(f"sweeps/_{piece}.html", context) for piece in ("actions", "head")}
 
 
 def outcomes_of(stored: Stored, found: Record, params: Mapping[str, str]) -> tuple[Table, Grid | None]:

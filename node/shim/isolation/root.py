@@ -108,9 +108,7 @@ def show_to(users: int, mount: int, ids: Sequence[Ids], *, own: bool) -> None:
         if own and stat.S_ISDIR(found.st_mode):
             given = subordinates.outside(ids, found.st_uid), subordinates.outside(ids, found.st_gid)
             os.chown(f"/proc/self/fd/{mount}", *given)
-            os.chmod(
-                f"/proc/self/fd/{mount}", stat.S_IMODE(found.st_mode)
-            )  # which a change of owner may have changed
+            os.chmod(f"/proc/self/fd/{mount}", stat.S_IMODE(found.st_mode))  # which a change of owner may have changed
 
 
 def is_own(bind: Bind) -> bool:
@@ -193,11 +191,7 @@ def _put_together(root: NewRoot, order: Order, *, of_machine: bool) -> list[tupl
     shared = [root.add(SHARED_MEMORY, mode="1777", size=order.shared_memory or SHARED_BYTES)]
     if order.pids:
         shared.append(root.add("dev/mqueue", "mqueue", QUIET | linux.NOEXEC))
-    return [
-        (root.top, landlock.READ),
-        *((each, change) for each in (run, *shared)),
-        *((each, some) for each in kernel),
-    ]
+    return [(root.top, landlock.READ), *((each, change) for each in (run, *shared)), *((each, some) for each in kernel)]
 
 
 def programs(more: Sequence[str]) -> Iterator[Source]:
@@ -212,9 +206,7 @@ def devices(order: Order) -> Iterator[Source]:
     given = [*(f"/dev/{name}" for name in DEVICES), *order.devices]
     for name in os.listdir("/dev"):
         if name.startswith(ACCELERATORS):
-            given += (
-                path for path in _below(f"/dev/{name}") if path not in (*order.devices, *order.withheld)
-            )
+            given += (path for path in _below(f"/dev/{name}") if path not in (*order.devices, *order.withheld))
     for path, fd in _opened(given):
         if stat.S_ISCHR(os.fstat(fd).st_mode) or stat.S_ISBLK(os.fstat(fd).st_mode):
             yield path, fd

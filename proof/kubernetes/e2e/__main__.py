@@ -113,9 +113,7 @@ def run(suite: str, cluster: Kubernetes, built: Path, focus: str, *, again: bool
         "ARTIFACTS_PATH": str(built / "artifacts"),
     }
     with told.with_suffix(".txt").open("w") as output:
-        subprocess.run(
-            command, env=environment, cwd=cluster.folder, stdout=output, stderr=output, check=False
-        )
+        subprocess.run(command, env=environment, cwd=cluster.folder, stdout=output, stderr=output, check=False)
 
 
 def say(line: str) -> None:

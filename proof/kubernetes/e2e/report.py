@@ -15,16 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Those of Volcano's own continuous integration that a cluster of four nodes is enough for; the one that waits for minutes of the clock last.
-SUITES = (
-    "vcctl",
-    "jobp",
-    "jobseq",
-    "schedulingbase",
-    "schedulingaction",
-    "schedulinggates",
-    "admission",
-    "cronjob",
-)
+SUITES = ("vcctl", "jobp", "jobseq", "schedulingbase", "schedulingaction", "schedulinggates", "admission", "cronjob")
 # Specs that Volcano's own runs leave out, and those that mount volumes of a real node.
 LEFT_OUT = (r"\[sig-", "Volume Binding Test")
 REASONS = Path(__file__).parent / "reasons.yaml"
@@ -106,8 +97,7 @@ def read(folder: Path, suites: Iterable[str]) -> list[Spec]:
     for suite in suites:
         again = {spec.name: spec for spec in _specs(suite, path_of(folder, suite, again=True))}
         found += [
-            again[spec.name]._replace(was_again=True) if spec.name in again else spec
-            for spec in first(folder, [suite])
+            again[spec.name]._replace(was_again=True) if spec.name in again else spec for spec in first(folder, [suite])
         ]
     return found
 
@@ -165,11 +155,7 @@ def summary(specs: Sequence[Spec]) -> list[str]:
     return [
         *lines,
         *(f"NOT KNOWN WHY: {each.suite}: {each.name}" for each in specs if each.is_unexplained),
-        *(
-            f"FAILS NO MORE: {suite}: {name}"
-            for suite, name in _reasons()
-            if states.get((suite, name)) == "passed"
-        ),
+        *(f"FAILS NO MORE: {suite}: {name}" for suite, name in _reasons() if states.get((suite, name)) == "passed"),
     ]
 
 
@@ -194,8 +180,7 @@ def page(specs: Sequence[Spec], commit: str, times: Mapping[str, Times]) -> str:
         if each.state not in ("passed", "skipped")
     ]
     passing = [
-        f"* `{suite}`: "
-        + "; ".join(each.name for each in specs if (each.suite, each.state) == (suite, "passed"))
+        f"* `{suite}`: " + "; ".join(each.name for each in specs if (each.suite, each.state) == (suite, "passed"))
         for suite in counts
     ]
     parts = [

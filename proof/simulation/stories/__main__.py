@@ -35,9 +35,7 @@ def _tell(name: str) -> int:
         print(f"{name}: WRONG without its defect: {right.kind}: {right.text}\n{right.trace}")
     elif wrong is None or wrong.kind != told.broken:
         found = f"{wrong.kind}: {wrong.text}\n{wrong.trace}" if wrong else "nothing"
-        print(
-            f"{name}: NOT FOUND: {told.broken!r} is to be found with its defect, and what is found is {found}"
-        )
+        print(f"{name}: NOT FOUND: {told.broken!r} is to be found with its defect, and what is found is {found}")
     else:
         print(f"{name}: found by {told.broken!r}, and right without its defect; {took}")
         return 0

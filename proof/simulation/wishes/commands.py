@@ -27,9 +27,7 @@ def target(resource: Resource, obj: Object) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "name": name_of(obj), "uid": uid}
 
 
-def _command(
-    desk: Desk, action: str, resource: Resource, obj: Object, namespace: str, *, owned: bool
-) -> Object:
+def _command(desk: Desk, action: str, resource: Resource, obj: Object, namespace: str, *, owned: bool) -> Object:
     aim = target(resource, obj)
     metadata: Object = {"name": desk.name("c"), "namespace": namespace}
     if owned:
@@ -46,9 +44,7 @@ def to_job(desk: Desk, action: str, *phases: str) -> Request | None:
     who = desk.whose(found)
     place, owned = found["metadata"]["namespace"], desk.chance(0.5)  # as vcctl makes it, or by hand
     body = _command(desk, action, JOBS, found, place, owned=owned)
-    return create(
-        who, COMMANDS, body, f"{who} orders {action} of {name_of(found)}, which is {phase_of(found)}"
-    )
+    return create(who, COMMANDS, body, f"{who} orders {action} of {name_of(found)}, which is {phase_of(found)}")
 
 
 @wish(3)

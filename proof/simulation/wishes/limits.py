@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kube.resources import (
-    DISRUPTION_BUDGETS,
-    JOBS,
-    LIMIT_RANGES,
-    NAMESPACES,
-    PRIORITY_CLASSES,
-    RESOURCE_QUOTAS,
-)
+from kube.resources import DISRUPTION_BUDGETS, JOBS, LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, RESOURCE_QUOTAS
 from proof.simulation.before import QUOTA, ROOMY
 from proof.simulation.desk import PROTECTED, Crowd, is_unfinished, wish
 from proof.simulation.request import create, delete, name_of, patch
@@ -46,9 +39,7 @@ def _is_tight(quota: Object) -> bool:
     return bool((quota.get("spec") or {}).get("hard", {}).get("pods") == TIGHT["pods"])
 
 
-def _set_quota(
-    desk: Desk, hard: Mapping[str, str], what: str, test: Callable[[Object], object]
-) -> Request | None:
+def _set_quota(desk: Desk, hard: Mapping[str, str], what: str, test: Callable[[Object], object]) -> Request | None:
     quota = desk.any(RESOURCE_QUOTAS, test)
     if quota is None:
         return None

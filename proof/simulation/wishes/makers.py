@@ -122,15 +122,10 @@ def change_a_cron_job(desk: Desk) -> Request | None:
     change = (
         {"schedule": _schedule(desk)}
         if desk.chance(0.5)
-        else {
-            "concurrencyPolicy": desk.weighed(POLICIES),
-            "failedJobsHistoryLimit": desk.random.randint(0, 2),
-        }
+        else {"concurrencyPolicy": desk.weighed(POLICIES), "failedJobsHistoryLimit": desk.random.randint(0, 2)}
     )
     told = ", ".join(f"{field} {value}" for field, value in change.items())
-    return patch(
-        who, CRON_JOBS, cron, {"spec": change}, f"{who} changes the cron job {name_of(cron)}: {told}"
-    )
+    return patch(who, CRON_JOBS, cron, {"spec": change}, f"{who} changes the cron job {name_of(cron)}: {told}")
 
 
 @wish(1)

@@ -10,17 +10,7 @@ import msgspec
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES, PODS, QUEUES, RESOURCE_QUOTAS
 from proof.simulation.before import WEIGHTS
 from proof.simulation.desk import creator_of, is_unfinished, phase_of, pod_phase, queue_state, wish
-from proof.simulation.request import (
-    STRATEGIC,
-    SUBMITTERS,
-    Request,
-    create,
-    delete,
-    name_of,
-    patch,
-    path_of,
-    replace,
-)
+from proof.simulation.request import STRATEGIC, SUBMITTERS, Request, create, delete, name_of, patch, path_of, replace
 from proof.simulation.wishes.jobs import job, submit, task
 
 if TYPE_CHECKING:
@@ -252,12 +242,7 @@ def give_a_queue_nonsense(desk: Desk) -> Request | None:
     queue = desk.any(QUEUES, lambda each: name_of(each) != "root")
     if queue is None:
         return None
-    bad: tuple[Object, ...] = (
-        {"parent": "nowhere"},
-        {"parent": name_of(queue)},
-        {"state": "Ajar"},
-        {"weight": 0},
-    )
+    bad: tuple[Object, ...] = ({"parent": "nowhere"}, {"parent": name_of(queue)}, {"state": "Ajar"}, {"weight": 0})
     change = desk.one((*bad, {"capability": {"cpu": "-1"}}))
     words = f"admin gives the queue {name_of(queue)} nonsense: {', '.join(change)}"
     return patch("admin", QUEUES, queue, {"spec": change}, words)

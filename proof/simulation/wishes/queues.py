@@ -64,12 +64,7 @@ def make_a_queue_below_another(desk: Desk) -> Request | None:
 def _may_be_parent(queue: Object) -> bool:
     used = (queue.get("status") or {}).get("allocated") or {}
     is_top = (queue.get("spec") or {}).get("parent") in ("", None, "root")
-    return (
-        name_of(queue) not in KEPT
-        and is_top
-        and queue_state(queue) == "Open"
-        and used.get("pods") in (None, "0", 0)
-    )
+    return name_of(queue) not in KEPT and is_top and queue_state(queue) == "Open" and used.get("pods") in (None, "0", 0)
 
 
 def _changed(

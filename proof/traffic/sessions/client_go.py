@@ -21,9 +21,7 @@ def play(stage: Stage) -> None:
     program = stage.folder / "controller"
     subprocess.run(["nice", "go", "build", "-o", program, "."], cwd=SOURCE, check=True)
     stage.play("POST", "/api/v1/nodes", node("node-0"))
-    stage.play(
-        "POST", "/api/v1/namespaces/default/serviceaccounts", object_(CORE, "ServiceAccount", "default")
-    )
+    stage.play("POST", "/api/v1/namespaces/default/serviceaccounts", object_(CORE, "ServiceAccount", "default"))
     for form, parts in (("json", JSON), ("protobuf", PROTOBUF)):
         for part in parts:
             stage.run("client-go", program, f"{stage.recorder.url} {form} {part}", label=f"{part} in {form}")

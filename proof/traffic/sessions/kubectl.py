@@ -15,9 +15,7 @@ PODS = "/api/v1/namespaces/default/pods"
 def play(stage: Stage) -> None:
     """Do all of it."""
     stage.play("POST", "/api/v1/nodes", node("node-0"))
-    stage.play(
-        "POST", "/api/v1/namespaces/default/serviceaccounts", object_(CORE, "ServiceAccount", "default")
-    )
+    stage.play("POST", "/api/v1/namespaces/default/serviceaccounts", object_(CORE, "ServiceAccount", "default"))
     look_around(stage)
     create(stage)
     apply(stage)
@@ -95,18 +93,13 @@ def apply(stage: Stage) -> None:
     stage.kubectl("apply --server-side -f -", ours)
     stage.kubectl("apply --server-side -f -", ours)
     stage.kubectl(
-        "apply --server-side --field-manager=other -f -",
-        object_(CORE, "ConfigMap", "shared", data={"a": "2"}),
+        "apply --server-side --field-manager=other -f -", object_(CORE, "ConfigMap", "shared", data={"a": "2"})
     )
     stage.kubectl("apply --server-side --field-manager=other --force-conflicts -f -", object_(CORE, "ConfigMap", "shared", data={"a": "2"}))  # fmt: skip
     stage.kubectl("apply --server-side -f -", object_(CORE, "ConfigMap", "shared", data={"b": "2"}))
-    stage.kubectl(
-        "apply --server-side --dry-run=server -f -", object_(CORE, "ConfigMap", "imagined", data={"b": "2"})
-    )
+    stage.kubectl("apply --server-side --dry-run=server -f -", object_(CORE, "ConfigMap", "imagined", data={"b": "2"}))
     stage.kubectl("apply --server-side -f -", pod("applied"))
-    stage.kubectl(
-        "apply -f - --prune -l app=pruned", labelled(object_(CORE, "ConfigMap", "pruned"), app="pruned")
-    )
+    stage.kubectl("apply -f - --prune -l app=pruned", labelled(object_(CORE, "ConfigMap", "pruned"), app="pruned"))
 
 
 def change(stage: Stage) -> None:

@@ -26,13 +26,9 @@ def play(stage: Stage) -> None:
     stage.kubectl(
         "create -f - --validate=strict", object_(f"{GROUP}/v1", "Shirt", "more", spec={"colour": "a", "b": 1})
     )
-    stage.kubectl(
-        "create -f - --validate=warn", object_(f"{GROUP}/v1", "Shirt", "more", spec={"colour": "a", "b": 1})
-    )
+    stage.kubectl("create -f - --validate=warn", object_(f"{GROUP}/v1", "Shirt", "more", spec={"colour": "a", "b": 1}))
     stage.kubectl("apply -f -", object_(f"{GROUP}/v1", "Shirt", "blue", spec={"colour": "blue"}))
-    stage.kubectl(
-        "apply --server-side -f -", object_(f"{GROUP}/v1", "Shirt", "blue", spec={"colour": "blue"})
-    )
+    stage.kubectl("apply --server-side -f -", object_(f"{GROUP}/v1", "Shirt", "blue", spec={"colour": "blue"}))
     stage.kubectl("apply --server-side --force-conflicts -f -", object_(f"{GROUP}/v1", "Shirt", "blue", spec={"colour": "navy"}))  # fmt: skip
     for line in (
         "get shirts",
@@ -55,9 +51,7 @@ def play(stage: Stage) -> None:
         "delete shirts --all",
         "delete crd shirts.example.com --wait=false",
     ):
-        stage.kubectl(
-            line, {**red, "spec": {"colour": "pink", "size": 1}} if line == "replace -f -" else None
-        )
+        stage.kubectl(line, {**red, "spec": {"colour": "pink", "size": 1}} if line == "replace -f -" else None)
 
 
 def definition() -> dict[str, Any]:

@@ -100,17 +100,13 @@ def others(stage: Stage) -> None:
     group = object_(QUEUES, "PodGroup", "gang", spec={"minMember": 2, "queue": "default"})
     task = [{"name": "main", "replicas": 1, "template": {"spec": pod_spec(restartPolicy="Never")}}]
     cron = object_(VOLCANO, "CronJob", "nightly", spec={"schedule": "0 3 * * *", "jobTemplate": {"spec": {"minAvailable": 1, "schedulerName": "volcano", "tasks": task}}})  # fmt: skip
-    template = object_(
-        "flow.volcano.sh/v1alpha1", "JobTemplate", "step", spec={"minAvailable": 1, "tasks": task}
-    )
+    template = object_("flow.volcano.sh/v1alpha1", "JobTemplate", "step", spec={"minAvailable": 1, "tasks": task})
     flow = object_("flow.volcano.sh/v1alpha1", "JobFlow", "flow", spec={"jobRetainPolicy": "delete", "flows": [{"name": "step"}]})  # fmt: skip
     hyper = object_("topology.volcano.sh/v1alpha1", "HyperNode", "rack", spec={"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "node-0"}}}]})  # fmt: skip
     for each in (group, cron, template, flow, hyper):
         stage.kubectl("apply -f -", each)
     gang = f"/apis/{QUEUES}/namespaces/default/podgroups/gang"
-    stage.play(
-        "PATCH", gang, {"status": {"phase": "Running", "running": 2}}, MERGE
-    )  # it has no part for its status
+    stage.play("PATCH", gang, {"status": {"phase": "Running", "running": 2}}, MERGE)  # it has no part for its status
     for kind in ("podgroup", "cronvcjob", "jobtemplate", "jobflow", "hypernode", "command", "queue"):
         for line in (f"get {kind}", f"get {kind} -o wide", f"describe {kind}"):
             stage.kubectl(line)

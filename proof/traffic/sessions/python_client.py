@@ -21,9 +21,7 @@ PODS = "/api/v1/namespaces/default/pods"
 def play(stage: Stage) -> None:
     """Do all of it."""
     stage.play("POST", "/api/v1/nodes", node("node-0"))
-    stage.play(
-        "POST", "/api/v1/namespaces/default/serviceaccounts", object_(CORE, "ServiceAccount", "default")
-    )
+    stage.play("POST", "/api/v1/namespaces/default/serviceaccounts", object_(CORE, "ServiceAccount", "default"))
     with client.ApiClient(client.Configuration(host=stage.recorder.url)) as api:
         for part in (config_maps, others, pods, custom, dynamic_kinds, watches, reviews):
             with stage.doing(CLIENT, part.__name__):
@@ -68,9 +66,7 @@ def config_maps(_stage: Stage, api: Any) -> None:
     now = core.read_namespaced_config_map("a", "default")
     now.data = {"whole": "new"}
     core.replace_namespaced_config_map("a", "default", now)
-    core.delete_namespaced_config_map(
-        "a", "default", body=client.V1DeleteOptions(propagation_policy="Background")
-    )
+    core.delete_namespaced_config_map("a", "default", body=client.V1DeleteOptions(propagation_policy="Background"))
     tried(core.delete_namespaced_config_map, "a", "default")
     core.delete_collection_namespaced_config_map("default", label_selector="of=us")
 
@@ -96,9 +92,7 @@ def others(_stage: Stage, api: Any) -> None:
     tried(leases.replace_namespaced_lease, "l", "default", made)
     core.create_namespaced_event("default", {"metadata": {"name": "e"}, "involvedObject": {"kind": "ConfigMap", "namespace": "default", "name": "a"}, "reason": "Seen", "message": "It was seen.", "type": "Normal"})  # fmt: skip
     core.list_namespaced_event("default", field_selector="involvedObject.name=a")
-    client.EventsV1Api(api).list_namespaced_event(
-        "default", _preload_content=False
-    )  # it refuses eventTime: null
+    client.EventsV1Api(api).list_namespaced_event("default", _preload_content=False)  # it refuses eventTime: null
     client.SchedulingV1Api(api).create_priority_class({"metadata": {"name": "urgent"}, "value": 10})
     client.PolicyV1Api(api).create_namespaced_pod_disruption_budget("default", {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}})  # fmt: skip
     client.VersionApi(api).get_code()
@@ -138,9 +132,7 @@ def custom(_stage: Stage, api: Any) -> None:
     objects.get_namespaced_custom_object(**at, name="train")
     objects.list_namespaced_custom_object(**at)
     objects.list_cluster_custom_object(group, version, "jobs", label_selector="a=b")
-    tried(
-        objects.patch_namespaced_custom_object, **at, name="train", body={"metadata": {"labels": {"a": "b"}}}
-    )
+    tried(objects.patch_namespaced_custom_object, **at, name="train", body={"metadata": {"labels": {"a": "b"}}})
     tried(objects.patch_namespaced_custom_object, **at, name="train", body=[{"op": "replace", "path": "/spec/minAvailable", "value": 2}])  # fmt: skip
     tried(objects.patch_namespaced_custom_object_status, **at, name="train", body={"status": {"running": 1}})
     now = objects.get_namespaced_custom_object(**at, name="train")
@@ -161,9 +153,7 @@ def dynamic_kinds(_stage: Stage, api: Any) -> None:
     maps.create(object_(CORE, "ConfigMap", "d", data={"a": "1"}), namespace="default")
     maps.get(name="d", namespace="default")
     maps.patch(object_(CORE, "ConfigMap", "d", data={"b": "1"}), namespace="default", content_type="application/merge-patch+json")  # fmt: skip
-    maps.server_side_apply(
-        object_(CORE, "ConfigMap", "d", data={"c": "1"}), namespace="default", field_manager="robot"
-    )
+    maps.server_side_apply(object_(CORE, "ConfigMap", "d", data={"c": "1"}), namespace="default", field_manager="robot")
     maps.delete(name="d", namespace="default")
     jobs = found.resources.get(api_version=VOLCANO, kind="Job")
     jobs.create(job("dynamic"), namespace="default")
@@ -192,9 +182,7 @@ def watches(stage: Stage, api: Any) -> None:
             selecting.stop()
     jobs = client.CustomObjectsApi(api).list_namespaced_custom_object
     stage.play("POST", f"/apis/{VOLCANO}/namespaces/default/jobs", job("seen"))
-    for _ in (of_jobs := watch.Watch()).stream(
-        jobs, *VOLCANO.split("/"), "default", "jobs", timeout_seconds=20
-    ):
+    for _ in (of_jobs := watch.Watch()).stream(jobs, *VOLCANO.split("/"), "default", "jobs", timeout_seconds=20):
         of_jobs.stop()
 
 

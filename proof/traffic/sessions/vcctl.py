@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 def play(stage: Stage) -> None:
     """Do all of it."""
-    stage.play(
-        "POST", "/api/v1/namespaces/default/serviceaccounts", object_(CORE, "ServiceAccount", "default")
-    )
+    stage.play("POST", "/api/v1/namespaces/default/serviceaccounts", object_(CORE, "ServiceAccount", "default"))
     queues(stage)
     jobs(stage)
     groups_and_flows(stage)
@@ -61,20 +59,12 @@ def groups_and_flows(stage: Stage) -> None:
     group = object_(QUEUES, "PodGroup", "gang", spec={"minMember": 2, "queue": "default"})
     stage.play("POST", f"/apis/{QUEUES}/namespaces/default/podgroups", group)
     task = [{"name": "main", "replicas": 1, "template": {"spec": pod_spec(restartPolicy="Never")}}]
-    template = object_(
-        "flow.volcano.sh/v1alpha1", "JobTemplate", "step", spec={"minAvailable": 1, "tasks": task}
-    )
+    template = object_("flow.volcano.sh/v1alpha1", "JobTemplate", "step", spec={"minAvailable": 1, "tasks": task})
     flow = object_("flow.volcano.sh/v1alpha1", "JobFlow", "flow", spec={"jobRetainPolicy": "delete", "flows": [{"name": "step"}]})  # fmt: skip
     stage.vcctl("podgroup list")
     for kind, obj in (("jobtemplate", template), ("jobflow", flow)):
         file = stage.folder / f"{kind}.yaml"
         file.write_text(stage.written({**obj, "metadata": {**obj["metadata"], "namespace": "default"}}))
         name = obj["metadata"]["name"]
-        for line in (
-            f"create -f {file}",
-            "list",
-            f"get -N {name}",
-            f"describe -N {name}",
-            f"delete -N {name}",
-        ):
+        for line in (f"create -f {file}", "list", f"get -N {name}", f"describe -N {name}", f"delete -N {name}"):
             stage.vcctl(f"{kind} {line}")

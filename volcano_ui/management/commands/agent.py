@@ -43,9 +43,7 @@ class Command(BaseCommand):
             "--server", default="", help="join the cluster whose API is there, such as https://host:8443"
         )
         token = parser.add_mutually_exclusive_group()
-        token.add_argument(
-            "--token", default="", help="the token to join with; users of this machine see it in ps"
-        )
+        token.add_argument("--token", default="", help="the token to join with; users of this machine see it in ps")
         token.add_argument("--token-file", default="", help="a file with that token, or - for standard input")
         parser.add_argument(
             "--ca",

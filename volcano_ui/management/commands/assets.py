@@ -20,9 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("--check", action="store_true", help="only lint JavaScript and CSS")
-        choice.add_argument(
-            "--fix", action="store_true", help="only format JavaScript and CSS and fix what can be"
-        )
+        choice.add_argument("--fix", action="store_true", help="only format JavaScript and CSS and fix what can be")
 
     def handle(self, *, check: bool, fix: bool, **_: Any) -> None:
         try:

@@ -55,9 +55,7 @@ def _limits(spawner: Spawner, layout: Layout) -> str:
     groups = control_groups.find(layout, leaves=False)
     kept = control_groups.ControlGroups(layout, groups)
     try:
-        if groups.home and wall_check.exceeds(
-            spawner, Group(control_groups.of_pod(groups, "check", 0) + "/main-0", 1)
-        ):
+        if groups.home and wall_check.exceeds(spawner, Group(control_groups.of_pod(groups, "check", 0) + "/main-0", 1)):
             raise OSError(f"a container in the control group {groups.home} got more memory than it may have")
         return walls.limits(groups)
     finally:

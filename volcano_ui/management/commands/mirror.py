@@ -22,9 +22,7 @@ class Command(BaseCommand):
         """Mirror until a signal comes."""
         heartbeat.from_a_thread()
         if settings.TARGET is None:
-            raise CommandError(
-                "There is no cluster to mirror; set VOLCANO_UI_KUBECONFIG to a kubeconfig's file."
-            )
+            raise CommandError("There is no cluster to mirror; set VOLCANO_UI_KUBECONFIG to a kubeconfig's file.")
         term = standby.term_of(settings.INSTANCE)
         if term is None:
             raise CommandError("One `up` at a time mirrors the cluster, and starts this itself.")

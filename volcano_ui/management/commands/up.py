@@ -42,24 +42,16 @@ class Command(BaseCommand):
         parser.add_argument("--api-port", help=f"where the Kubernetes API listens (now {settings.API_PORT})")
         parser.add_argument("--data", help=f"the state directory (now {settings.DATA})")
         parser.add_argument("--nodes", help=f"how many simulated nodes to run (now {settings.NODES})")
-        parser.add_argument(
-            "--kubeconfig", help="show the cluster of this kubeconfig instead of one of its own"
-        )
-        parser.add_argument(
-            "--context", help="which of the kubeconfig's contexts; the current one unless told"
-        )
+        parser.add_argument("--kubeconfig", help="show the cluster of this kubeconfig instead of one of its own")
+        parser.add_argument("--context", help="which of the kubeconfig's contexts; the current one unless told")
         parser.add_argument("--webhooks", help="where that cluster's API server finds our admission webhooks")
-        parser.add_argument(
-            "--webhook-port", help=f"where they listen, if there are any (now {settings.WEBHOOK_PORT})"
-        )
+        parser.add_argument("--webhook-port", help=f"where they listen, if there are any (now {settings.WEBHOOK_PORT})")
         parser.add_argument("--way", help=f"what may be changed there: {' or '.join(settings.WAYS)}")
         parser.add_argument(
             "--only",
             help="start these programs alone, where others start the rest: web, or works (mirror, workers, beat)",
         )
-        parser.add_argument(
-            "--clusters", help="show several: NAME=embedded,NAME=KUBECONFIG[#CONTEXT][:WAY],…"
-        )
+        parser.add_argument("--clusters", help="show several: NAME=embedded,NAME=KUBECONFIG[#CONTEXT][:WAY],…")
         parser.add_argument(
             "--running",
             help=f"what becomes of running pods when it is stopped: leave, wait or end (now {settings.RUNNING})",

@@ -52,9 +52,7 @@ SECTIONS = (
             "13": "Policies of the job: see 7.3 policies",
             "14": "A plugin that there is not",
             "15": "A volume without a path, twice at one path, with both claims, with a name that is none",
-            "15 no claim": differs(
-                "Neither claim", "Volume without a claim, or naming one that does not exist"
-            ),
+            "15 no claim": differs("Neither claim", "Volume without a claim, or naming one that does not exist"),
             "16": "A queue that there is not",
             "17": "A queue that is not Open",
             "18": "The queue `root`",

@@ -15,9 +15,7 @@ SECTIONS = (
             "PodPending": differs("A pod is Pending; answered only after a `timeout`", "PodPending"),
             "Unknown": differs("The pod group became Unknown", "Unknown"),
             "TaskCompleted": "As many pods of a task as it has replicas succeeded",
-            "TaskFailed": differs(
-                "Containers of a task were started again as often as its `maxRetry`", "TaskFailed"
-            ),
+            "TaskFailed": differs("Containers of a task were started again as often as its `maxRetry`", "TaskFailed"),
             "JobUpdated": "May be written, and never happens",
             "PodRunning": "Internal; refused in policies",
             "OutOfSync": "Internal; refused in policies",
@@ -51,8 +49,7 @@ SECTIONS = (
             "pod added": differs("PodPending, whatever its phase", "PodPending"),
             "pod marked": "What the controller ends itself is no event",
             "pod failed": differs(
-                "PodFailed, with the exit code of the first container",
-                "Exit codes of a pod with several containers",
+                "PodFailed, with the exit code of the first container", "Exit codes of a pod with several containers"
             ),
             "pod succeeded": "TaskCompleted with the last one of its task",
             "pod runs": "PodRunning, which no policy answers",
@@ -113,9 +110,7 @@ SECTIONS = (
             "ExecuteAction": "Which action is carried out, or will be",
             "CommandIssued": differs("A Command was taken", "Event of a Command"),
             "PluginError": "A plugin cannot make what it wants",
-            "PVCError": differs(
-                "A claim is missing", "Volume without a claim, or naming one that does not exist"
-            ),
+            "PVCError": differs("A claim is missing", "Volume without a claim, or naming one that does not exist"),
             "PodGroupError, JobStatusError, FailedDelete": differs("A write failed", "Writes that fail"),
             "PodGroupPending": "The pod group is not placed, and why",
             "FailedCreate": "Pods may not be made, and why",

@@ -75,9 +75,7 @@ SECTIONS = (
         "Fields of JobStatus",
         {
             "state.phase": "Where the job is in its life",
-            "state.reason, state.message": differs(
-                "Declared, and never written", "`state.reason` and `state.message`"
-            ),
+            "state.reason, state.message": differs("Declared, and never written", "`state.reason` and `state.message`"),
             "state.lastTransitionTime": differs(
                 "Changes with each write of a sync", "`lastTransitionTime` and conditions"
             ),

@@ -23,14 +23,11 @@ SEED = (
             "1": differs("`taskSpecs` is an unknown field", "Spellings of the 2018 design"),
             "2": differs("`claim` of a volume is an unknown field", "Spellings of the 2018 design"),
             "3": differs(
-                "A volume without a claim is refused",
-                "Volume without a claim, or naming one that does not exist",
+                "A volume without a claim is refused", "Volume without a claim, or naming one that does not exist"
             ),
             "19": "`VK_TASK_INDEX` and `VC_TASK_INDEX` are both set",
             "24": "Tasks of higher priority come first into the minimum",
-            "25": differs(
-                "`priorityClass` in a pod template is an unknown field", "Spellings of the 2018 design"
-            ),
+            "25": differs("`priorityClass` in a pod template is an unknown field", "Spellings of the 2018 design"),
             "29": differs("Reason and message are not filled", "`state.reason` and `state.message`"),
             "examples": "The jobs that the design prints are accepted as printed",
         },

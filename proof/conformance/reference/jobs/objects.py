@@ -71,9 +71,7 @@ SECTIONS = (
         "Claims",
         {
             "made": "From `volumeClaim`, owned by the job; the name is stored in the job",
-            "name": differs(
-                "`<job>-pvc-` and 12 random characters", "Name of a claim that a volume describes"
-            ),
+            "name": differs("`<job>-pvc-` and 12 random characters", "Name of a claim that a volume describes"),
             "named": differs("Must exist", "Volume without a claim, or naming one that does not exist"),
             "noted": "In `controlledResources`, both kinds",
             "restart": "Survive restarts, and go with the job",

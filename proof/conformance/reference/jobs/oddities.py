@@ -21,37 +21,27 @@ SECTIONS = (
             "Q-7": differs("Resuming uses up a retry", "Resuming a job"),
             "Q-8": differs("A missing claim, queue or plugin ends the job after a while", "Writes that fail"),
             "Q-9": differs(
-                "The time of the last transition is that of the last write",
-                "`lastTransitionTime` and conditions",
+                "The time of the last transition is that of the last write", "`lastTransitionTime` and conditions"
             ),
             "Q-10": "`version` grows; by how much says nothing",
             "Q-11": differs("Actions that wait survive their job", "Delayed actions"),
             "Q-12": differs("While an action waits nothing else is done", "An event whose action is delayed"),
             "Q-13": "A job that restarts, completes or terminates heeds no Command but ends its pods once more",
             "Q-14": differs(
-                "A job may be over before its policy is asked",
-                "A policy and what would come of the event by itself",
+                "A job may be over before its policy is asked", "A policy and what would come of the event by itself"
             ),
             "Q-15": differs("The length of pod names is checked by the task's index", "Length of pod names"),
-            "Q-16": differs(
-                "Actions of exit codes are not checked", "Exit-code policy without a valid action"
-            ),
+            "Q-16": differs("Actions of exit codes are not checked", "Exit-code policy without a valid action"),
             "Q-17": differs(
                 "Only the first container's exit code counts; a pod that had succeeded may be evicted",
                 "Exit codes of a pod with several containers",
             ),
             "Q-18": "A pod that fails and is then deleted has done both; each is answered",
-            "Q-19": differs(
-                "A job without retries makes pods before it fails", "A job whose retries are used up"
-            ),
-            "Q-20": differs(
-                "While the pod group waits nothing is counted", "Counters while the pod group waits"
-            ),
+            "Q-19": differs("A job without retries makes pods before it fails", "A job whose retries are used up"),
+            "Q-20": differs("While the pod group waits nothing is counted", "Counters while the pod group waits"),
             "Q-21": differs("Plugins work in random order", "Order of plugins"),
             "Q-22": differs("A resumed job keeps the pods that had ended", "Resuming a job"),
-            "Q-23": differs(
-                "Of two volumes with one claim the second is dropped", "Two volumes with one claim"
-            ),
+            "Q-23": differs("Of two volumes with one claim the second is dropped", "Two volumes with one claim"),
         },
     ),
 )

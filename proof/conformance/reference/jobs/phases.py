@@ -133,9 +133,7 @@ SECTIONS = (
             "7 surplus": "Those beyond the replicas are deleted, highest index first",
             "7 ended": "One that ended is not made again",
             "8 dependsOn": "A task that waits for others makes no pods; it is no error",
-            "8 errors": differs(
-                "A pod that cannot be made is an event, and all is tried again", "Writes that fail"
-            ),
+            "8 errors": differs("A pod that cannot be made is an event, and all is tried again", "Writes that fail"),
             "9": differs("Surplus pods are deleted without a mark", "Scale-down"),
             "10": "A status that says nothing new is not written",
         },
@@ -166,9 +164,7 @@ SECTIONS = (
         "What an action does in a phase",
         {
             **dict(_cells()),
-            "any×unknown action": differs(
-                "As the last column of Volcano's table", "Command of an unknown action"
-            ),
+            "any×unknown action": differs("As the last column of Volcano's table", "Command of an unknown action"),
         },
     ),
     section(

@@ -21,11 +21,7 @@ SECTIONS = (
             "one host": "A hostname in the template is one host for the whole task",
         },
     ),
-    section(
-        "5.2",
-        "env",
-        {"VK_TASK_INDEX, VC_TASK_INDEX": "In every container and init container, in this order"},
-    ),
+    section("5.2", "env", {"VK_TASK_INDEX, VC_TASK_INDEX": "In every container and init container, in this order"}),
     section(
         "5.3",
         "svc",
@@ -56,9 +52,7 @@ SECTIONS = (
             "--ssh-port": "The port in the configuration; 22, also for what is no port",
             "--no-root": "An unknown flag, which does no harm",
             "Secret": "`<job>-ssh`: id_rsa (PKCS#1, 2048 bits), id_rsa.pub, authorized_keys, config",
-            "config": differs(
-                "Host keys are not checked; host, address and port of each pod", "ssh configuration"
-            ),
+            "config": differs("Host keys are not checked; host, address and port of each pod", "ssh configuration"),
             "volume": "`<job>-ssh`, the files below `.ssh`, mode 0600, elsewhere than in `/root/.ssh` 0644",
             "mount": "In every container and init container, with the sub-path `.ssh`",
             "update": differs("Nothing", "ssh configuration"),

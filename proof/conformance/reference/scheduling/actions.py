@@ -38,12 +38,10 @@ SECTIONS = (
             "nominated node": differs("A pod's `nominatedNodeName` is tried first", "Room of victims"),
             "hard topology": "Pods are kept within a tier of the network",
             "soft topology": differs(
-                "Pods are drawn together in the network",
-                "`networkTopology` without a highest tier, or `soft`",
+                "Pods are drawn together in the network", "`networkTopology` without a highest tier, or `soft`"
             ),
             "dequeueStrategy": differs(
-                "`fifo`: when the first group cannot start nobody of the queue does",
-                "`dequeueStrategy: fifo`",
+                "`fifo`: when the first group cannot start nobody of the queue does", "`dequeueStrategy: fifo`"
             ),
             "predicateErrorCacheEnable": decided(
                 "A node that was refused to a task is not asked again",
@@ -55,9 +53,7 @@ SECTIONS = (
         "scheduler 2.3",
         "backfill",
         {
-            "when": differs(
-                "Pods that ask for nothing get nodes after all others", "Pods that ask for nothing"
-            ),
+            "when": differs("Pods that ask for nothing get nodes after all others", "Pods that ask for nothing"),
             "others": differs("Nobody else is placed by it", "Action `backfill`"),
             "full nodes": "They need no CPU and no memory, but one of the `pods` of a node",
         },
@@ -77,15 +73,12 @@ SECTIONS = (
             "roles": "The minimum of a task stays",
             "node": differs("The node of the best score, pod by pod", "Which node is preempted on"),
             "full queue": "A full queue on an empty cluster makes room for what is more urgent",
-            "within a job": differs(
-                "Pods of lower priority in the same job go", "Preemption between tasks of one job"
-            ),
+            "within a job": differs("Pods of lower priority in the same job go", "Preemption between tasks of one job"),
             "entry": differs("On a full cluster a new group is not let in", "`preempt` on a full cluster"),
             "nominatedNodeName": differs("The pod is told a node", "Room of victims"),
             "ports and affinity": "Nodes are looked at with all rules about other pods",
             "enableTopologyAwarePreemption": decided(
-                "A search over more nodes that spares the most important victims",
-                "`enableTopologyAwarePreemption`",
+                "A search over more nodes that spares the most important victims", "`enableTopologyAwarePreemption`"
             ),
             "not listed": "Where preempt is not an action nobody goes",
         },
@@ -95,8 +88,7 @@ SECTIONS = (
         "reclaim",
         {
             "for whom": differs(
-                "Groups below their minimum, of queues that some resource leaves within what they deserve",
-                "`reclaim`",
+                "Groups below their minimum, of queues that some resource leaves within what they deserve", "`reclaim`"
             ),
             "from whom": "Pods of other queues that use more than they deserve",
             "reclaimable": "`spec.reclaimable: false` protects a queue; it is true where it is left out",
@@ -104,8 +96,7 @@ SECTIONS = (
             "Never": "Nobody goes for a class with `preemptionPolicy: Never`",
             "guarantee": "What is guaranteed to a queue is not taken",
             "tree": differs(
-                "`ancestorReclaimLevel` says how far up shares count",
-                "`reclaim` between queues with different parents",
+                "`ancestorReclaimLevel` says how far up shares count", "`reclaim` between queues with different parents"
             ),
             "entry": differs(
                 "A new group is let in as far as 1.2 times the cluster goes", "`reclaim` on a full cluster"
@@ -119,17 +110,13 @@ SECTIONS = (
         "scheduler 2.6",
         "gangpreempt and gangreclaim",
         {
-            "gangpreempt": differs(
-                "Whole gangs go for a gang, in one domain of the network", "Victims of `preempt`"
-            ),
+            "gangpreempt": differs("Whole gangs go for a gang, in one domain of the network", "Victims of `preempt`"),
             "gangreclaim": differs("The same between queues", "Victims of `preempt`"),
             "for whom": differs(
                 "Groups that ask for HyperNodes or sub-groups get room in one domain",
                 "Room for groups that ask for HyperNodes or sub-groups",
             ),
-            "maxDomains": differs(
-                "How many domains are tried; 8", "`maxDomains` of `gangpreempt` and `gangreclaim`"
-            ),
+            "maxDomains": differs("How many domains are tried; 8", "`maxDomains` of `gangpreempt` and `gangreclaim`"),
             "allowWholeBundle": "Whether gangs may go whole; true",
         },
     ),
@@ -138,8 +125,7 @@ SECTIONS = (
         "shuffle",
         {
             "shuffle": differs(
-                "Running pods are moved where plugins ask for it",
-                "`shuffle` with `rescheduling`: who is moved",
+                "Running pods are moved where plugins ask for it", "`shuffle` with `rescheduling`: who is moved"
             )
         },
     ),

@@ -30,9 +30,7 @@ SECTIONS = (
             "reloading": differs("The file is watched", CONF),
             "one cycle": "A cycle goes by one configuration",
             "configurations": "Arguments of actions",
-            "metrics": differs(
-                "Where the load of nodes comes from", "`usage`: source of figures (`metrics`)"
-            ),
+            "metrics": differs("Where the load of nodes comes from", "`usage`: source of figures (`metrics`)"),
         },
     ),
     section(
@@ -46,9 +44,7 @@ SECTIONS = (
             ),
             "--leader-elect": "Of several processes one decides at a time",
             "--priority-class": decided("Whether classes count", "Options of the scheduler's process"),
-            "--default-queue": decided(
-                "Another queue for groups that name none", "Options of the scheduler's process"
-            ),
+            "--default-queue": decided("Another queue for groups that name none", "Options of the scheduler's process"),
             "--node-selector": decided(
                 "Only some nodes",
                 "Several schedulers for one cluster (`--node-selector`, sharding, `MULTI_SCHEDULER_ENABLE`, the agent scheduler)",

@@ -50,12 +50,7 @@ _QUEUE_STATE = (
         },
         SEED,
     ),
-    section(
-        "queue state 4",
-        "Scheduling",
-        {"Closing": "What is in a closing queue goes on to be scheduled"},
-        SEED,
-    ),
+    section("queue state 4", "Scheduling", {"Closing": "What is in a closing queue goes on to be scheduled"}, SEED),
     section(
         "queue state 5",
         "vcctl",
@@ -107,8 +102,7 @@ _KEP = (
             "group missing": "Pods are not scheduled before their group exists",
             "other schedulers": "Only pods that name the scheduler are placed",
             "too few pods": differs(
-                "Fewer pods than the minimum: not scheduled, and the pods are told",
-                "Pods that are told why they wait",
+                "Fewer pods than the minimum: not scheduled, and the pods are told", "Pods that are told why they wait"
             ),
             "some run": "Some run and the minimum is not there: Unschedulable on the group",
             "node affinity": "Where pods go heeds their node affinity",
@@ -145,9 +139,7 @@ _TODAY = (
             "3": "`minResources` is a condition of entry, and reserves nothing",
             "4": "Phases, conditions, counts; no Admitted",
             "6": differs("A group is made for pods that name none", "Group that is made for pods"),
-            "8": differs(
-                "The group gets condition and event, the pods PodScheduled=False", "Why a group waits"
-            ),
+            "8": differs("The group gets condition and event, the pods PodScheduled=False", "Why a group waits"),
             "9": "And the phase Unknown while some run",
             "10": "One rule of readiness: with a node, running or succeeded; of each task too",
             "11": differs(
@@ -164,8 +156,7 @@ _TODAY = (
                 "Several schedulers for one cluster (`--node-selector`, sharding, `MULTI_SCHEDULER_ENABLE`, the agent scheduler)",
             ),
             "19": differs(
-                "Pods say PodScheduled=False, Unschedulable or Schedulable",
-                "Pods that are told why they wait",
+                "Pods say PodScheduled=False, Unschedulable or Schedulable", "Pods that are told why they wait"
             ),
             "20": "vcctl",
             "21": "Every group has a queue, and is let in before its pods are made",
@@ -181,9 +172,7 @@ _TODAY = (
                 "Priority only orders attempts: three executors may start without their driver",
                 "Which pods make the minimum of a job",
             ),
-            "7": differs(
-                "Pods beyond the minimum come in turns, and may be taken back", "Victims of `preempt`"
-            ),
+            "7": differs("Pods beyond the minimum come in turns, and may be taken back", "Victims of `preempt`"),
             "8": "Pods are made when the group has left Pending",
         },
     ),

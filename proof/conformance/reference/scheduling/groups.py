@@ -39,8 +39,7 @@ SECTIONS = (
         {
             "group-name": "`scheduling.k8s.io/group-name` on a pod: its group",
             "queue-name": differs(
-                "`scheduling.volcano.sh/queue-name` on a pod: the queue of a group made for it",
-                "Queue of a pod",
+                "`scheduling.volcano.sh/queue-name` on a pod: the queue of a group made for it", "Queue of a pod"
             ),
             "queue-name of a namespace": "The queue of groups of the namespace that name none",
             "several owners": "Pods of different owners may share a group",
@@ -60,12 +59,10 @@ SECTIONS = (
             "minResources": differs("What the pods ask for", MADE),
             "annotations": differs("Those of the owner and some of the pod", MADE),
             "closed queue": differs(
-                "The group is refused again and again",
-                "Pods without a group, in a queue that is Closed or Closing",
+                "The group is refused again and again", "Pods without a group, in a queue that is Closed or Closing"
             ),
             "ReplicaSets": decided(
-                "A group follows its ReplicaSet or StatefulSet",
-                "Groups that follow ReplicaSets and StatefulSets",
+                "A group follows its ReplicaSet or StatefulSet", "Groups that follow ReplicaSets and StatefulSets"
             ),
         },
     ),

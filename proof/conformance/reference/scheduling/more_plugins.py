@@ -12,9 +12,7 @@ SECTIONS = (
             "sla-waiting-time": "For all jobs; a duration",
             "annotation": "`volcano.sh/sla-waiting-time` of a group, or `sla-waiting-time`, goes before",
             "entry": differs("Who has waited so long is let in", "`sla`: a job whose time is over"),
-            "order": differs(
-                "Jobs with a time come first, the soonest first", "`sla`: a job whose time is over"
-            ),
+            "order": differs("Jobs with a time come first, the soonest first", "`sla`: a job whose time is over"),
         },
     ),
     section(
@@ -35,8 +33,7 @@ SECTIONS = (
             ),
             "jdb": "As many at once as the job's own budget allows, else one",
             "order of jobs": differs(
-                "Jobs that are not preemptable come first",
-                "`tdm`: order of jobs, and whom `preempt` may evict",
+                "Jobs that are not preemptable come first", "`tdm`: order of jobs, and whom `preempt` may evict"
             ),
             "preempt": differs(
                 "Preemptable jobs preempt nobody; only preemptable pods outside zones go",
@@ -63,8 +60,7 @@ SECTIONS = (
         {
             "required": "A queue uses only the groups that it requires",
             "required, against": differs(
-                "And none that it must avoid",
-                "`nodegroup`: a group that a queue must avoid and would rather avoid",
+                "And none that it must avoid", "`nodegroup`: a group that a queue must avoid and would rather avoid"
             ),
             "preferred": differs(
                 "Groups that it prefers come first, after those that it requires",
@@ -84,8 +80,7 @@ SECTIONS = (
                 "`nodegroup`: the annotation `volcano.sh/nodegroup-resource-limits`",
             ),
             "why": differs(
-                "Pods are told which nodes are none of their queue's",
-                "`nodegroup`: a node that is not for the queue",
+                "Pods are told which nodes are none of their queue's", "`nodegroup`: a node that is not for the queue"
             ),
         },
     ),
@@ -98,12 +93,9 @@ SECTIONS = (
             ),
             "usage.weight, cpu.weight, memory.weight": "Idle nodes come first",
             "old figures": "What is five minutes old says nothing",
-            "metrics": differs(
-                "Figures come from Prometheus and the like", "`usage`: source of figures (`metrics`)"
-            ),
+            "metrics": differs("Figures come from Prometheus and the like", "`usage`: source of figures (`metrics`)"),
             "estimator": differs(
-                "What has just been placed is estimated",
-                "`usage`: pods that were placed and are not measured yet",
+                "What has just been placed is estimated", "`usage`: pods that were placed and are not measured yet"
             ),
         },
     ),
@@ -170,9 +162,7 @@ SECTIONS = (
             "numa-aware": decided(
                 "CPUs of one NUMA node", "Parts of nodes and of devices (`numa-aware`, `deviceshare`)"
             ),
-            "deviceshare": decided(
-                "Parts of devices", "Parts of nodes and of devices (`numa-aware`, `deviceshare`)"
-            ),
+            "deviceshare": decided("Parts of devices", "Parts of nodes and of devices (`numa-aware`, `deviceshare`)"),
             "resourcequota": differs(
                 "A group enters when the quota of its namespace has room", "ResourceQuotas at entry"
             ),
@@ -189,20 +179,16 @@ SECTIONS = (
                 "A HyperNode that is not what it says: members that are not there, circles, members whose tier is not lower, nodes in two of a tier",
             ),
             "always": differs(
-                "Works where it is listed",
-                "`networkTopology` where the plugin `network-topology-aware` is not listed",
+                "Works where it is listed", "`networkTopology` where the plugin `network-topology-aware` is not listed"
             ),
             "equals": differs(
-                "Of HyperNodes of one tier the fuller one, of equals any",
-                "Which HyperNode of a tier, of equals",
+                "Of HyperNodes of one tier the fuller one, of equals any", "Which HyperNode of a tier, of equals"
             ),
             "beyond": differs(
                 "Pods beyond the minimum stay in the HyperNode of the others", "A job whose HyperNode is full"
             ),
             "hard": "A job stays within its tier, in the lowest that has room",
-            "soft": differs(
-                "A job's pods are drawn together", "`networkTopology` without a highest tier, or `soft`"
-            ),
+            "soft": differs("A job's pods are drawn together", "`networkTopology` without a highest tier, or `soft`"),
             "subgroups": "Each partition has a topology of its own",
             "weight": differs("How much it counts; 1", "`weight` of `network-topology-aware`"),
             "hypernode.binpack": "The fuller part of the network first, by resource",

@@ -72,9 +72,7 @@ SECTIONS = (
                 "Groups enter while the queue's capability has room",
                 "Entry (Pending to Inqueue) under a queue's capability",
             ),
-            "state": differs(
-                "Nothing of a queue that is not Open gets a node", "Pods in a queue that is closing"
-            ),
+            "state": differs("Nothing of a queue that is not Open gets a node", "Pods in a queue that is closing"),
         },
     ),
     section(
@@ -97,12 +95,9 @@ SECTIONS = (
                 "A tree of queues that is none (a parent that is missing, a circle)",
             ),
             "victims' order": "Of queues that give those nearest in the tree come first",
-            "ancestorReclaimLevel": differs(
-                "How far up one looks", "`reclaim` between queues with different parents"
-            ),
+            "ancestorReclaimLevel": differs("How far up one looks", "`reclaim` between queues with different parents"),
             "DRA": decided(
-                "`deviceclass/…` limits devices of claims",
-                "Quotas of devices of claims (`deviceclass/…` in a queue)",
+                "`deviceclass/…` limits devices of claims", "Quotas of devices of claims (`deviceclass/…` in a queue)"
             ),
         },
     ),
@@ -123,9 +118,7 @@ SECTIONS = (
             "volume binding": decided("Volumes are chosen with the node", "Volumes and nodes"),
             "volume limits, zones": decided("Of volumes on a node", "Volumes and nodes"),
             "DRA": differs("Devices of claims", "`resourceClaims`"),
-            "switches": decided(
-                "`predicate.…Enable` switches each off", "Switches of rules (`predicate.…Enable`)"
-            ),
+            "switches": decided("`predicate.…Enable` switches each off", "Switches of rules (`predicate.…Enable`)"),
             "CacheEnable": decided(
                 "Answers are kept by template",
                 "What Volcano's scheduler remembers of nodes (`predicateErrorCacheEnable`, `predicate.CacheEnable`)",

@@ -55,8 +55,7 @@ _KIND = (
             "hierarchy": "`volcano.sh/hierarchy` and its weights are checked and kept; a path begins at root",
             "closed-by-parent": differs("Remembers who closed a queue", "Queues below a closed one"),
             "nodegroup-resource-limits": decided(
-                "Limits on groups of nodes",
-                "`nodegroup`: the annotation `volcano.sh/nodegroup-resource-limits`",
+                "Limits on groups of nodes", "`nodegroup`: the annotation `volcano.sh/nodegroup-resource-limits`"
             ),
         },
     ),
@@ -122,19 +121,13 @@ _ADMISSION = (
             "root": "Never",
             "children": "Not with children",
             "state": differs("In any state", "Deletion"),
-            "allocated pods": decided(
-                "By an option: not while pods run", "Options of the admission of queues"
-            ),
+            "allocated pods": decided("By an option: not while pods run", "Options of the admission of queues"),
         },
     ),
     section(
         "queues 1.11",
         "Policies in CEL in place of the webhooks",
-        {
-            "subset": decided(
-                "The chart may install a weaker set of rules", "Options of the admission of queues"
-            )
-        },
+        {"subset": decided("The chart may install a weaker set of rules", "Options of the admission of queues")},
     ),
 )
 
@@ -203,8 +196,7 @@ _STATES = (
         {
             "entry": "No group is let in that is not in yet",
             "no minResources": differs(
-                "Groups that state no `minResources` are let in all the same",
-                "Pods in a queue that is closing",
+                "Groups that state no `minResources` are let in all the same", "Pods in a queue that is closing"
             ),
             "pods that wait": differs("Get no nodes", "Pods in a queue that is closing"),
             "pods that run": "Stay",

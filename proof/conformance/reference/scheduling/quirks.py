@@ -13,9 +13,7 @@ SECTIONS = (
         "Oddities",
         {
             "1": differs("Plugins that agree on no victim count as none that was asked", _TIERS),
-            "2": differs(
-                "A pod whose eviction is called off counts as running", "Which node is preempted on"
-            ),
+            "2": differs("A pod whose eviction is called off counts as running", "Which node is preempted on"),
             "3": differs("Amounts of limits are compared to the last bit", "Comparison of amounts"),
             "4": differs(
                 "A new group of high priority is not let in on a full cluster, and preempts nobody",
@@ -26,24 +24,15 @@ SECTIONS = (
                 "A group that waits for room keeps it from others, cycle after cycle",
                 "A large gang beside a stream of smaller jobs",
             ),
-            "7": differs(
-                "Without gang preemption may be done by halves", "Plugins and actions that are not listed"
-            ),
+            "7": differs("Without gang preemption may be done by halves", "Plugins and actions that are not listed"),
             "8": differs("A pod is passed over in silence when a scorer fails", "Why a group waits"),
             "9": differs("A full queue is no reason that is told", "Why a group waits"),
-            "10": differs(
-                "Plugins count what entered in different ways", "What groups that entered may still take"
-            ),
-            "11": differs(
-                "A queue below root is bounded by guarantees and nodes alone", "Guarantees of others"
-            ),
+            "10": differs("Plugins count what entered in different ways", "What groups that entered may still take"),
+            "11": differs("A queue below root is bounded by guarantees and nodes alone", "Guarantees of others"),
             "12": differs(
-                "One wrong queue stops all",
-                "A tree of queues that is none (a parent that is missing, a circle)",
+                "One wrong queue stops all", "A tree of queues that is none (a parent that is missing, a circle)"
             ),
-            "13": differs(
-                "A queue that asks for little looks as if it used too much", "Use beyond what is deserved"
-            ),
+            "13": differs("A queue that asks for little looks as if it used too much", "Use beyond what is deserved"),
             "14": "Queues give unless they say no, and so do pods",
             "15": differs("`pods` count in shares", "Shares and `pods`"),
             "16": differs("A group that runs may become Pending", "Phase of a group that lost pods"),

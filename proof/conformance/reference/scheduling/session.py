@@ -29,12 +29,9 @@ SECTIONS = (
             "overhead": "And its overhead",
             "pod level": "What the pod states as a whole comes before what its containers state",
             "resize": decided(
-                "A pod that is being resized counts with the larger of both amounts",
-                "Pods that are resized in place",
+                "A pod that is being resized counts with the larger of both amounts", "Pods that are resized in place"
             ),
-            "CSI volumes": decided(
-                "Volumes count against the limits of their drivers on a node", "Volumes and nodes"
-            ),
+            "CSI volumes": decided("Volumes count against the limits of their drivers on a node", "Volumes and nodes"),
         },
     ),
     section(
@@ -63,8 +60,7 @@ SECTIONS = (
             "priority": "That of its class, else of the class that is the default of all, else 0",
             "ready": "Pods with a node, running and succeeded ones count for the minimum; failed ones do not",
             "best effort": differs(
-                "Pods that ask for nothing count for the minimum before they have a node",
-                "Pods that ask for nothing",
+                "Pods that ask for nothing count for the minimum before they have a node", "Pods that ask for nothing"
             ),
             "minTaskMember": "Each task has its minimum",
             "minTaskMember too large": "Minima of tasks that add up to more than `minMember` count for nothing",
@@ -74,8 +70,7 @@ SECTIONS = (
             "minSubGroups": "So many subgroups must be whole",
             "subgroups": "Pods of equal labels (`matchLabelKeys`) start together",
             "subgroups without keys": differs(
-                "A policy without `matchLabelKeys` selects nobody",
-                "A sub-group policy without `matchLabelKeys`",
+                "A policy without `matchLabelKeys` selects nobody", "A sub-group policy without `matchLabelKeys`"
             ),
         },
     ),
@@ -97,9 +92,7 @@ SECTIONS = (
         {
             "period": differs("A cycle begins a second after the last one ended", "When a cycle begins"),
             "one by one": "Cycles follow each other; each knows what the ones before decided",
-            "queue missing": differs(
-                "Groups of a queue that does not exist are passed over", "A queue that is gone"
-            ),
+            "queue missing": differs("Groups of a queue that does not exist are passed over", "A queue that is gone"),
             "group missing": "Pods of a group that does not exist get no node",
             "built-in queues": "`default` and `root` are made where they are missing",
             "other schedulers": "Pods of other schedulers are left to them",
@@ -110,9 +103,7 @@ SECTIONS = (
         "All or nothing",
         {
             "minimum": "A group whose minimum does not fit holds no node",
-            "promised": differs(
-                "A group that would fit on room that is being left keeps it for the cycle", LEAVING
-            ),
+            "promised": differs("A group that would fit on room that is being left keeps it for the cycle", LEAVING),
         },
     ),
     section(
@@ -122,8 +113,7 @@ SECTIONS = (
             "bound": differs("An event Scheduled on the pod", "Event of a pod that gets its node"),
             "cannot be bound": "What could not be bound is scheduled again",
             "half bound": differs(
-                "Members that were bound stay when others could not be",
-                "A gang of which only a part could be bound",
+                "Members that were bound stay when others could not be", "A gang of which only a part could be bound"
             ),
             "evicted": "The pod gets the condition DisruptionTarget (PreemptionByScheduler) and the warning Evict with the action, and is deleted",
             "evicted, group": differs("The group is told as well", "Event Evict"),

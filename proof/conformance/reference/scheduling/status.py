@@ -47,13 +47,10 @@ SECTIONS = (
         "Events and conditions of pods",
         {
             "group waits": differs("Warning Unschedulable in each cycle", "Event Unschedulable"),
-            "group is ready": differs(
-                "Scheduled: `pod group is ready`", "Event Scheduled (`pod group is ready`)"
-            ),
+            "group is ready": differs("Scheduled: `pod group is ready`", "Event Scheduled (`pod group is ready`)"),
             "entry refused": differs("Normal Unschedulable", "Event Unschedulable"),
             "pods": differs(
-                "PodScheduled=False and an event FailedScheduling for each pod",
-                "Pods that are told why they wait",
+                "PodScheduled=False and an event FailedScheduling for each pod", "Pods that are told why they wait"
             ),
             "gated": "Gated pods keep SchedulingGated",
             "queues": "`status.allocated` of a queue and those above it",
