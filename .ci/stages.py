@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import times
-
-if TYPE_CHECKING:
-    import resource
-    from collections.abc import Callable
 
 FOLDER = Path(".cache/ci").absolute()
 STARTED = time.monotonic()

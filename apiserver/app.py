@@ -14,9 +14,12 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from django.db import DatabaseError
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from apiserver import telemetry
 from apiserver.http import authorize, respond, routes, threads
@@ -27,6 +30,7 @@ from apiserver.http.request import Request
 from apiserver.objects import custom_kinds, verbs
 from apiserver.watch import follower
 from cluster import access, clock
+from cluster.access import Actor
 from kube import resources
 from kube.errors import (
     ApiError,
@@ -40,14 +44,7 @@ from kube.errors import (
     TooManyRequests,
     Unauthorized,
 )
-
-if TYPE_CHECKING:
-    from starlette.datastructures import Headers
-    from starlette.responses import Response
-    from starlette.types import Message, Receive, Scope, Send
-
-    from cluster.access import Actor
-    from kube.resources import Resource
+from kube.resources import Resource
 
 MOST = {"read": 400, "write": 200}  # requests in flight (§2.3)
 LONGEST_S = 60.0  # of a request that is not meant to last

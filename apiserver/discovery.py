@@ -12,23 +12,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.responses import Response
 
 from apiserver.http import forms, routes
+from apiserver.http.request import Request
 from kube import resources
 from kube.errors import NotAcceptable, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from apiserver.http.request import Request
-    from kube.meta import Object
-    from kube.resources import Resource, Subresource
+from kube.meta import Object
+from kube.resources import Resource, Subresource
 
 # The order in which Kubernetes lists its own groups; custom groups follow, and metrics come last.
 GROUPS = (

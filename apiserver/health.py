@@ -10,25 +10,19 @@ from __future__ import annotations
 import logging
 import platform
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import redis
 from django.db import DatabaseError, connection
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from apiserver.http import routes, threads
+from apiserver.http.request import Request
 from cluster.runtime import nudge
 from cluster.runtime.outage import Outage
 from cluster.store import store
 from cluster.version import VERSION as OURS
 from kube.errors import NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from starlette.responses import Response
-
-    from apiserver.http.request import Request
 
 log = logging.getLogger(__name__)
 _outages: dict[str, Outage] = {}

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from apiserver.discovery import Discovery
 from apiserver.health import MAJOR, MINOR
 from apiserver.http import routes
 from apiserver.openapi import parameters
 from kube import resources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from kube.meta import Object
-    from kube.resource import Resource
+from kube.meta import Object
+from kube.resource import Resource
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 

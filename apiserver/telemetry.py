@@ -10,20 +10,16 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
 from apiserver.http import routes, threads
+from apiserver.http.request import Request
 from cluster import exposition
 from cluster.access.roles import METRICS
 from cluster.exposition import head, sample
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from apiserver.http.request import Request
 
 BUCKETS_S = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0, 2.0, 5.0, 15.0, 60.0)
 MOST_SERIES = 2000

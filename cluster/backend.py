@@ -12,24 +12,20 @@ truth or as a mirror of it.
 
 from __future__ import annotations
 
+import socket
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
+from cluster.access import Actor
+from cluster.access.authorizer import Authorizer
+from cluster.runtime.registry import Registration
+from cluster.store import Group, Store, Stored
+from cluster.store.types import Propagation
 from kube import lenient
-from kube.errors import ApiError, Invalid
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-
-    from cluster.access import Actor
-    from cluster.access.authorizer import Authorizer
-    from cluster.runtime.registry import Registration
-    from cluster.store import Group, Store, Stored
-    from cluster.store.types import Propagation
-    from kube.errors import Cause
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.errors import ApiError, Cause, Invalid
+from kube.meta import Object
+from kube.resources import Resource
 
 How = Literal["merge", "json", "strategic"]
 Part = Literal["", "status", "finalize", "scale"]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.store import Create, Group, store
 from kube.errors import AlreadyExists, ApiError
 from kube.kinds.scheduling import DequeueStrategy
-from kube.resources import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
 
 NAMESPACE_NAMES = ("default", "kube-system", "kube-public", "kube-node-lease")
 

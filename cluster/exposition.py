@@ -6,14 +6,12 @@ while nobody asks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+from cluster.access import Actor
 
-    from cluster.access import Actor
-
-    Labels = Mapping[str, str]
+Labels = Mapping[str, str]
 
 
 class Family(NamedTuple):

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
 
 # Clocks of clients may be a little behind.
 EARLIER = timedelta(minutes=5)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import TextIO
 
 
 def take(path: Path) -> TextIO | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from celery import shared_task
 from django.db.models import F, Value
@@ -16,9 +16,6 @@ from cluster.consumers.backlog import Backlog
 from cluster.models import Timer
 from cluster.runtime import nudge, registry
 from cluster.runtime.outage import AWAY, Outage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 log = logging.getLogger(__name__)
 _outages: dict[str, Outage] = {}

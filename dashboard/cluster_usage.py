@@ -5,32 +5,27 @@ pages ask how full a thousand nodes are far more often than pods come and go.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster.api import backend
 from cluster.rules.simulation import SIMULATED
 from cluster.runtime.picture import Kept
-from cluster.store import store
+from cluster.store import Change, Stored, store
 from dashboard.live import Watch
 from kube import amounts, resources
+from kube.amounts import Amounts
 from kube.kinds.core import Node
+from kube.kinds.fields import Quantities
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import Queue
 from kube.meta import parse_time
 from kube.quantity import QuantityError
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
-from kube.usage import Usage, group_use, namespace_queue, pod_use
+from kube.usage import Holder, Usage, group_use, namespace_queue, pod_use
 from kube.volcano import kept_room
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cluster.store import Change, Stored
-    from kube.amounts import Amounts
-    from kube.kinds.fields import Quantities
-    from kube.usage import Holder
-    from kube.volcano.kept_room import KeptRoom
+from kube.volcano.kept_room import KeptRoom
 
 ROOT = "root"  # the queue above all others; lists do not show it
 KINDS = (PODS, NODES, QUEUES, POD_GROUPS, NAMESPACES)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dashboard.cluster_usage import ROOT, amounts_of
+from dashboard.cluster_usage import ROOT, Picture, amounts_of
 from kube import amounts
-
-if TYPE_CHECKING:
-    from dashboard.cluster_usage import Picture
-    from kube.amounts import Amounts
+from kube.amounts import Amounts
 
 
 class Guarantees:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from cluster import access
+from cluster.access import Actor
 from cluster.api import backend
 from cluster.runtime import registry
+from cluster.store import Stored
 from dashboard.parts import usage_bar
 from kube import amounts
+from kube.amounts import Amounts
 from kube.resources import POD_GROUPS
 from kube.volcano import kept_room
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from kube.amounts import Amounts
-    from kube.volcano.kept_room import KeptRoom
+from kube.volcano.kept_room import KeptRoom
 
 MOST_NODES = 4  # named; of the others their number
 

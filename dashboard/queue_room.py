@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
+from cluster import access
 from cluster.rules import intake
 from cluster.store import store
-from dashboard.cluster_usage import ROOT, amounts_of
+from dashboard.cluster_usage import ROOT, Picture, amounts_of
 from dashboard.guarantees import Guarantees
 from dashboard.parts import scope
 from kube import amounts
+from kube.amounts import Amounts
 from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster import access
-    from dashboard.cluster_usage import Picture
-    from kube.amounts import Amounts
 
 WAITING = ("Pending", "", "Restarting")  # the phases of jobs that wait
 ORDINARY = ("memory", "pods", "ephemeral-storage")  # resources of which the room says nothing: every node has much

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.urls import URLPattern, URLResolver, path, re_path
+from starlette.types import Send
 
 from dashboard.live.consumer import LiveConsumer
 from dashboard.live.origins import refuse
-
-if TYPE_CHECKING:
-    from starlette.types import Send
 
 
 async def nowhere(scope: Any, receive: Any, send: Send) -> None:

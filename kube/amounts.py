@@ -6,17 +6,15 @@ pods. A resource that is absent is zero.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from kube import quantity
 from kube.kinds.core import ContainerRestartPolicy, ResourceRequirements
 from kube.kinds.fields import Quantities, View
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Amounts = dict[str, int]
 

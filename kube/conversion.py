@@ -14,13 +14,10 @@ everywhere else; `apiserver.http.forms` shows what leaves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.meta import Object
-    from kube.resource import Resource
+from kube.meta import Object
+from kube.resource import Resource
 
 FIELD = "f:"  # before the name of a field in managedFields
 

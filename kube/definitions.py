@@ -17,13 +17,12 @@ import mmap
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resource import Resource
+from kube.meta import Object
+from kube.resource import Resource
 
 VERSION = "v1.36.0"
 REFERENCE = "#/components/schemas/"

@@ -25,10 +25,8 @@ the clients read them as they are used to.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 MOST_CAUSES = 256  # that an answer tells; more would help nobody and cost memory
 WRONG_TYPE = "FieldValueTypeInvalid"

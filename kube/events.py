@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kube import meta
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 NORMAL, WARNING = "Normal", "Warning"
 LONGEST_MESSAGE = 1024  # bytes; Kubernetes refuses longer ones

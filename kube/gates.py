@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kube import lenient
-from kube.meta import now_text
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object, now_text
 
 SCHEDULED = "PodScheduled"
 REASON = "SchedulingGated"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube import pod_health, terms
 from kube.kinds import core
+from kube.meta import Object
 from kube.resource import Index
 from kube.usage import queue_named
-
-if TYPE_CHECKING:
-    from kube.meta import Object
 
 CREATOR_ANNOTATION = "ui.volcano.sh/created-by"
 # What a ConfigMap of ours holds; others have no such label.

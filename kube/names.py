@@ -7,10 +7,7 @@ sentence about what is wrong.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from random import Random
+from random import Random
 
 # Kubernetes' alphabet: no vowels, so that no words come up, and no 0, 1, 3, which look like letters.
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

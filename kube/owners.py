@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube.kinds.meta import OwnerReference
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resource import Resource
+from kube.meta import Object
+from kube.resource import Resource
 
 
 def controller_of(obj: Object) -> OwnerReference | None:

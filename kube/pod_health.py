@@ -7,14 +7,12 @@ of a container that ends again and again, or that cannot start again, is Running
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from kube.kinds.core import PodPhase
 from kube.kinds.pod import ENDED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 class Cause(StrEnum):

@@ -9,16 +9,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from kube.kinds.fields import View
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kube.meta import Object
+from kube.meta import Object
 
 NEVER = "Never"
 """The preemptionPolicy of those for whom nobody is evicted."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from kube.meta import Object
 from kube.selector import field_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from kube.meta import Object
 
 
 class Index(NamedTuple):

@@ -8,18 +8,15 @@ Names and columns are those of the CRDs (reference: volcano-queue-podgroup-cli
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube import indexes
 from kube.indexes import CREATOR_ANNOTATION
+from kube.meta import Object
 from kube.resource import READ_VERBS, STATUS, VERBS, Column, Index, Resource, ScalePaths, Subresource
 from kube.selector import field_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from kube.meta import Object
 
 __all__ = [
     "CREATOR_ANNOTATION",

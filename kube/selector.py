@@ -9,12 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from kube import names
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 LONGEST = 16_384  # characters; a URL is not longer

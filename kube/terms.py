@@ -6,10 +6,7 @@ it, and one behind it, is a term and never the middle of another. No label has a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 _BREAK = "\n"
 _EXIT = ":exit"

@@ -23,21 +23,18 @@ before the next is made (`counted_phase`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, field
 
 from kube import amounts
+from kube.amounts import Amounts
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 from kube.kinds.scheduling import PodGroupPhase
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from kube.amounts import Amounts
 
 DEFAULT_QUEUE = "default"
 ROOT_QUEUE = "root"

@@ -6,18 +6,15 @@ import json
 import os
 import shutil
 import signal
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
+from node.paths import Layout
 from node.shim import tree
 from node.shim.path_walk import NEW_FILE
 from node.shim.shim import read_json, write_json
 from node.shim_claims import shim_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from node.paths import Layout
 
 MARK = "VOLCANO_CONTAINER_ID"  # a variable by which a container's processes are known
 KEPT = 3  # attempts whose files are kept; kubelets keep two

@@ -19,11 +19,9 @@ import errno
 import os
 import stat
 import time
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 BLOCK = 512  # bytes, of st_blocks
 _LOOK, _CHANGE = 0o500, 0o700  # what the owner of a directory must be allowed

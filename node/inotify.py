@@ -13,11 +13,8 @@ import ctypes
 import os
 import struct
 import weakref
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path
 
 LOOK_AGAIN_S = 0.25
 IN_MODIFY = 0x2

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from node import shim_claims
-from node.paths import IDENTITY
+from node.paths import IDENTITY, Layout
 from node.shim.shim import read_json
-
-if TYPE_CHECKING:
-    from node.paths import Layout
 
 
 class AtStop(StrEnum):

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import select
 import selectors
-from typing import TYPE_CHECKING, Any, Protocol
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import redis
 
 from cluster import clock
 from cluster.runtime import nudge
-from cluster.store import store
+from cluster.store import Change, store
 from kube.errors import Expired
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Sequence
-
-    from cluster.store import Change
-    from kube.resources import Resource
+from kube.resources import Resource
 
 POLL_S = 0.5  # how often the store is asked while Redis is away
 SAFETY_S = 5.0  # and while it is there: a nudge may be lost

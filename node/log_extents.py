@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from cluster.backend import LogExtent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from node.paths import Layout
+from node.paths import Layout
 
 FRESH_NS = 2 * 10**9  # longer than the tick of any file system's clock
 MOST_KNOWN = 20_000

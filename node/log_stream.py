@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
+from cluster.backend import LogText
 from node import inotify, logs, shim_claims
+from node.inotify import Waiter
+from node.logs import Raw
 from node.shim.crilog import PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
-    from cluster.backend import LogText
-    from node.inotify import Waiter
-    from node.logs import Raw
 
 CHUNK = 512 * 1024
 # After little was found, followers wait so long before they look again: a chatty container costs them no more.

@@ -8,22 +8,19 @@ the pod runs, and after it is gone until retention removes them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 
 from cluster.backend import Line, LogChunk, NoLog
 from kube.kinds.pod import ENDED
+from kube.meta import Object
 from node import attempts
 from node.attempt import time_text
 from node.paths import Layout
 from node.shim.crilog import PIECE, PREFIX, segments
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from kube.meta import Object
 
 CHUNK = 256 * 1024
 LEAST = 2 * PIECE  # one entry always fits

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = "membership.json"
 

@@ -6,10 +6,8 @@ import asyncio
 import errno
 import os
 from collections import deque
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 CHUNK = 64 * 1024
 HELD_BYTES = 1 << 20  # what is kept for a reader that is slower

@@ -8,12 +8,10 @@ import os
 import socket
 import struct
 import termios
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 from node import pipes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 STREAMS = ("stdin", "stdout", "stderr")
 TERMINAL = "tty"  # one descriptor that is both input and output

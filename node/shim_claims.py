@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from node.shim import linux
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def shim_of(directory: Path) -> int | None:

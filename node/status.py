@@ -6,17 +6,13 @@ simulated pod reads like a real one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from kube.kinds.core import ContainerRestartPolicy, PodPhase
+from kube.kinds.core import Container, ContainerRestartPolicy, Pod, PodPhase
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, time_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from kube.kinds.core import Container, Pod
 
 
 class Waiting(NamedTuple):

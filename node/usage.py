@@ -14,16 +14,13 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from node.faults import Faults
+from node.paths import Layout
 from node.shim.shim import write_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from node.paths import Layout
 
 EVERY_S = 15.0  # as metrics-server does
 LEAST_S = 1.0  # the kernel counts hundredths of a second: less time says little

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -25,21 +26,16 @@ from cluster.writes import Timer
 from kube import amounts, events, usage
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import PodGroupPhase, QueueState
-from kube.meta import now_text
+from kube.meta import Object, now_text
 from kube.resources import COMMANDS, EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES
 from kube.usage import ROOT_QUEUE, Usage
 from kube.volcano import commands
+from kube.volcano.commands import CommandFact
 from kube.volcano.intake_times import SHUT_SINCE
 from queues import state_commands
 from queues.rules import hierarchy, states
 from queues.rules.states import CLOSED_BY_PARENT, CLOSED_BY_PARENT_ANNOTATION
 from queues.state_commands import QueueFact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kube.meta import Object
-    from kube.volcano.commands import CommandFact
 
 NAME = "queues"
 PAUSE_MS = 250  # between two writes of one queue's counters

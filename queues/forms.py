@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django import forms
 
 from dashboard.parts.forms import Form
-from kube.kinds.scheduling import DequeueStrategy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from kube.kinds.scheduling import Queue
-    from kube.meta import Object
+from kube.kinds.scheduling import DequeueStrategy, Queue
+from kube.meta import Object
 
 SHARES = {"capability": ("capability",), "deserved": ("deserved",), "guarantee": ("guarantee", "resource")}
 PLAIN = {"weight": "weight", "priority": "priority", "order": "dequeueStrategy", "reclaimable": "reclaimable"}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from cluster import access
 from dashboard.parts import usage_bar
 from kube import amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kube.amounts import Amounts
-    from kube.usage import Holder
+from kube.amounts import Amounts
+from kube.usage import Holder
 
 MOST = 10
 

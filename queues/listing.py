@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.access import Actor
 from cluster.api import backend
 from cluster.runtime import registry
-from cluster.store import store
+from cluster.store import Stored, store
 from dashboard import cluster_usage, kept_room, live
-from dashboard.cluster_usage import ROOT
+from dashboard.cluster_usage import ROOT, Picture, QueueFacts
 from dashboard.parts import bulk, paging, phases, scope, sight, usage_bar
 from dashboard.parts.filters import Filter
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from dashboard.queue_room import WAITING, jobs_by_queue
 from kube import amounts
+from kube.amounts import Amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
+from kube.kinds.scheduling import QueueAffinity
 from kube.resources import JOBS, NODES, PODS, QUEUES
 from kube.usage import queue_named
 from queues import holders_panel, share_bars, share_table, waiting_panel
 from queues.rules import states
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from dashboard.cluster_usage import Picture, QueueFacts
-    from dashboard.parts.table import TableView
-    from kube.amounts import Amounts
-    from kube.kinds.scheduling import QueueAffinity
-    from queues.rules.shares import FairShare
+from queues.rules.shares import FairShare
 
 STATE = f"{QUEUES.id}/state"
 SPEC = Spec(

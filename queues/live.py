@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster import access
 from dashboard import cluster_usage, live
-from dashboard.live import Parts
+from dashboard.live import Parts, TopicRequest
 from dashboard.parts import scope
 from kube.resources import CONFIGMAPS, JOBS, PRIORITY_CLASSES
 from kube.volcano.scheduler_configuration import NAME, NAMESPACE
 from queues import listing
 from queues.scheduler import decisions
 from queues.scheduler import parts as scheduler
-
-if TYPE_CHECKING:
-    from dashboard.live import TopicRequest
 
 
 @live.topic(listing.SPEC.name)

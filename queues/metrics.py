@@ -7,31 +7,27 @@ thousandths of everything else but pods.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from cluster import access
+from cluster.access import Actor
 from cluster.api import backend
 from cluster.exposition import Family
 from cluster.runtime import registry
 from cluster.store import store
 from dashboard import cluster_usage
-from dashboard.cluster_usage import amounts_of, moment
+from dashboard.cluster_usage import Picture, amounts_of, moment
 from kube import amounts
+from kube.amounts import Amounts
 from kube.kinds.scheduling import PodGroupPhase
 from kube.resources import POD_GROUPS, QUEUES
 from kube.usage import queue_named
 from queues import share_bars
+from queues.rules.shares import FairShare
 from scheduler import waiting_lines
 from scheduler.records.reading import GroupView
 from scheduler.waiting_lines import WAITING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from cluster.access import Actor
-    from dashboard.cluster_usage import Picture
-    from kube.amounts import Amounts
-    from queues.rules.shares import FairShare
 
 MOST_GROUPS = 1000
 """So many pod groups at most have series of their own, the newest: each is a series more, and names come and go."""

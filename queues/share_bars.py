@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from dashboard.cluster_usage import amounts_of, moment
+from django.utils.safestring import SafeString
+
+from dashboard.cluster_usage import Picture, QueueFacts, amounts_of, moment
 from dashboard.parts import svg
 from kube import amounts
 from kube.kinds.scheduling import DequeueStrategy
 from queues.rules.shares import FairShare, fair_shares
 from scheduler.records.records import Queue
-
-if TYPE_CHECKING:
-    from django.utils.safestring import SafeString
-
-    from dashboard.cluster_usage import Picture, QueueFacts
 
 
 class ShareBar(NamedTuple):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from django.utils.safestring import SafeString
 
 from dashboard.parts import svg, usage_bar
 from kube import amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from django.utils.safestring import SafeString
-
-    from queues.rules.shares import FairShare
+from queues.rules.shares import FairShare
 
 WORDS = ("guaranteed", "deserved", "used", "borrowed", "waited for")
 

@@ -7,22 +7,19 @@ keeps no wish the controller writes the state that it asks for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.store import Create, Delete, Patch, Write
 from kube import events
 from kube.kinds.batch import Action
 from kube.kinds.fields import View
 from kube.kinds.scheduling import QueueState
+from kube.meta import Object
 from kube.resources import COMMANDS, EVENTS, QUEUES
-from kube.volcano.commands import NAMESPACE_OF_QUEUES, REASON, order
+from kube.volcano.commands import NAMESPACE_OF_QUEUES, REASON, CommandFact, order
 from kube.volcano.intake_times import SHUT_SINCE
 from queues.rules import states
 from queues.rules.states import CLOSED_BY_PARENT_ANNOTATION, closing_problem
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.volcano.commands import CommandFact
 
 COMPONENT = "queue-controller"
 WISHES: dict[str, QueueState] = {Action.OPEN_QUEUE: QueueState.OPEN, Action.CLOSE_QUEUE: QueueState.CLOSED}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from cluster import access, api
+from cluster.access import Actor
 from cluster.api import audit_trail, backend
 from cluster.store import store
 from dashboard.live.topics import address
@@ -20,11 +20,6 @@ from kube.kinds.scheduling import Queue, QueueState
 from kube.resources import COMMANDS, QUEUES
 from queues import forms, listing, state_commands
 from queues.scheduler import parts as scheduler
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
-
-    from cluster.access import Actor
 
 LOAD_AGAIN = "Nothing of yours was stored; load the page again to see how the queue is now."
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from cluster import access
 from kube import amounts
+from kube.amounts import Amounts
 from kube.volcano.pod_groups import job_of
 from scheduler import waiting_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kube.amounts import Amounts
-    from scheduler.waiting_lines import Lines, Waiting
+from scheduler.waiting_lines import Lines, Waiting
 
 MOST = 10  # named; the table below has all jobs
 NAMED_AMOUNTS = 3

@@ -13,12 +13,12 @@ that cannot be used changes nothing, and gets an event that says why.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.api import backend
 from cluster.consumers.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.runtime import retries
-from cluster.store import Change, store
+from cluster.store import Change, Stored, store
 from cluster.writes import Group, Timer
 from kube.errors import ApiError
 from kube.resources import (
@@ -39,11 +39,6 @@ from scheduler.cycle.cycle import schedule
 from scheduler.evicting import COMPONENT
 from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import about_configuration, about_group, group_key, groups_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.store import Stored
 
 RESOURCES = (
     NODES,

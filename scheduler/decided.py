@@ -7,18 +7,14 @@ who was kept waiting was let in, and pods of half a gang that were taken back. A
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from cluster.writes import Decision
 from kube.volcano.pod_groups import job_of
+from scheduler.decisions import Bind, Eviction, GroupDecision
 from scheduler.policy.actions import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from scheduler.decisions import Bind, Eviction, GroupDecision
-    from scheduler.records.records import Pod
+from scheduler.records.records import Pod
 
 
 class Kind(StrEnum):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from scheduler.policy.actions import Action
-    from scheduler.records.records import Orphan, Pod
-
+from kube.meta import Object
+from scheduler.policy.actions import Action
+from scheduler.records.records import Orphan, Pod
 
 MOVED = "NodeAboveTarget"  # why a pod ends that is moved, as its condition DisruptionTarget says
 ROOM = (

@@ -7,23 +7,17 @@ The controller of its job sees that somebody else deleted it: it is evicted, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from cluster.store import Create, Delete, Patch
+from cluster.store import Create, Delete, Patch, Write
 from kube import events
 from kube.kinds.core import EventType
 from kube.meta import now_text
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
 from kube.volcano.evictions import FIRST_EVICTED
-from scheduler.decisions import MOVED
+from scheduler.decisions import MOVED, Eviction
 from scheduler.policy.actions import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.store import Write
-    from scheduler.decisions import Eviction
 
 COMPONENT = "volcano"
 REASON = "Evict"

@@ -8,8 +8,8 @@ some times by the scheduler's configuration, nobody is judged.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from cluster import clock
 from cluster.api import backend
@@ -17,7 +17,7 @@ from cluster.consumers.consumer import RETRY, timers_of
 from cluster.runtime import division, idle_room, registry
 from cluster.runtime.idle_room import EVERY_MS, Check, Wait
 from cluster.runtime.picture import Kept
-from cluster.store import sql, store
+from cluster.store import Change, sql, store
 from cluster.store.types import Single
 from kube.errors import Expired
 from kube.kinds.pod import UNENDED
@@ -25,15 +25,10 @@ from kube.meta import parse_time
 from kube.resources import CONFIGMAPS, POD_GROUPS, PODS
 from kube.volcano import scheduler_configuration
 from scheduler.idle import judge
+from scheduler.idle.facts import Group, World
 from scheduler.idle.reader import KINDS, WAITING, Reader
 from scheduler.policy.actions import Action
 from scheduler.policy.kept import Configuration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.store import Change
-    from scheduler.idle.facts import Group, World
 
 BUDGET_S = 0.5
 """Of one check for judging groups: the worker has controllers to run as well. The next one goes on where it ended."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.store import store
 from kube.resources import CONFIGMAPS
 from kube.volcano import scheduler_configuration
 from scheduler.policy.kept import reading_of
-from scheduler.policy.policy import DEFAULT
-
-if TYPE_CHECKING:
-    from scheduler.policy.policy import Policy
+from scheduler.policy.policy import DEFAULT, Policy
 
 
 def policy() -> Policy:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from cluster import access
+from cluster.access import Actor
 from cluster.exposition import Family
 from cluster.runtime import idle_room
 from kube.resources import POD_GROUPS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.access import Actor
 
 PREFIX = "volcano_ui_idle_room"
 

@@ -7,7 +7,8 @@ read once and follows the log (`cluster.runtime.picture`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,18 +16,22 @@ from cluster.api import backend
 from cluster.runtime.picture import Kept
 from cluster.store import store
 from cluster.store.types import Single
-from kube.resources import CONFIGMAPS, HYPER_NODES, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from kube.meta import Object
+from kube.resources import (
+    CONFIGMAPS,
+    HYPER_NODES,
+    NAMESPACES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    Resource,
+)
 from kube.volcano import scheduler_configuration
 from scheduler.cycle.cycle import schedule
 from scheduler.engine.cause import Reason
-from scheduler.snapshot.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kube.meta import Object
-    from kube.resources import Resource
-    from scheduler.snapshot.snapshot import Changed
+from scheduler.snapshot.snapshot import Changed, Snapshot
 
 CONFIGURATION = Single(CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME)
 OBJECTS = (NODES, HYPER_NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES)

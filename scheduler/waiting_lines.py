@@ -7,14 +7,16 @@ somebody leaves. So it is read once and follows the log (`cluster.runtime.pictur
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from cluster.runtime.picture import Kept
-from cluster.store import store
+from cluster.store import Stored, store
 from cluster.store.types import Single
 from kube import amounts
+from kube.amounts import Amounts
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import parse_time
 from kube.priorities import PriorityClasses
@@ -22,18 +24,11 @@ from kube.quantity import QuantityError
 from kube.resources import CONFIGMAPS, POD_GROUPS, PRIORITY_CLASSES
 from kube.usage import queue_named
 from kube.volcano import scheduler_configuration
-from scheduler.cycle.order import in_line
+from scheduler.cycle.order import Rank, in_line
 from scheduler.gangs.nominations import is_nominated
 from scheduler.policy.kept import Configuration
 from scheduler.records.reading import GroupView
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.store import Stored
-    from kube.amounts import Amounts
-    from scheduler.cycle.order import Rank
-    from scheduler.snapshot.snapshot import Changed
+from scheduler.snapshot.snapshot import Changed
 
 CONFIGURATION = Single(CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME)
 KINDS = (POD_GROUPS, PRIORITY_CLASSES, CONFIGURATION)

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from cluster.remote.dispatch import gangs
-from cluster.store import Create, Group, Patch
+from cluster.store import Create, Group, Patch, Write
 from cluster.writes import Minimum
 from kube import events
 from kube.kinds.core import EventType
-from kube.meta import now_text
+from kube.meta import Object, now_text
 from kube.owners import controller_reference
 from kube.resources import CONFIGMAPS, EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
 from kube.volcano import scheduler_configuration
 from kube.volcano.topology import ALLOCATED
 from scheduler import decided, evicting
-from scheduler.decisions import ROOM
+from scheduler.decisions import ROOM, Adoption, Bind, Decisions, Eviction, GroupDecision, Note, Report
 from scheduler.evicting import COMPONENT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.store import Write
-    from kube.meta import Object
-    from scheduler.decisions import Adoption, Bind, Decisions, Eviction, GroupDecision, Note, Report
-    from scheduler.policy.kept import Refused
-    from scheduler.records.records import Group as PodGroup
-    from scheduler.records.records import Orphan, Pod
+from scheduler.policy.kept import Refused
+from scheduler.records.records import Group as PodGroup
+from scheduler.records.records import Orphan, Pod
 
 ABOUT = (
     "/about"  # ends the keys of what is only said about a group: that it can be said is no sign that it can be bound

@@ -12,19 +12,17 @@ import logging
 import os
 import resource
 import socket
-from typing import TYPE_CHECKING
 
 from volcano_ui import heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
-if TYPE_CHECKING:
-    import ssl
+import ssl
 
-    import uvicorn
+import uvicorn
 
-    from apiserver.app import App
-    from cluster.access.certificates import Certificates
+from apiserver.app import App
+from cluster.access.certificates import Certificates
 
 # Clients keep a connection for 90 s (client-go); the server must not be the first to close it.
 KEEP_ALIVE_S = 120

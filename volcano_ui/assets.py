@@ -9,20 +9,17 @@ import fcntl
 import hashlib
 import os
 import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.core.management import call_command
 
 from volcano_ui import env
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Say = Callable[[str], None]
+Say = Callable[[str], None]
 
 ROOT: Path = settings.BASE_DIR
 

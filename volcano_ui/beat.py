@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from celery.beat import Scheduler, SchedulingError
+from celery.beat import ScheduleEntry, Scheduler, SchedulingError
 from kombu.exceptions import OperationalError
 
 from cluster import clock
 from cluster.runtime import registry
 from cluster.runtime.outage import Outage
-
-if TYPE_CHECKING:
-    from celery.beat import ScheduleEntry
 
 log = logging.getLogger(__name__)
 

@@ -10,24 +10,21 @@ import os
 import re
 import secrets
 import socket
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 from cluster.remote.http import target as targets
+from cluster.remote.http.target import Target
 from cluster.remote.webhooks import hooks
+from cluster.remote.webhooks.hooks import Address
 from cluster.several import entries
+from cluster.several.entries import Entry
 from node.rules import devices as node_devices
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.remote.http.target import Target
-    from cluster.remote.webhooks.hooks import Address
-    from cluster.several.entries import Entry
-    from node.rules.devices import Kind
+from node.rules.devices import Kind
 
 PREFIX = "VOLCANO_UI_"
 PROJECT = Path(__file__).resolve().parent.parent

@@ -13,10 +13,12 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from html import escape
 from logging.config import dictConfig
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 from aiohttp import ClientError, ClientSession, UnixConnector, WSMsgType, WSServerHandshakeError
@@ -24,14 +26,10 @@ from yarl import URL
 
 from cluster.several import addresses
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
-    from pathlib import Path
-
-    Scope = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Scope]]
-    Send = Callable[[Scope], Awaitable[None]]
-    Headers = list[tuple[str, str]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
+Headers = list[tuple[str, str]]
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 

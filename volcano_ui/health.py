@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import redis
 from django.conf import settings
@@ -12,9 +12,6 @@ from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError
 
 from cluster.version import VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PATIENCE_S = 1
 PROBE_BYTES = 64 * 1024  # what the database's own files grow by at a write is less

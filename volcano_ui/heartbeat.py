@@ -13,10 +13,7 @@ import contextlib
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator
 
 DESCRIPTOR = "VOLCANO_UI_HEARTBEAT"  # the variable that names the pipe's end
 EVERY_S = 2.0

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cluster.version import VERSION, is_newer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = "version"
 

@@ -9,12 +9,10 @@ import os
 import re
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import structlog
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = "VOLCANO_UI_PROGRAM"  # in a program's environment: its name, for logs of many together
 AGAIN = re.compile(r"Trying again .*\((\d+)/")

@@ -7,22 +7,19 @@ does must suit them: it adds tables, indexes, and columns with a default in the 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from django.core.management import call_command
 from django.db import connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from volcano_ui import env
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from django.db.backends.base.base import BaseDatabaseWrapper
 
 LOCK = 0x766F6C63  # "volc": advisory locks are numbers, which all programs of a database share
 FIRST = ("cluster", "0001_store")  # what every database of ours has

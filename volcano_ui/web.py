@@ -6,10 +6,9 @@ import argparse
 import asyncio
 import os
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import uvicorn
+import uvicorn
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 

@@ -9,18 +9,16 @@ import argparse
 import asyncio
 import os
 import socket
-from typing import TYPE_CHECKING
 
 from volcano_ui import heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
-if TYPE_CHECKING:
-    import ssl
+import ssl
 
-    import uvicorn
+import uvicorn
 
-    from cluster.remote.webhooks.served import Served
+from cluster.remote.webhooks.served import Served
 
 KEEP_ALIVE_S = 120  # API servers keep connections for 90 s; the server must not be the first to close one
 

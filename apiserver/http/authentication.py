@@ -15,22 +15,18 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from django.contrib.auth.models import User
 from django.db import DatabaseError
+from starlette.datastructures import Headers
 
 from apiserver.http import threads
+from apiserver.http.request import Request
 from cluster import access, clock
 from cluster.access import MASTERS, Actor, tokens
 from kube.errors import BadRequest, Forbidden, Unauthorized
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from starlette.datastructures import Headers
-
-    from apiserver.http.request import Request
 
 KEPT_S = 0.75
 MOST_KEPT = 4096

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from apiserver.http.request import Request
 from cluster import access
-from cluster.access import nodes
+from cluster.access import Actor, nodes
 from cluster.api import rights
 from cluster.api.cluster_view import ClusterView
-
-if TYPE_CHECKING:
-    from apiserver.http.request import Request
-    from cluster.access import Actor
-    from kube.resources import Resource
+from kube.resources import Resource
 
 
 def require(actor: Actor, verb: str, target: str, resource: Resource, place: str, name: str, fields: str = "") -> None:

@@ -14,20 +14,17 @@ import functools
 import itertools
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
 from kube import protobuf
 from kube.errors import BadRequest, UnsupportedMediaType, shown
+from kube.meta import Object
 from kube.yaml.problem import Problem, YamlError, from_parser
 from kube.yaml.tree import MOST_DUPLICATES, MOST_LEVELS, MOST_VALUES, trees
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
 
 JSON = "application/json"
 YAML = "application/yaml"

@@ -7,14 +7,12 @@ may take is bounded: before it is complete, no handler is there that could.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import asyncio
+from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from apiserver.http.slices import Sliced
-
-if TYPE_CHECKING:
-    import asyncio
 
 LARGEST_HEAD = 64 * 1024  # bytes of request line and headers; what is read at once may lie above
 HEAD_S = 10.0  # from the first byte of a head, or from the connection's begin, to its end

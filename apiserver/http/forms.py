@@ -8,23 +8,18 @@ already: an object in its plain form is sent as its stored bytes.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import yaml
+from starlette.datastructures import QueryParams
 
-from cluster.store import Stored
+from cluster.store import Change, Stored
 from kube import conversion, printing
 from kube.errors import NotAcceptable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from starlette.datastructures import QueryParams
-
-    from cluster.store import Change
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 Kind = Literal["", "Table", "PartialObjectMetadata"]
 Include = Literal["None", "Metadata", "Object"]

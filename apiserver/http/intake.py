@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from apiserver.http.threads import Pool
 from kube.errors import TooManyRequests
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LARGE = 64 * 1024  # bytes of JSON; a body of this size takes some milliseconds
 LARGE_OTHER = 4 * 1024  # bytes of YAML or protobuf, which are read in Python

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from apiserver.http.query import revision
-from cluster.store import pages, store
+from apiserver.http.query import ListOptions, revision
+from cluster.store import Change, Stored, pages, store
 from cluster.store.types import key_of
 from kube import resources
 from kube.errors import BadRequest, Expired, Timeout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from apiserver.http.query import ListOptions
-    from cluster.store import Change, Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 TOKENS_KIND = "meta.k8s.io/v1"
 EXPIRED = (

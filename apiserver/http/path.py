@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from kube import resources
-
-if TYPE_CHECKING:
-    from kube.resources import Resource
+from kube.resources import Resource
 
 LONGEST_PATH = 8192  # characters; names are far shorter
 NAMESPACE_PARTS = frozenset({"status", "finalize"})  # below /namespaces/x these are not resources

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
+from starlette.datastructures import QueryParams
+
+from cluster.store.types import Propagation
 from kube import conversion, errors, selector
 from kube.errors import BadRequest, Cause, Invalid
-
-if TYPE_CHECKING:
-    from starlette.datastructures import QueryParams
-
-    from cluster.store.types import Propagation
-    from kube.meta import Object
-    from kube.resources import Resource
-    from kube.selector import FieldSelector, LabelSelector
+from kube.meta import Object
+from kube.resources import Resource
+from kube.selector import FieldSelector, LabelSelector
 
 Match = Literal["", "Exact", "NotOlderThan"]
 Validation = Literal["Ignore", "Warn", "Strict"]

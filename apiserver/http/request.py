@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from starlette.datastructures import Headers, QueryParams
+from starlette.types import Receive, Scope, Send
 
 from apiserver.http import bodies, forms, intake
+from apiserver.http.bodies import Decoded
 from apiserver.http.forms import PLAIN, Form
+from apiserver.http.path import RequestInfo
+from cluster.access import Actor
 from kube.errors import BadRequest, RequestEntityTooLarge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.types import Receive, Scope, Send
-
-    from apiserver.http.bodies import Decoded
-    from apiserver.http.path import RequestInfo
-    from cluster.access import Actor
-    from kube.meta import Object
+from kube.meta import Object
 
 LARGEST_BODY = 3 * 1024 * 1024  # bytes (§2.3)
 MOST_WARNINGS = 50

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import Response
 
 from apiserver.http import forms
-
-if TYPE_CHECKING:
-    from apiserver.http.request import Request
-    from cluster.store import Stored
-    from kube.errors import ApiError
-    from kube.meta import Object
+from apiserver.http.request import Request
+from cluster.store import Stored
+from kube.errors import ApiError
+from kube.meta import Object
 
 LONGEST_WARNING = 256  # characters; upstream cuts there too
 JSON_FORM = forms.PLAIN

@@ -12,21 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from apiserver.http import authentication, authorize, threads
+from apiserver.http.request import Request
 from cluster import access
+from cluster.access import Actor
 from cluster.runtime.outage import AWAY, Outage
 from kube import resources
 from kube.errors import Forbidden
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from apiserver.http.request import Request
-    from cluster.access import Actor
-    from kube.resources import Resource
+from kube.resources import Resource
 
 LOOK_S = 1.0
 log = logging.getLogger(__name__)

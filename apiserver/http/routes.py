@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from starlette.responses import Response
 
-if TYPE_CHECKING:
-    from apiserver.http.request import Request
-    from kube.resources import Resource
+from apiserver.http.request import Request
+from kube.resources import Resource
 
 Handler = Callable[["Request"], Awaitable[Response]]
 Upgrade = Callable[["Request"], Awaitable[None]]

@@ -6,17 +6,14 @@ a WebSocket, or as many requests, each of which is some work.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
-    from websockets.datastructures import Headers
-    from websockets.frames import Frame
+from websockets.datastructures import Headers
+from websockets.frames import Frame
 
 PIECE = 2048  # bytes that are taken without a look at the clock
 SLICE_S = 0.001

@@ -13,18 +13,16 @@ that somebody else asks for.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from django.db import connections
 
 from apiserver.http.write_queue import Call, WriteQueue
 from cluster.store.connections import connected
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
 
 T = TypeVar("T")
 R = TypeVar("R")

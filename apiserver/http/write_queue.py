@@ -12,15 +12,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.store.connections import connected
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
 
 MOST_TOGETHER = 100  # calls of one turn: some 50 ms in which others wait
 

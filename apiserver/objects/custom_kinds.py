@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from apiserver.http import threads
+from apiserver.http.request import Request
 from apiserver.watch import follower
 from cluster import clock
 from cluster.api import custom_kinds
+from cluster.store import Change
 from kube import resources
-
-if TYPE_CHECKING:
-    from apiserver.http.request import Request
-    from cluster.store import Change
 
 FRESH_S = 1.0
 _DISCOVERY = ("/api", "/apis", "/openapi")

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from starlette.responses import Response
 
 from apiserver.http import query, respond, routes, threads
+from apiserver.http.query import DeleteOptions
+from apiserver.http.request import Request
 from cluster import api
+from cluster.store import Stored
 from kube import errors, lenient
 from kube.errors import BadRequest, Invalid, MethodNotAllowed
+from kube.meta import Object
 from kube.resources import BINDINGS, PODS
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from apiserver.http.query import DeleteOptions
-    from apiserver.http.request import Request
-    from cluster.store import Stored
-    from kube.meta import Object
 
 EVICTIONS = ("policy/v1", "policy/v1beta1")
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from starlette.responses import Response
 
 from apiserver.http import query, respond, routes, threads
+from apiserver.http.query import WriteOptions
+from apiserver.http.request import Request
 from apiserver.objects.verbs import placed
 from cluster import api
+from cluster.store import Stored
+from kube.meta import Object
 from kube.resources import NAMESPACES
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from apiserver.http.query import WriteOptions
-    from apiserver.http.request import Request
-    from cluster.store import Stored
-    from kube.meta import Object
 
 
 @routes.subresource(NAMESPACES, "finalize")

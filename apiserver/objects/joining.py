@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from apiserver.http import routes, threads
+from apiserver.http.request import Request
 from cluster import access
-from cluster.access import certificates, joining, makers, nodes
-from cluster.access.joining import Asked
+from cluster.access import Actor, certificates, joining, makers, nodes
+from cluster.access.joining import Asked, Joined
 from cluster.store import store
 from kube import lenient
 from kube.errors import Forbidden
 from kube.kinds.core import Pod
 from kube.resources import CLAIMS, PODS
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from apiserver.http.request import Request
-    from cluster.access import Actor
-    from cluster.access.joining import Joined
 
 
 @routes.path("/node/authority", anonymous=True)

@@ -6,25 +6,19 @@ that have just been started.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
+
+from starlette.responses import Response
 
 from apiserver.http import forms, listing, query, respond, routes, threads
+from apiserver.http.query import ListOptions
+from apiserver.http.request import Request
 from cluster.api import backend
-from cluster.store import store
+from cluster.store import Stored, store
 from kube.errors import NotFound
-from kube.meta import duration_text, now_text
-from kube.resources import NODE_METRICS, NODES, POD_METRICS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.responses import Response
-
-    from apiserver.http.query import ListOptions
-    from apiserver.http.request import Request
-    from cluster.store import Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object, duration_text, now_text
+from kube.resources import NODE_METRICS, NODES, POD_METRICS, PODS, Resource
 
 Figures = dict[str, Any]
 

@@ -7,17 +7,20 @@ in to be looked at is not handed back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from starlette.responses import Response
 
 from apiserver.http import authentication, respond, routes, threads
+from apiserver.http.request import Request
 from cluster import access
-from cluster.access import tokens
+from cluster.access import Actor, tokens
 from cluster.api import can_i
 from cluster.api.can_i import Verdict
 from kube import definitions, schema
 from kube.errors import BadRequest, Invalid, invalid, required, shown
+from kube.kinds.fields import View
 from kube.kinds.reviews import (
     SelfSubjectAccessReview,
     SelfSubjectRulesReview,
@@ -26,6 +29,7 @@ from kube.kinds.reviews import (
     TokenReviewStatus,
     UserInfo,
 )
+from kube.meta import Object
 from kube.resources import (
     LOCAL_SUBJECT_ACCESS_REVIEWS,
     SELF_SUBJECT_ACCESS_REVIEWS,
@@ -34,14 +38,6 @@ from kube.resources import (
     SUBJECT_ACCESS_REVIEWS,
     TOKEN_REVIEWS,
 )
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from apiserver.http.request import Request
-    from cluster.access import Actor
-    from kube.kinds.fields import View
-    from kube.meta import Object
 
 T = TypeVar("T", bound="View")
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from apiserver.http import bodies, query, respond, routes, threads
+from apiserver.http.query import WriteOptions
+from apiserver.http.request import Request
 from apiserver.objects.verbs import HOW, patch_types, placed
 from cluster import api
 from cluster.store import Stored, store
 from kube import definitions, errors, patch, schema
 from kube.custom import scale as scales
 from kube.errors import BadRequest, InternalError, Invalid, MethodNotAllowed, NotFound, UnsupportedMediaType
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from apiserver.http.query import WriteOptions
-    from apiserver.http.request import Request
-    from kube.meta import Object
-    from kube.resources import Resource, ScalePaths
+from kube.meta import Object
+from kube.resources import Resource, ScalePaths
 
 KIND = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
 

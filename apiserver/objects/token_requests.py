@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from django.db import transaction
+from starlette.responses import Response
 
 from apiserver.http import query, respond, routes, threads
+from apiserver.http.request import Request
 from apiserver.objects import reviews
 from cluster.access import tokens
-from cluster.access.tokens import Bound
+from cluster.access.tokens import Bound, Issued
 from kube.errors import BadRequest, Invalid, invalid
 from kube.kinds.accounts import TokenRequest, TokenRequestSpec
 from kube.meta import timestamp
 from kube.resources import SERVICE_ACCOUNTS
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from apiserver.http.request import Request
-    from cluster.access.tokens import Issued
 
 API_VERSION, KIND = "authentication.k8s.io/v1", "TokenRequest"
 DEFAULT_S = 3600

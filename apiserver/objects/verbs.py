@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from apiserver import openapi
 from apiserver import watch as watching
 from apiserver.http import bodies, forms, intake, listing, query, respond, threads
+from apiserver.http.bodies import Decoded
+from apiserver.http.query import WriteOptions
+from apiserver.http.request import Request
 from cluster import api
 from cluster.backend import Creation
 from cluster.rules.batch.jobs import ORPHAN_WARNING
-from cluster.store import store
+from cluster.store import Stored, store
 from kube import errors
 from kube.errors import ApiError, BadRequest, Invalid, MethodNotAllowed, NotFound, Timeout, UnsupportedMediaType
-from kube.resources import BATCH_JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from starlette.responses import Response
-
-    from apiserver.http.bodies import Decoded
-    from apiserver.http.query import WriteOptions
-    from apiserver.http.request import Request
-    from cluster.store import Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import BATCH_JOBS, Resource
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

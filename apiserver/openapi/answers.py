@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from apiserver.http import forms, routes, threads
+from apiserver.http.request import Request
 from apiserver.openapi import documents
+from apiserver.openapi.documents import Document
 from kube.errors import NotAcceptable, NotFound
-
-if TYPE_CHECKING:
-    from apiserver.http.request import Request
-    from apiserver.openapi.documents import Document
 
 JSON = "application/json"
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"

@@ -7,16 +7,13 @@ They are OpenAPI 3.0 schemas that refer to each other.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from kube import definitions as kinds
 from kube.definitions import GROUP_VERSION_KIND, REFERENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from kube.meta import Object
-    from kube.resource import Resource
+from kube.meta import Object
+from kube.resource import Resource
 
 PATCH = f"{kinds.META}.Patch"
 _TYPE_FIELDS: Object = {

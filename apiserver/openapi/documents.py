@@ -9,8 +9,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import threading
+from collections.abc import Iterable
 from operator import is_
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,12 +19,8 @@ from apiserver.health import VERSION
 from apiserver.openapi import gnostic, operations, swagger
 from apiserver.openapi.definitions import definitions, referred
 from kube import resources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kube.meta import Object
-    from kube.resource import Resource
+from kube.meta import Object
+from kube.resource import Resource
 
 INFO = {"title": "volcano-ui", "version": VERSION}
 LEVEL = 6  # of compression: documents of megabytes become tens of kilobytes

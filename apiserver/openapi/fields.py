@@ -6,14 +6,12 @@ The definitions decide, or the schema of a custom resource.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube import definitions, schema
 from kube.custom import structural
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resource import Resource
+from kube.meta import Object
+from kube.resource import Resource
 
 MOST = schema.MOST_UNKNOWN
 DIRECTIVES = ("$patch", "$retainKeys", "$setElementOrder/", "$deleteFromPrimitiveList/")

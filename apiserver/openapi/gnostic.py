@@ -8,14 +8,12 @@ their own, vendor extensions above all, travel as YAML text, and JSON is YAML.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kube.meta import Object
+from kube.meta import Object
 
 _LENGTH, _VARINT, _DOUBLE = 2, 0, 1
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from apiserver.openapi import parameters
 from apiserver.openapi.definitions import PATCH, definitions, reference
 from kube import resources
 from kube.definitions import GROUP_VERSION_KIND
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resource import Resource, Subresource
+from kube.meta import Object
+from kube.resource import Resource, Subresource
 
 READABLE = ("application/json", "application/yaml")
 WRITABLE = (*READABLE, "application/vnd.kubernetes.protobuf")

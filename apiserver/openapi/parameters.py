@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 
 def _query(name: str, kind: str, text: str, **schema: object) -> Object:

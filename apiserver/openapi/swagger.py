@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apiserver.openapi.definitions import PATCH
 from kube.definitions import INT_OR_STRING, QUANTITY, REFERENCE
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 _ALTERNATIVES: dict[str, Object] = {
     QUANTITY: {"type": "string"},

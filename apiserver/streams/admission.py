@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Protocol
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from typing import Protocol
 
+from apiserver.http.request import Request
 from apiserver.http.rights_keeper import keeper as rights
 from apiserver.streams.channels import Gone
 from apiserver.watch import connection
 from kube.errors import TooManyRequests
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import AsyncIterator, Iterator
-
-    from apiserver.http.request import Request
-    from kube.meta import Object
+from kube.meta import Object
 
 LAST_WORD_S = 0.2  # for a client that may not go on to take the reason
 

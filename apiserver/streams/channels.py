@@ -10,15 +10,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
+from apiserver.http.request import Request
 from kube.errors import BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from apiserver.http.request import Request
-    from kube.meta import Object
+from kube.meta import Object
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 NORMAL, PROTOCOL_ERROR, POLICY = 1000, 1002, 1008  # why a WebSocket is closed

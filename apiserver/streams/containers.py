@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube.errors import BadRequest
 from kube.kinds.pod import ENDED
+from kube.meta import Object
 from node.logs import SIMULATED
-
-if TYPE_CHECKING:
-    from kube.meta import Object
 
 MOST_DIGITS = 10  # of the number of an attempt
 

@@ -13,10 +13,14 @@ import json
 import os
 import struct
 from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from apiserver.http import routes, threads
+from apiserver.http.request import Request
 from apiserver.streams import admission, channels, containers
 from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
 from apiserver.streams.node_connection import Asked, Attached, NodeConnection, Process, Target, begin
@@ -24,19 +28,12 @@ from cluster.access import audit
 from cluster.backend import NodeAway
 from cluster.store import store
 from kube.errors import BadRequest
+from kube.meta import Object
 from kube.resources import PODS
 from node import pipes
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
-
-    from starlette.responses import Response
-
-    from apiserver.http.request import Request
-    from kube.meta import Object
-
-    Task = asyncio.Task[Any]
-    Output = AsyncIterator[list[tuple[str, bytes]]]
+Task = asyncio.Task[Any]
+Output = AsyncIterator[list[tuple[str, bytes]]]
 
 MOST = 500  # at a time; each holds up to eight descriptors
 MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out

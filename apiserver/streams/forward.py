@@ -6,18 +6,14 @@ import asyncio
 import contextlib
 import socket
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable
 from weakref import WeakValueDictionary
 
 from apiserver.streams import admission
 from apiserver.streams.node_connection import Connected, begin
 from kube.errors import ApiError
+from kube.meta import Object
 from node import pipes
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from kube.meta import Object
 
 MOST = 500  # at a time; each holds two descriptors and at most `pipes.HELD_BYTES`
 MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out

@@ -7,11 +7,15 @@ import contextlib
 import logging
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
 
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from apiserver.http import query, routes, threads
+from apiserver.http.request import Request
 from apiserver.http.rights_keeper import keeper as rights
 from apiserver.streams import containers
 from apiserver.watch import connection
@@ -22,14 +26,6 @@ from kube import errors
 from kube.errors import BadRequest, Invalid, ServiceUnavailable, TooManyRequests
 from kube.meta import parse_time
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from starlette.datastructures import QueryParams
-    from starlette.types import Message, Receive, Scope, Send
-
-    from apiserver.http.request import Request
 
 STREAMS = ("All", "Stderr", "Stdout")
 MOST_FOLLOWERS = 1000  # at a time

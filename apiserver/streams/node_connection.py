@@ -7,22 +7,19 @@ import contextlib
 import json
 import os
 import socket
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from starlette.datastructures import QueryParams
 
 from apiserver.http import query
 from apiserver.streams import containers
 from cluster.api import backend
 from cluster.backend import NodeAway
 from kube.errors import InternalError, ServiceUnavailable
+from kube.meta import Object
 from node import port_client
 from node.port_client import AnswerLine
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from starlette.datastructures import QueryParams
-
-    from kube.meta import Object
 
 ANSWER_S = 15.0  # for the node to start a command
 CONNECT_S = 10.0  # for a pod to take a connection

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 from django.conf import settings
+from starlette.responses import Response
 
 from apiserver.http import routes
+from apiserver.http.request import Request
 from apiserver.http.rights_keeper import keeper as rights
 from kube.errors import BadRequest
 from kube.resources import NODES
 from node.link.holder import Holder
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from apiserver.http.request import Request
 
 GOING_AWAY = 1001
 _held: dict[str, Holder] = {}  # of this process, by the name of the node

@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from apiserver.http import routes, threads
+from apiserver.http.request import Request
 from apiserver.streams import admission, channels, containers
 from apiserver.streams.channels import POLICY, Channels, Gone, Protocol
 from apiserver.streams.forward import Forward, NoConnection
@@ -19,13 +22,8 @@ from apiserver.streams.spdy_forward import TUNNEL, SpdyForward
 from cluster.access import audit
 from cluster.store import store
 from kube.errors import BadRequest
+from kube.meta import Object
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from apiserver.http.request import Request
-    from kube.meta import Object
 
 MOST = 500  # upgraded connections at a time
 MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out

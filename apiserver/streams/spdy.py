@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 VERSION = 3
 WINDOW = 64 * 1024  # bytes of a stream, and of all streams, that may be on their way until another number is agreed on

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from apiserver.http.request import Request
 from apiserver.streams import spdy
 from apiserver.streams.channels import POLICY, PROTOCOL_ERROR, Gone, Messages
 from apiserver.streams.forward import Forward, NoConnection
-
-if TYPE_CHECKING:
-    from apiserver.http.request import Request
-    from kube.meta import Object
+from kube.meta import Object
 
 TUNNEL = "SPDY/3.1+portforward.k8s.io"
 MOST_STREAMS = 500  # of one client; a pair of them is one connection

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import random
+from array import array
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from apiserver import telemetry
 from apiserver.http import query, respond, routes, threads
+from apiserver.http.query import ListOptions
+from apiserver.http.request import Request
 from apiserver.watch import selection
 from apiserver.watch.channels import Board
 from apiserver.watch.log_follower import follower
+from apiserver.watch.selection import WatchedChange
 from apiserver.watch.sinks import HttpSink, SocketSink
 from apiserver.watch.stream import Plan, Stream, error_line
 from apiserver.watch.stream_keeper import Keeper
@@ -20,17 +25,7 @@ from cluster import clock
 from cluster.store import log as history
 from cluster.store import store
 from kube.errors import Expired, MethodNotAllowed
-
-if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Sequence
-
-    from starlette.types import Receive, Scope, Send
-
-    from apiserver.http.query import ListOptions
-    from apiserver.http.request import Request
-    from apiserver.watch.selection import WatchedChange
-    from kube.resources import Resource
+from kube.resources import Resource
 
 SECONDS = (1800.0, 3600.0)  # of a watch whose client does not say how long; random, so that not all come back at once
 LONGEST_S = 24 * 3600.0

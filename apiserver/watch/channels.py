@@ -7,22 +7,18 @@ watcher of the same costs a reference to the same bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from apiserver.http import forms
-from cluster.store import Stored
+from apiserver.http.forms import Form
+from apiserver.watch.selection import Selection, Verb, WatchedChange
+from cluster.store import Change, Stored
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from apiserver.http.forms import Form
-    from apiserver.watch.selection import Selection, Verb, WatchedChange
-    from cluster.store import Change
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _encode = msgspec.json.Encoder().encode

@@ -13,16 +13,14 @@ ends a connection to somebody who is there, and does not read for a while.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from starlette.types import Scope
 
 from apiserver.http.bounds import Bounded
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from starlette.types import Scope
 
 EXTENSION = "volcano_ui.connection"
 KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))

@@ -9,18 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from apiserver.watch.selection import WatchedChange
 from apiserver.watch.window import Window
 from cluster.runtime import follower as log_follower
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
-
-    from cluster.store import Change
-    from kube.resources import Resource
+from cluster.store import Change
+from kube.resources import Resource
 
 log = logging.getLogger(__name__)
 

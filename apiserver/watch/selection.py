@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from apiserver.http import listing
 from apiserver.http.query import ListOptions
+from cluster.store import Change
 from kube.errors import Expired
-
-if TYPE_CHECKING:
-    from cluster.store import Change
-    from kube.resources import Resource
+from kube.resources import Resource
 
 Verb = Literal["ADDED", "MODIFIED", "DELETED"]
 _encode = msgspec.json.Encoder().encode

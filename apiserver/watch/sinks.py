@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+
+from starlette.types import Message, Receive, Scope, Send
 
 from apiserver.watch.connection import EXTENSION, Carried, Connection
-
-if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
-
 
 GONE = ("http.disconnect", "websocket.disconnect")
 

@@ -8,31 +8,26 @@ a send that takes too long; everybody else goes on as before.
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from apiserver import telemetry
 from apiserver.http import forms, threads
+from apiserver.http.forms import Form
+from apiserver.http.request import Request
 from apiserver.http.rights_keeper import keeper as rights
-from apiserver.watch.channels import Channel, Counts
-from apiserver.watch.selection import WatchedChange
+from apiserver.watch.channels import Board, Channel, Counts, Feed, Seen
+from apiserver.watch.log_follower import WatchFollower
+from apiserver.watch.selection import Selection, WatchedChange
 from cluster import clock
+from cluster.runtime.room import Room
 from cluster.store import log as history
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Sequence
-
-    from apiserver.http.forms import Form
-    from apiserver.http.request import Request
-    from apiserver.watch.channels import Board, Feed, Seen
-    from apiserver.watch.log_follower import WatchFollower
-    from apiserver.watch.selection import Selection
-    from cluster.runtime.room import Room
-    from kube.resources import Resource
+from kube.resources import Resource
 
 QUEUE_BYTES = 4 << 20
 QUEUE_COUNT = 2000  # passes; at the follower's fastest that is 20 s

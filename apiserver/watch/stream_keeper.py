@@ -11,17 +11,14 @@ import logging
 import random
 import resource as limits
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from apiserver.watch.stream import Stream
 from cluster import clock
+from cluster.access import Actor
 from cluster.runtime.room import Room
 from kube.errors import TooManyRequests
-
-if TYPE_CHECKING:
-    from apiserver.watch.stream import Stream
-    from cluster.access import Actor
 
 MOST_STREAMS = 20_000
 MOST_OF_ONE = 500  # streams of one name: who leaks watches must not keep others out

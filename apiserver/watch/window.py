@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from apiserver.watch.selection import WatchedChange
+from apiserver.watch.selection import WatchedChange
 
 MOST_ENTRIES = 1000  # of one kind
 MOST_BYTES = 1 << 20  # of one kind

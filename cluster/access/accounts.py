@@ -14,10 +14,11 @@ revoked if that is asked for.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
@@ -31,6 +32,7 @@ from django.utils import timezone
 from cluster import access
 from cluster.access import audit, tokens
 from cluster.access.audit import Deed
+from cluster.access.authorizer import Actor
 from cluster.access.logins import ensure_administrator, login_link
 from cluster.access.roles import EVERYWHERE, Role
 from cluster.access.router import account_transaction
@@ -38,11 +40,6 @@ from cluster.models import RoleBinding
 from cluster.models.accounts import this_cluster
 from kube import names
 from kube.errors import AlreadyExists, ApiError, Cause, Conflict, Invalid, NotFound, invalid, required
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.access.authorizer import Actor
 
 __all__ = ["Account", "Binding", "ensure_administrator", "login_link"]
 

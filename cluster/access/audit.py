@@ -10,23 +10,19 @@ whole objects in annotations are masked.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from cluster import clock
 from cluster.access.roles import Everywhere
 from cluster.models import AuditEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from django.db.models import QuerySet
-
-    from kube.meta import Object
+from kube.meta import Object
 
 DAY_MS = 86_400_000
 MOST_CHANGES = 50

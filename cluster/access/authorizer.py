@@ -16,27 +16,23 @@ decides (`delegate`); the roles here then hold for accounts and audit alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.db.models.signals import m2m_changed, post_delete, post_save
 from django.dispatch import receiver
+from django.http import HttpRequest
 
 from cluster import clock
 from cluster.access.roles import ALL, EVERYWHERE, Everywhere, Grants, Role, decide, needed, places, strongest
 from cluster.models.accounts import this_cluster
 from cluster.store import sql
 from kube.errors import Forbidden
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-    from django.http import HttpRequest
-
-    from kube.resources import Resource
+from kube.resources import Resource
 
 __all__ = [
     "ALL",

@@ -15,22 +15,17 @@ import fcntl
 import logging
 import os
 import socket
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from cryptography import x509
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from cluster import issuing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from cryptography import x509
-
-    from cluster.issuing import Pair
+from cluster.issuing import Pair
 
 log = logging.getLogger(__name__)
 

@@ -13,24 +13,20 @@ change and controllers make pods, and judges the directory that it opened.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 
 from cluster import access
 from cluster.access import makers
+from cluster.access.authorizer import Actor
 from kube import lenient
 from kube.errors import Forbidden
-from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.access.authorizer import Actor
-    from kube.kinds.core import Pod
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.kinds.core import Pod
+from kube.meta import Object
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS, Resource
 
 HOST_NETWORK = (
     "hostNetwork is not allowed: only pods of administrators of all namespaces have the network of their machine, and those of "

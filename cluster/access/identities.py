@@ -7,8 +7,6 @@ at each login, what was known of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.conf import settings
 from django.contrib.auth.models import User
 
@@ -17,12 +15,10 @@ from cluster.access import accounts, audit, logins
 from cluster.access.audit import Deed
 from cluster.access.roles import EVERYWHERE, Role
 from cluster.access.router import account_transaction
+from cluster.claims import Person
 from cluster.models import Identity, RoleBinding
 from cluster.store import sql
 from kube.errors import Conflict, Forbidden
-
-if TYPE_CHECKING:
-    from cluster.claims import Person
 
 
 def log_in(person: Person, address: str) -> User:

@@ -11,23 +11,20 @@ answer that was lost and a restart come to the same as joining once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import transaction
 
 from cluster import access, clock, fingerprint
-from cluster.access import tokens
+from cluster.access import Actor, tokens
+from cluster.access.tokens import Issued
 from cluster.models import Token
 from cluster.store import sql, store
 from kube import names
 from kube.errors import Conflict, Forbidden, Invalid, NotFound, Unauthorized, invalid
 from kube.kinds.core import Node
 from kube.resources import NAMESPACES, NODES
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from cluster.access.tokens import Issued
 
 ANY = Token.ANY
 MOST_S = 30 * tokens.DAY_S  # for which a join token waits for its machine

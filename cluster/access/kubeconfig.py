@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 import socket
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import yaml
@@ -13,11 +12,8 @@ import yaml
 from cluster import issuing
 from cluster.store import store
 from kube.errors import NotFound
-from kube.meta import timestamp
+from kube.meta import Object, timestamp
 from kube.resources import NAMESPACES
-
-if TYPE_CHECKING:
-    from kube.meta import Object
 
 KUBE_SYSTEM = "kube-system"  # by the uid of this namespace a cluster is told from others, as everywhere
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -30,9 +30,6 @@ from cluster.access.router import account_transaction
 from cluster.models import LoginFailure, LoginLink
 from cluster.store import sql
 from kube.errors import NotFound, TooManyRequests
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FIRST = "admin"  # the first administrator's name
 MINUTE_MS = 60_000

@@ -6,23 +6,18 @@ are let do so only if they might have made it (`cluster.api.rights`), and are no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from django.contrib.auth import get_user_model
 
 from cluster import access
+from cluster.access.authorizer import Actor
 from cluster.access.ownership import creator_of, line
 from cluster.store import store
 from kube.errors import NotFound
-from kube.resources import JOB_FLOWS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.access.authorizer import Actor
-    from kube.kinds.core import Pod
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.kinds.core import Pod
+from kube.meta import Object
+from kube.resources import JOB_FLOWS, Resource
 
 # How many, for how long, when and how urgently: an operator's work, which decides nothing about what runs.
 AMOUNTS = frozenset(

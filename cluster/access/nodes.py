@@ -5,19 +5,14 @@ Every request of a node comes by here, and by nothing else: it has no roles.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster import access
 from cluster.access.authorizer import NODE, cannot, refused
 from cluster.rules.node import node_rights
 from cluster.rules.node.node_rights import If
 from cluster.store import store
 from kube.errors import Forbidden, NotFound
-from kube.resources import NODES, PODS
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import NODES, PODS, Resource
 
 
 def may(node: str, verb: str, target: str, namespace: str, name: str, fields: str = "") -> bool:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from kube import resources
-from kube.resources import CREATOR_ANNOTATION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import CREATOR_ANNOTATION, Resource
 
 OWNERS_MOST = 8  # from a pod up to who asked for it
 Get = Callable[["Resource", str, str], "Object | None"]  # kind, namespace and name → the object

@@ -11,17 +11,13 @@ those whose role is held in "*". A Namespace object counts as lying in itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from functools import cache
-from typing import TYPE_CHECKING
 
 from kube import resources
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.resources import Resource
+from kube.resources import Resource
 
 EVERYWHERE = "*"
 

@@ -7,16 +7,13 @@ which one it counts. Tokens stay with their cluster's API.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from django.db.models import Model
+from django.db.models import Model
 
 APPS = frozenset({"auth", "sessions"})
 MODELS = frozenset({"rolebinding", "identity", "loginlink", "loginfailure"})  # of the application `cluster`

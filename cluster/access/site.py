@@ -7,16 +7,14 @@ settings of the command say is asked only where no `up` has run yet.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 
 from cluster import issuing, sole
 from cluster.access import certificates
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FILE = "site.json"
 LOCK = "run/up.lock"  # which an `up` has locked for as long as it runs

@@ -8,20 +8,16 @@ a cluster that decides about rights itself its own admission judges them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from cluster import access
+from cluster.access.authorizer import Actor
 from cluster.access.makers import is_administrator
 from cluster.rules.priorities import RESERVED
 from kube import lenient, resources
 from kube.errors import Forbidden
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.access.authorizer import Actor
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 # What is run as it is written. Everything else makes pods later, and a change of it decides which.
 ITSELF = (resources.PODS, resources.POD_GROUPS, resources.JOBS)

@@ -20,12 +20,14 @@ import hashlib
 import re
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from cluster import access, clock
 from cluster.access import audit
@@ -33,20 +35,11 @@ from cluster.access.audit import Deed
 from cluster.access.authorizer import ACCOUNT, BOOTSTRAPPERS, NODE, NODES, Actor
 from cluster.access.roles import RANK
 from cluster.models import Token
-from cluster.store import sql, store
+from cluster.store import Stored, sql, store
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, invalid, required
 from kube.meta import timestamp
 from kube.resources import NODES as NODE_KIND
-from kube.resources import PODS, SECRETS, SERVICE_ACCOUNTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from django.contrib.auth.models import User
-    from django.db.models import QuerySet
-
-    from cluster.store import Stored
-    from kube.resources import Resource
+from kube.resources import PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 
 PREFIX = "vui_"  # by which scanners for leaked secrets can tell a token
 SHAPE = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")

@@ -11,13 +11,10 @@ the store, the audit (`audit_trail`), in one `transaction` (`creation`, `owned`,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-if TYPE_CHECKING:
-    from cluster.backend import Backend
+from cluster.backend import Backend
 
 backend: Backend = import_string(settings.BACKEND)()
 

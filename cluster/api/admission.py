@@ -11,9 +11,9 @@ because rules may rely on the shape.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -23,12 +23,8 @@ from cluster.backend import Admitted
 from kube import definitions, resources, schema
 from kube.custom import scale, structural
 from kube.errors import ApiError, BadRequest, Cause, Forbidden, NotFound, RequestEntityTooLarge, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 LARGEST = 1024 * 1024  # bytes of one object's JSON; etcd's request limit is of this order (§2.3)
 KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})

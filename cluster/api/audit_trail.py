@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import DatabaseError
 
 from cluster import access
-from cluster.access import audit
+from cluster.access import Actor, audit
 from cluster.access.audit import Deed
+from cluster.backend import Creation
 from cluster.models import AuditEntry
+from cluster.store import Stored
 from kube import lenient, resources
 from kube.errors import ApiError, Forbidden
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.access import Actor
-    from cluster.backend import Creation
-    from cluster.store import Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 # Programs write these by themselves, every few seconds: what is done to them says nothing of anybody.
 UNTOLD = frozenset({resources.EVENTS.id, resources.LEASES.id})

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
 
-from cluster.store import Group, Stored, store
+from cluster.store import Group, Stored, Write, store
 from kube import resources
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.store import Write
-    from kube.resources import Resource
+from kube.resources import Resource
 
 BATCH = 500  # objects per transaction of a bulk change: some 100 ms in which others cannot write
 # Rules look at these; each is stored before the next one is judged.

@@ -10,24 +10,20 @@ counts as one's own.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from cluster import access
 from cluster.access import nodes
+from cluster.access.authorizer import Actor
 from cluster.access.roles import CLUSTER, EVERYWHERE, LETTER, METRICS, NAMESPACE, NAMESPACED, SOMEBODY, needed
 from cluster.api import rights
 from cluster.api.cluster_view import ClusterView
 from kube import resources
 from kube.errors import Forbidden
-from kube.kinds.reviews import NonResourceRule, ResourceRule, RulesReviewStatus
+from kube.kinds.reviews import NonResourceRule, ResourceAttributes, ResourceRule, RulesReviewStatus
+from kube.resources import Resource
 from kube.volcano import scheduler_configuration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.access.authorizer import Actor
-    from kube.kinds.reviews import ResourceAttributes
-    from kube.resources import Resource
 
 VERBS = tuple(LETTER)
 PATHS = ("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/metrics", "/openapi", "/openapi/*", "/readyz", "/version")  # fmt: skip

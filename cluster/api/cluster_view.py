@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from django.conf import settings
 
 from cluster.rules.node import node_engines
 from cluster.rules.node.leases import LEASE_NAMESPACE
-from cluster.store import store
-from cluster.store.types import key_of
+from cluster.rules.quota_accounts import Account
+from cluster.store import Store, store
+from cluster.store.types import Stored, key_of
 from kube import resources, usage
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import PodGroupPhase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.rules.quota_accounts import Account
-    from cluster.store import Store
-    from cluster.store.types import Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 
 class ClusterView:

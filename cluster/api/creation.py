@@ -7,27 +7,23 @@ that what they have read is still so when the object is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from django.db import DatabaseError
 
 from cluster import access, clock
+from cluster.access import Actor
 from cluster.api import admission, audit_trail, bulk, custom_kinds, metadata, rights, server_fields, transaction, walls
 from cluster.api.cluster_view import ClusterView
+from cluster.backend import Admitted, Creation
 from cluster.store import Create, Stored, store
 from kube import apply as applying
 from kube import resources
 from kube.errors import ApiError, BadRequest, ServiceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.access import Actor
-    from cluster.backend import Admitted, Creation
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 # Kinds whose status a creation may give. Who announces a node says at once what it offers. What vcctl wishes of a new
 # queue it writes there; the rules of queues read it and write the status anew.

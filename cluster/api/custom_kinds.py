@@ -11,21 +11,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster import clock
+from cluster.api.cluster_view import ClusterView
 from cluster.store import sql, store
 from kube import conversion, resources
 from kube.custom import definition, kinds, naming
-from kube.errors import ApiError, MethodNotAllowed, NotFound
+from kube.errors import ApiError, Cause, MethodNotAllowed, NotFound
 from kube.lenient import text
+from kube.meta import Object
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
-
-if TYPE_CHECKING:
-    from cluster.api.cluster_view import ClusterView
-    from kube.errors import Cause
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.resources import Resource
 
 log = logging.getLogger(__name__)
 

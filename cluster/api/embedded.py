@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 from django.utils.module_loading import import_string
 
+from cluster.access import Actor
 from cluster.api import bulk, creation, owned, pods, preview, quota_room, verbs
 from cluster.api.cluster_view import ClusterView
+from cluster.backend import Backend, Carried, Nodes
+from cluster.runtime.registry import Registration
+from cluster.store import Group, Store, Stored
 from kube import usage
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.access import Actor
-    from cluster.backend import Backend, Carried, Nodes
-    from cluster.runtime.registry import Registration
-    from cluster.store import Group, Store, Stored
-    from kube.errors import ApiError
+from kube.errors import ApiError
 
 NODES = "node.link.all_nodes.AllNodes"  # by its path: nodes stand above the cluster
 
@@ -79,5 +75,4 @@ class Embedded:
         return ""
 
 
-if TYPE_CHECKING:
-    _is_a_backend: Backend = Embedded()
+_is_a_backend: Backend = Embedded()

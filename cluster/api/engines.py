@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.conf import settings
 
 from cluster.api.cluster_view import ClusterView
 from cluster.rules.node import node_engines
+from cluster.rules.node.node_engines import NodeEngine
 from cluster.store import store
-
-if TYPE_CHECKING:
-    from cluster.rules.node.node_engines import NodeEngine
 
 
 def told() -> list[NodeEngine]:

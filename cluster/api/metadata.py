@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube import names, resources
 from kube.errors import Cause, duplicate, invalid, required, too_long, wrong_type
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 ANNOTATIONS_BYTES = 256 * 1024
 LABEL_NAMED = frozenset({resources.NAMESPACES.id, resources.SERVICES.id})  # named by a DNS label, others by a subdomain

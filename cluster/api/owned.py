@@ -7,22 +7,17 @@ but the objects is done before.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from cluster.access import Actor
 from cluster.api import audit_trail, bulk, creation, transaction
 from cluster.api.cluster_view import ClusterView
-from cluster.backend import OwnedRefused
+from cluster.backend import Admitted, OwnedRefused
 from cluster.store import Stored, store
 from kube.errors import ApiError
+from kube.meta import Object
 from kube.owners import controller_reference
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.access import Actor
-    from cluster.backend import Admitted
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.resources import Resource
 
 
 def create_with_owned(actor: Actor, resource: Resource, obj: Object, owned: Resource, objs: Sequence[Object]) -> Stored:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster import clock
+from cluster.access import Actor
 from cluster.api import audit_trail, transaction
 from cluster.api.cluster_view import ClusterView
 from cluster.rules import disruption
@@ -12,9 +11,6 @@ from cluster.store import Delete, Patch, Stored, store, strategy
 from kube import gates, resources
 from kube.errors import NotFound
 from kube.kinds.pod import UNENDED
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
 
 
 def bind(actor: Actor, namespace: str, name: str, node: str, *, uid: str = "", dry_run: bool = False) -> Stored:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from cluster.access import Actor
 from cluster.api import admission, metadata, rights, walls
 from cluster.api.cluster_view import ClusterView
 from cluster.backend import Admitted
 from kube import errors
 from kube.errors import ApiError, Forbidden, Invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.access import Actor
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 
 def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = False) -> Admitted:

@@ -8,28 +8,22 @@ in the life of a `ClusterView`; the others one more for each kind that is made.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.api.cluster_view import ClusterView
 from cluster.rules import quotas as rules
 from cluster.rules.quota_accounts import Account
-from cluster.store import Create, store
+from cluster.rules.quotas import Quota
+from cluster.store import Create, Group, store
 from kube import amounts
+from kube.amounts import Amounts
 from kube.errors import Forbidden
 from kube.kinds.pod import UNENDED
-from kube.resources import CLAIMS, EVENTS, LEASES, PODS, RESOURCE_QUOTAS, SERVICES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.api.cluster_view import ClusterView
-    from cluster.rules.quotas import Quota
-    from cluster.store import Group
-    from kube.amounts import Amounts
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import CLAIMS, EVENTS, LEASES, PODS, RESOURCE_QUOTAS, SERVICES, Resource
 
 UNCOUNTED = frozenset(kind.id for kind in (EVENTS, LEASES))
 GROWING = frozenset(kind.id for kind in (CLAIMS, SERVICES))  # an update may make them use more

@@ -24,25 +24,20 @@ Rules beyond the table of `cluster.access.roles`:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster import access
-from cluster.access import hostpaths, makers, nodes, system_priorities
+from cluster.access import Actor, hostpaths, makers, nodes, system_priorities
 from cluster.access.ownership import creator_of, line, referred
 from cluster.api import metadata, walls
+from cluster.api.cluster_view import ClusterView
 from cluster.rules.node import node_walls
+from cluster.rules.node.node_walls import NodeWall
 from kube import lenient, resources
 from kube.errors import Forbidden, Invalid, NotFound, forbidden
+from kube.meta import Object
+from kube.resources import Resource
 from kube.volcano import scheduler_configuration
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.access import Actor
-    from cluster.api.cluster_view import ClusterView
-    from cluster.rules.node.node_walls import NodeWall
-    from kube.meta import Object
-    from kube.resources import Resource
 
 QUEUE_STATE = f"{resources.QUEUES.id}/state"
 BINDING = f"{resources.PODS.id}/binding"

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec.structs import replace
 
 from cluster.access.ownership import creator_of
 from cluster.api import audit_trail
+from cluster.store import Stored
 from kube import errors
 from kube.errors import BadRequest, Conflict
-from kube.resources import CREATOR_ANNOTATION
-
-if TYPE_CHECKING:
-    from cluster.store import Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import CREATOR_ANNOTATION, Resource
 
 
 def servers_fields(resource: Resource, new: Object, old: Object, subresource: str) -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from django.db import DatabaseError
 from django.db import transaction as database
 
 from cluster import access
-from cluster.access import nodes
+from cluster.access import Actor, nodes
 from cluster.store import Stored, sql, store
 from kube import resources
 from kube.errors import NotFound, ServiceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.access import Actor
-    from kube.resources import Resource
+from kube.resources import Resource
 
 
 @contextmanager

@@ -15,9 +15,11 @@ they do follows from what people did, and is not audited.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 from cluster import access, clock
+from cluster.access import Actor
 from cluster.access.ownership import creator_of
 from cluster.api import (
     admission,
@@ -31,22 +33,16 @@ from cluster.api import (
     transaction,
 )
 from cluster.api.cluster_view import ClusterView
-from cluster.store import Delete, Stored, Update, store
+from cluster.api.creation import Warn
+from cluster.backend import How, Part
+from cluster.store import Delete, Stored, Update, Write, store
+from cluster.store.types import Propagation
 from kube import apply as applying
 from kube import conversion, definitions, errors, resources
 from kube import patch as patches
 from kube.errors import ApiError, BadRequest, Conflict, Invalid, RequestEntityTooLarge, ServiceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.access import Actor
-    from cluster.api.creation import Warn
-    from cluster.backend import How, Part
-    from cluster.store import Write
-    from cluster.store.types import Propagation
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 # Two people who edit a custom resource never overwrite each other unknowingly (§2.4).
 NO_VERSION = errors.Cause(

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from django.conf import settings
 
-from cluster.access import hostpaths, makers
+from cluster.access import Actor, hostpaths, makers
 from cluster.api.cluster_view import ClusterView
 from cluster.rules import simulation
 from cluster.rules.node import node_walls
+from cluster.rules.node.node_walls import NodeWall
 from cluster.store import store
 from kube import resources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.access import Actor
-    from cluster.rules.node.node_walls import NodeWall
-    from kube.meta import Object
-    from kube.resources import Resource
-
+from kube.meta import Object
+from kube.resources import Resource
 
 # What has pods run as it is; templates and flows only have such things made.
 RUNNING = (resources.PODS, resources.JOBS, resources.BATCH_JOBS, resources.CRON_JOBS)

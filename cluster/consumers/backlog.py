@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from cluster.api import backend
 from cluster.consumers import consumer
 from cluster.runtime import registry
+from cluster.runtime.registry import Registration
 from cluster.store import sql, store
 from kube.errors import Expired
-
-if TYPE_CHECKING:
-    from cluster.runtime.registry import Registration
 
 
 class Backlog:

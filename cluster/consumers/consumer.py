@@ -22,8 +22,8 @@ import logging
 import os
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from django.db import transaction
@@ -31,18 +31,12 @@ from django.db import transaction
 from cluster import clock
 from cluster.api import backend
 from cluster.runtime import division, nudge, registry
-from cluster.runtime.division import LEASE_MS, Position
+from cluster.runtime.division import LEASE_MS, Layers, Position
+from cluster.runtime.registry import Registration
 from cluster.runtime.retries import RETRY, Retries
-from cluster.store import decisions, records, sql, store
+from cluster.store import Change, Store, Stored, decisions, records, sql, store
 from cluster.writes import Group, Record, Timer
 from kube.errors import ApiError, Expired
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.runtime.division import Layers
-    from cluster.runtime.registry import Registration
-    from cluster.store import Change, Store, Stored
 
 State = TypeVar("State")
 __all__ = ["RETRY", "Consumer", "Plan", "Runner", "runner", "timers_for", "timers_of"]

@@ -6,21 +6,17 @@ decided from the pods of that moment (`cluster.rules.disruption`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from cluster.controllers.status_counter import Recounter
 from cluster.rules import disruption
-from cluster.store import store
+from cluster.rules.disruption import Room
+from cluster.store import Change, store
 from kube import lenient, meta
 from kube.kinds.pod import UNENDED
+from kube.meta import Object
 from kube.resources import DISRUPTION_BUDGETS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.rules.disruption import Room
-    from cluster.store import Change
-    from kube.meta import Object
 
 NAME = "budgets"
 CONDITION = "DisruptionAllowed"

@@ -7,25 +7,20 @@ the same, because somebody took its finalizer away, goes after it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from cluster.api import custom_kinds
 from cluster.consumers.consumer import Consumer, Plan
-from cluster.store import Delete, Group, Patch, Update, store
+from cluster.store import Change, Delete, Group, Patch, Stored, Update, store
 from cluster.writes import Timer
 from kube import resources
 from kube.custom import naming
 from kube.custom.definition import CLEANUP
 from kube.custom.naming import TERMINATING
 from kube.lenient import texts
+from kube.meta import Object
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.store import Change, Stored
-    from kube.meta import Object
 
 ROOM = 1000  # objects deleted in one transaction
 RECHECK_MS = 1000

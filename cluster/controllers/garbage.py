@@ -13,23 +13,19 @@ goes, and now and then by a timer, which outlives this process.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from cluster.consumers.consumer import RETRY, Consumer, Plan
-from cluster.store import Create, Delete, Group, Patch, sql, store
+from cluster.store import Change, Create, Delete, Group, Patch, Stored, sql, store
 from cluster.writes import Timer
 from kube import events, resources
 from kube.kinds.fields import View
 from kube.kinds.meta import OwnerReference
 from kube.resources import EVENTS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.store import Change, Stored
 
 NAME = "garbage"
 ROOM = 1000  # dependents dealt with in one transaction

@@ -5,25 +5,21 @@ All of them are looked at when one of them, or the name or labels of a node, cha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from cluster.consumers.consumer import Consumer, Plan
-from cluster.store import Group, Update, store
+from cluster.store import Change, Group, Update, store
+from cluster.writes import Timer
 from kube import lenient, meta
 from kube.kinds.fields import View
+from kube.meta import Object
 from kube.resources import HYPER_NODES, NODES
 from kube.volcano import topology
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.store import Change
-    from cluster.writes import Timer
-    from kube.meta import Object
-    from kube.volcano.topology import Domain, HyperNode
+from kube.volcano.topology import Domain, HyperNode
 
 CONDITION = "Ready"
 TOLD = 3  # problems of one HyperNode that are told

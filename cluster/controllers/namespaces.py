@@ -16,8 +16,9 @@ All that is known is in the store: a new process goes on where another ended.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 
@@ -25,18 +26,12 @@ from cluster.api import custom_kinds
 from cluster.consumers.consumer import RETRY, Consumer, Plan
 from cluster.rules.namespaces import FINALIZER, NAME_LABEL
 from cluster.rules.pod.pods import DEFAULT_ACCOUNT
-from cluster.store import Create, Delete, Group, Patch, Update, store
+from cluster.store import Change, Create, Delete, Group, Patch, Stored, Update, store
 from cluster.writes import Timer
 from kube import meta, resources
 from kube.kinds.fields import View
-from kube.resources import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.store import Change, Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS, Resource
 
 NAME = "namespaces"
 AUTHORITY = "kube-root-ca.crt"

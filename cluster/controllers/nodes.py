@@ -12,9 +12,10 @@ instead of 300 s, because batch jobs would rather start again than wait.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from django.conf import settings
@@ -22,16 +23,11 @@ from django.conf import settings
 from cluster import clock
 from cluster.consumers.consumer import Consumer, Plan
 from cluster.rules.node.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
-from cluster.store import Delete, Group, Patch, store
+from cluster.store import Change, Delete, Group, Patch, Stored, Write, store
 from cluster.writes import Timer
 from kube.kinds.core import Lease, Node, PodPhase, TaintEffect
 from kube.meta import now_text
 from kube.resources import LEASES, NODES, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from cluster.store import Change, Stored, Write
 
 TAINT = "node.kubernetes.io/unreachable"
 LOOK_S = 10

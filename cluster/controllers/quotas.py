@@ -6,21 +6,17 @@ counting anew (`cluster.api.quota_room`), so a status that is late refuses nothi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.api import custom_kinds, quota_room
 from cluster.controllers.status_counter import Recounter, has_ended
 from cluster.rules import quotas as rules
+from cluster.rules.quotas import Quota
+from cluster.store import Change
 from kube import lenient, resources
+from kube.amounts import Amounts
+from kube.meta import Object
 from kube.resources import RESOURCE_QUOTAS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.rules.quotas import Quota
-    from cluster.store import Change
-    from kube.amounts import Amounts
-    from kube.meta import Object
 
 NAME = "quotas"
 

@@ -9,26 +9,20 @@ the seldomer the more there is to count.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster import clock
 from cluster.consumers.consumer import Consumer, Plan
-from cluster.store import Group, Update, store
+from cluster.store import Change, Group, Update, store
 from cluster.writes import Timer
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
-from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.store import Change
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import PODS, Resource
 
 SOONEST_S = 0.2  # between two counts of a namespace
 _COUNT = "count"

@@ -11,28 +11,24 @@ own. What belongs to them (status, bindings) is refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 from django.conf import settings
 
+from cluster.access import Actor
+from cluster.access.authorizer import Authorizer
+from cluster.backend import Backend, Carried, Creation, EvictOptions, Nodes
 from cluster.remote.door import changing, creation, deletion, preview, server
 from cluster.remote.door.authorizer import ClusterAuthorizer
 from cluster.remote.logs.nodes import RemoteNodes
 from cluster.remote.mirroring.ways import READERS
+from cluster.runtime.registry import Registration
+from cluster.store import Group, Store, Stored
 from kube import usage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Unpack
-
-    from cluster.access import Actor
-    from cluster.access.authorizer import Authorizer
-    from cluster.backend import Backend, Carried, Creation, EvictOptions, Nodes
-    from cluster.runtime.registry import Registration
-    from cluster.store import Group, Store, Stored
-    from kube.errors import ApiError
-    from kube.resources import Resource
+from kube.errors import ApiError
+from kube.resources import Resource
 
 
 class Remote:
@@ -113,5 +109,4 @@ class Remote:
         return server.permits().refusal(verb, resource)
 
 
-if TYPE_CHECKING:
-    _is_a_backend: Backend = Remote()
+_is_a_backend: Backend = Remote()

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from cluster.remote import outbox, recorder
 from cluster.remote.dispatch import gangs, order
+from cluster.remote.dispatch.progress import Progress
 from cluster.remote.dispatch.verdicts import Done
 from cluster.remote.http import encoding
-from cluster.store import Delete, Patch
-from kube.errors import ServiceUnavailable
+from cluster.remote.outbox import Row
+from cluster.store import Delete, Group, Patch, Store, Write
+from cluster.store.types import Stored
+from kube.errors import ApiError, ServiceUnavailable
 from kube.kinds.pod import ENDED
-from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.remote.dispatch.progress import Progress
-    from cluster.remote.outbox import Row
-    from cluster.store import Group, Store, Write
-    from cluster.store.types import Stored
-    from kube.errors import ApiError
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import PODS, Resource
 
 
 class Answered:

@@ -8,20 +8,17 @@ thirty times as long (docs/design/dependencies.md).
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from kubernetes import client as official
 from kubernetes import config as kubeconfigs
 
 from cluster.remote.http.exchange import KEEPALIVE, Exchange, send
 from cluster.remote.http.request import Unreachable
+from cluster.remote.http.target import Target
 from kube.errors import Unauthorized
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from cluster.remote.http.target import Target
 
 POOL = 40  # connections: one for each kind that is watched, and some for calls
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 
 from cluster import clock
+from cluster.models import MirroredCluster
 from cluster.remote import recorder
 from cluster.remote.leader_election import election
 from cluster.remote.mirroring import kinds
-from cluster.remote.mirroring.reflection import Phase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.models import MirroredCluster
-    from cluster.remote.mirroring.reflection import Standing
+from cluster.remote.mirroring.reflection import Phase, Standing
 
 ASKED_WITHIN_MS = 5_000  # a mirror that begins has asked the cluster, and missed it if it is away
 SILENT_MS = 20_000  # the program hears from the cluster, or misses it, every few seconds

@@ -8,13 +8,17 @@ first what it finds.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from random import Random
+from typing import NamedTuple
 
 from django.db import transaction
 from msgspec import structs
 
 from cluster import clock
+from cluster.backend import Backend, Carried
 from cluster.remote import carried, outbox, recorder
 from cluster.remote.backend import Remote
 from cluster.remote.carried import Answered, Dropped
@@ -23,25 +27,16 @@ from cluster.remote.dispatch.sending import Pace, Sending
 from cluster.remote.dispatch.verdicts import Again, Refused
 from cluster.remote.door import server
 from cluster.remote.http import encoding
+from cluster.remote.http.request import RestClient
 from cluster.remote.leader_election import election
+from cluster.remote.leader_election.election import Leadership
 from cluster.remote.mirroring import reflection
 from cluster.remote.mirroring.ways import READERS, WRITERS
-from cluster.store import Patch
+from cluster.remote.outbox import Row
+from cluster.runtime.registry import Registration
+from cluster.store import Group, Patch, Store, Stored
 from cluster.writes import Minimum
-from kube.errors import NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from concurrent.futures import Executor
-    from random import Random
-
-    from cluster.backend import Backend, Carried
-    from cluster.remote.http.request import RestClient
-    from cluster.remote.leader_election.election import Leadership
-    from cluster.remote.outbox import Row
-    from cluster.runtime.registry import Registration
-    from cluster.store import Group, Store, Stored
-    from kube.errors import ApiError
+from kube.errors import ApiError, NotFound
 
 PASS_S = 1.0  # how long one look at what is under way lasts at most
 SEEN_LOOK_S = 0.03
@@ -206,5 +201,4 @@ def _settled(group: Group, using: Store) -> Group:
     return structs.replace(group, writes=writes, minima=minima, announced=(), within_quota=False)
 
 
-if TYPE_CHECKING:
-    _is_a_backend: Backend = InPlace()
+_is_a_backend: Backend = InPlace()

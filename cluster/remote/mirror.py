@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from random import Random, SystemRandom
+from typing import Any, Protocol
 
 import msgspec
 from django.db import connection as database
@@ -15,7 +16,7 @@ from cluster import clock
 from cluster.remote import recorder
 from cluster.remote.door import server
 from cluster.remote.http import discovery
-from cluster.remote.http.request import Unreachable
+from cluster.remote.http.request import RestClient, Unreachable
 from cluster.remote.leader_election import standby
 from cluster.remote.leader_election.election import Election
 from cluster.remote.mirroring import kinds
@@ -23,13 +24,7 @@ from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
 from cluster.remote.mirroring.reflector import Reflector
 from cluster.runtime.outage import AWAY, Outage
 from kube.errors import ApiError, Forbidden, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    from cluster.remote.http.request import RestClient
-    from kube.resources import Resource
+from kube.resources import Resource
 
 PULSE_S = 5.0
 AGAIN_S = 1.0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from cluster.models import Outgoing
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Row(NamedTuple):

@@ -7,7 +7,7 @@ that would matter, or never.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from django.conf import settings
@@ -20,13 +20,8 @@ from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
 from cluster.remote.mirroring.ways import Way
 from cluster.store import Group, Mirror, Stored, sql, store
 from kube.errors import ApiError, NotFound
-from kube.meta import parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object, parse_time
+from kube.resources import Resource
 
 CHUNK = 500  # keys of one query, objects of one deletion
 log = logging.getLogger(__name__)

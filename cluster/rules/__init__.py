@@ -7,10 +7,7 @@ come out. Texts are Kubernetes' (reference: kubernetes-api §1, §2.5, §6.3).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 
 def register(add: Callable[..., None]) -> None:

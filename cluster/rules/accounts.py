@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cluster.rules.checks import RulesView
 from kube import names
 from kube.errors import Cause, invalid
-
-if TYPE_CHECKING:
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 
 def validate(account: Object, old: Object | None, view: RulesView) -> list[Cause]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from cluster.rules.checks import check_selector, one_of
+from cluster.rules.checks import RulesView, check_selector, one_of
 from kube.errors import Cause, invalid
 from kube.kinds.policy import UnhealthyPodEvictionPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 COUNTS = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
 _PERCENT = re.compile(r"[0-9]+%")

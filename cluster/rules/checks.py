@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Any, Protocol
 
 from kube import quantity, selector
 from kube.errors import Cause, invalid, not_supported, required
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from fractions import Fraction
-
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"

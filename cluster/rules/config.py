@@ -5,16 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from cluster.rules.checks import IMMUTABLE
+from cluster.rules.checks import IMMUTABLE, RulesView
 from kube.errors import Cause, forbidden, invalid, required, too_long
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 OPAQUE = "Opaque"
 LARGEST = 1024 * 1024  # bytes of all values

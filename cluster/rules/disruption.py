@@ -8,17 +8,14 @@ no better, because they count what has finished, and tasks that are not selected
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from kube import meta, selector
 from kube.errors import Cause, InternalError, TooManyRequests
 from kube.kinds.core import PodPhase
 from kube.kinds.pod import ENDED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from kube.meta import Object
+from kube.meta import Object
 
 TARGET = "DisruptionTarget"
 

@@ -6,15 +6,12 @@ Only pods of Volcano's scheduler are looked at, when they are created.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from kube import lenient
 from kube.errors import Cause, forbidden, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
+from kube.meta import Object
 
 SCHEDULER = "volcano"
 KEYS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")  # of a job's the first one counts

@@ -8,19 +8,14 @@ as Kubernetes has it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from cluster.rules.checks import RulesView
 from kube import conversion, lenient, names
 from kube.errors import Cause, invalid, required
 from kube.kinds.core import EventType
-from kube.meta import parse_time
+from kube.meta import Object, parse_time
 from kube.resources import EVENTS_VIEW
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
 
 LONGEST_MESSAGE = 1024
 LONGEST_TEXT = 128

@@ -7,10 +7,7 @@ small, because most programs are and a gang of many has to start on a laptop.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 NAME = "default-limits"
 REQUEST = {"cpu": "100m", "memory": "128Mi"}

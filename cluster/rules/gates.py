@@ -8,15 +8,12 @@ the terms of the required node affinity. What it merely prefers may change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from kube import gates, lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid, required
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
+from kube.meta import Object
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TERMS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from cluster.rules.checks import check_selector
+from cluster.rules.checks import RulesView, check_selector
 from kube import lenient
 from kube.errors import Cause, forbidden, invalid
-from kube.meta import parse_time
+from kube.meta import Object, parse_time
 from kube.volcano.kept_room import RELEASED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
 
 
 def validate(group: Object, old: Object | None, view: RulesView) -> list[Cause]:

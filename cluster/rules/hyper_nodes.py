@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from cluster.rules.checks import check_selector
+from cluster.rules.checks import RulesView, check_selector
 from kube import lenient, patterns
 from kube.errors import Cause, invalid, required
+from kube.meta import Object
 from kube.volcano import topology
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
 
 _FIELDS = ("exactMatch", "regexMatch", "labelMatch")
 

@@ -6,17 +6,14 @@ for work that was admitted earlier is not asked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator
+from typing import Protocol
 
 from kube import lenient, names
 from kube.errors import Cause, invalid
 from kube.kinds.scheduling import QueueState
+from kube.meta import Object
 from kube.usage import DEFAULT_QUEUE, QUEUE_ANNOTATION, ROOT_QUEUE, queue_named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
 
 FIELD = "spec.queue"
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from cluster.rules.checks import IMMUTABLE, amount, one_of
+from cluster.rules.checks import IMMUTABLE, RulesView, amount, one_of
 from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.limits import LimitType, QuotaScope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 OPERATORS = ("DoesNotExist", "Exists", "In", "NotIn")
 CONFLICTS = ({QuotaScope.TERMINATING, QuotaScope.NOT_TERMINATING}, {QuotaScope.BEST_EFFORT, QuotaScope.NOT_BEST_EFFORT})

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kube import lenient
-from kube.resources import CLAIMS, CONFIGMAPS, SECRETS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.resources import Resource
+from kube.resources import CLAIMS, CONFIGMAPS, SECRETS, Resource
 
 _REFERENCES = MappingProxyType(
     {

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cluster.rules.checks import RulesView
+from kube.meta import Object
 from kube.resources import NAMESPACES
-
-if TYPE_CHECKING:
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
 
 FINALIZER = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"

@@ -8,17 +8,13 @@ are not kept apart, so a network policy has no effect on them.
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from cluster.rules.checks import IMMUTABLE, check_selector, one_of
+from cluster.rules.checks import IMMUTABLE, RulesView, check_selector, one_of
 from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid, required
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cluster.rules.checks import IMMUTABLE
+from cluster.rules.checks import IMMUTABLE, RulesView
 from kube.errors import Cause, Forbidden, forbidden, invalid
-
-if TYPE_CHECKING:
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 HIGHEST = 1_000_000_000  # of a class that people make

@@ -6,17 +6,13 @@ by kind; from then on an account does the sums.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from cluster.rules import quotas as rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.rules.quotas import Quota
-    from kube.amounts import Amounts
-    from kube.meta import Object
-    from kube.resources import Resource
+from cluster.rules.quotas import Quota
+from kube.amounts import Amounts
+from kube.meta import Object
+from kube.resources import Resource
 
 
 class Account:

@@ -6,20 +6,16 @@ come out. Amounts are whole numbers (`kube.amounts`). Texts are Kubernetes'.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from cluster.rules.pod.pods import quality
 from kube import amounts, lenient, quantity
+from kube.amounts import Amounts
 from kube.kinds.limits import QuotaScope
 from kube.kinds.pod import ENDED
-from kube.resources import CLAIMS, CONFIGMAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from kube.amounts import Amounts
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import CLAIMS, CONFIGMAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES, Resource
 
 COMPUTE = ("cpu", "memory")
 MUST_BE_SAID = tuple(f"{prefix}{name}" for name in COMPUTE for prefix in ("", "requests.", "limits."))

@@ -5,22 +5,17 @@ It acts on what is created; claims keep to it when they grow, too. Texts are Kub
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from cluster.rules.checks import amount
+from cluster.rules.checks import RulesView, amount
 from kube import amounts, lenient, quantity
-from kube.errors import Forbidden
+from kube.amounts import Amounts
+from kube.errors import Cause, Forbidden
 from kube.kinds.limits import LimitType
+from kube.meta import Object
 from kube.resources import CLAIMS, LIMIT_RANGES, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.rules.checks import RulesView
-    from kube.amounts import Amounts
-    from kube.errors import Cause
-    from kube.meta import Object
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 KINDS = (("containers", "container"), ("initContainers", "init container"))

@@ -9,15 +9,12 @@ also write the toleration itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from kube import lenient
 from kube.kinds.core import TaintEffect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from kube.meta import Object
+from kube.meta import Object
 
 SIMULATED = "ui.volcano.sh/simulated"  # label and annotation of the nodes, and the key of their taint
 TAINT = {"key": SIMULATED, "value": "true", "effect": str(TaintEffect.NO_SCHEDULE)}

@@ -9,20 +9,16 @@ an earlier division, by which each change's key finds the one that counts.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from django.db import connections, transaction
 
-from cluster.runtime.registry import shard_of
+from cluster.runtime.registry import Registration, shard_of
 from cluster.store import sql
 from cluster.writes import Timer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from cluster.runtime.registry import Registration
 
 Layers: TypeAlias = "Sequence[Sequence[int]]"  # of each earlier division, up to where its shards had told changes
 

@@ -16,24 +16,20 @@ import asyncio
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from django.db import connections
 
 from cluster import clock
 from cluster.runtime import nudge
 from cluster.runtime.outage import AWAY, Outage
-from cluster.store import log, store
+from cluster.store import Change, log, store
 from cluster.store.connections import connected
 from kube.errors import Expired, Timeout
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Container, Sequence
-
-    from cluster.store import Change
-    from kube.resources import Resource
+from kube.resources import Resource
 
 REACH_S = 3.0  # how long one waits for a revision of the near future (reference: kubernetes-api §4.2)
 T = TypeVar("T")

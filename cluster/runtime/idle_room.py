@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import msgspec
 
 from cluster.models import IdleRoomCheck
 from cluster.store import store
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 EVERY_MS = 30_000
 PATIENCE_MS = 15_000

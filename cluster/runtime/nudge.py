@@ -18,9 +18,10 @@ import functools
 import logging
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import redis
 import redis.asyncio
@@ -30,11 +31,7 @@ from kombu.exceptions import OperationalError
 
 from cluster.runtime import registry
 from cluster.runtime.outage import Outage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cluster.runtime.registry import Registration
+from cluster.runtime.registry import Registration
 
 # Between two nudges of a server under load. Each costs every interested consumer a transaction, which the
 # server's own writes would wait for.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from typing import TYPE_CHECKING
 
 from django.db import InterfaceError, OperationalError
 
 from cluster import clock
-
-if TYPE_CHECKING:
-    import logging
 
 AWAY = (InterfaceError, OperationalError)  # what a database raises that is away, full or locked
 

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from cluster.store import store
+from cluster.store import Change, store
+from cluster.store.types import Single
 from kube.errors import Expired
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from cluster.store import Change
-    from cluster.store.types import Single
-    from kube.resources import Resource
+from kube.resources import Resource
 
 log = logging.getLogger(__name__)
 MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker

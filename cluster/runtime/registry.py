@@ -7,18 +7,15 @@ says otherwise, as for a cluster that has controllers of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from zlib import crc32
 
 from django.utils.module_loading import import_string
 
 from cluster.store.types import AllBut, Single
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kube.resources import Resource
+from kube.resources import Resource
 
 QUEUE = "controllers"  # the Celery queue of whoever names no other
 

@@ -7,23 +7,18 @@ and noted as a `Refusal` for as long as it lasts, which the pages show beside it
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from cluster.models import Refusal
+from cluster.store import Stored
 from cluster.writes import Create, Group, Timer
 from kube import events
 from kube.errors import ApiError
+from kube.meta import Object
 from kube.resources import EVENTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from django.db.models import QuerySet
-
-    from cluster.store import Stored
-    from kube.meta import Object
 
 RETRY = "retry"  # the kind of the timers that bring failed groups back
 RETRY_MS = 50  # a group that fails a second time waits this long, then twice as long each time

@@ -8,10 +8,7 @@ free: somebody who reads holds next to nothing and is the last to go.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable
 
 PART_OF_ONE = 4  # one name may hold a quarter of the room
 

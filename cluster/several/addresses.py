@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 
 def prefix(name: str) -> str:

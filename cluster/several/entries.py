@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from kube import names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 EMBEDDED = "embedded"
 WAYS = (

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from cluster.remote.freshness import Word
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVERY_S = 2.0
 SILENT_MS = 10_000

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django.db import DatabaseError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from django.db.backends.base.base import BaseDatabaseWrapper
 
 # Pages of SQLite's write-ahead log at which a commit moves it into the database file; the workers' limit is 2000.
 LONG_LOG = 10_000

@@ -6,8 +6,9 @@ was done. Rows are found newest first: by group, queue, kind, namespace, node, a
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connections, transaction
@@ -15,9 +16,6 @@ from django.db import connections, transaction
 from cluster import clock
 from cluster.store import sql
 from cluster.writes import Decision
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
 
 BATCH = 2000
 MOST = 1_000_000

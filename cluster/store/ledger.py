@@ -8,22 +8,17 @@ gives its revisions back, so the log has no gaps.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from cluster.store import strategy
-from cluster.store.types import Create, Delete, Mirror, Patch, Stored, Update, key_of
+from cluster.store.types import Create, Delete, Group, Mirror, Patch, Stored, Update, Verb, Write, key_of
 from kube.errors import AlreadyExists, BadRequest, NotFound
-from kube.meta import is_older, parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from cluster.store.types import Group, Verb, Write
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object, is_older, parse_time
+from kube.resources import Resource
 
 _encode = msgspec.json.Encoder().encode
 

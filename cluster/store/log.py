@@ -8,18 +8,15 @@ moment, whose rows are fetched piece by piece afterwards.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from django.db import connections
 
 from cluster.store import sql
 from cluster.store.types import AllBut, Change, Single
 from kube.errors import Expired
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kube.resources import Resource
+from kube.resources import Resource
 
 # A row of the log, in the order of Change's fields.
 _FIELDS = "c.revision, c.resource, c.namespace, c.name, c.uid, c.verb, c.at, c.body"

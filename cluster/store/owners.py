@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kube.resources import EVENTS
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import EVENTS, Resource
 
 NONE: frozenset[str] = frozenset()
 

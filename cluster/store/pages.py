@@ -12,18 +12,15 @@ Keys are in bytewise order of `resource/namespace/name`, as in etcd.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
 
 from cluster.store import sql
 from cluster.store.query import Filter
+from cluster.store.store import Store
 from cluster.store.types import Stored, key_of
 from kube.errors import Expired, Timeout
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
-
-    from cluster.store.store import Store
-    from kube.resources import Resource
+from kube.resources import Resource
 
 CHUNK = 500  # objects of one query
 

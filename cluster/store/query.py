@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kube import resources, terms
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from kube.selector import Requirement
+from kube.selector import Requirement
 
 # Columns, with a minus those that run backwards. `made` is `created`, but that a later change of an object does not
 # move it among those that were made in the same moment; and it is answered by an index alone.

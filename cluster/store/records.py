@@ -7,7 +7,8 @@ after it, and of two records of one object the one that has read further stays.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from django.conf import settings
 from django.db import connections, transaction
@@ -17,11 +18,7 @@ from cluster import clock
 from cluster.store import sql
 from cluster.store.query import Filter, ordered
 from cluster.writes import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from kube.resources import Resource
+from kube.resources import Resource
 
 BATCH = 500
 DAY_MS = 24 * 3600 * 1000

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import IntegrityError, connections, transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 COLUMNS = "o.resource, o.namespace, o.name, o.uid, o.revision, o.created, c.body"
 # What an object's row says of it beside its name and revision: by most of these it is searched.

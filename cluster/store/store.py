@@ -11,27 +11,22 @@ visible in order.
 from __future__ import annotations
 
 import os
-from random import SystemRandom
-from typing import TYPE_CHECKING, Any, TypeGuard
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from random import Random, SystemRandom
+from typing import Any, TypeGuard
 
 from django.db import connections, transaction
 from msgspec.structs import replace
 
 from cluster import clock
 from cluster.store import log, owners, sql, strategy
-from cluster.store.ledger import Ledger, Row, keys_of, no_name
+from cluster.store.ledger import Ledger, LogEntry, Row, Turn, keys_of, no_name
 from cluster.store.query import GROUPS, RARE, VALUES, Filter, Span, is_sooner_sorted, ordered
 from cluster.store.types import AllBut, Change, Create, Group, Single, Stored, Write, decode, key_of
 from kube import resources
 from kube.errors import ApiError, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from random import Random
-
-    from cluster.store.ledger import LogEntry, Turn
-    from kube.resources import Resource
+from kube.resources import Resource
 
 NAME_TRIES = 8
 _LOADED = f"o.key, o.resource, o.namespace, o.name, o.revision, c.body, o.{', o.'.join(sql.INDEXED)}"

@@ -7,19 +7,15 @@ shared with the result.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
+from cluster.store.types import Delete, Mirror, Patch, Update
 from kube import apply, definitions, gates, names, patch, schema
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, forbidden
 from kube.kinds.pod import ENDED
-from kube.meta import SERVER_METADATA, parse_time, timestamp
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from cluster.store.types import Delete, Mirror, Patch, Update
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import SERVER_METADATA, Object, parse_time, timestamp
+from kube.resources import Resource
 
 DEFAULT_GRACE_S = 30
 GENERATED_BASE = 58  # generateName is cut so that five more characters fit a label (§2.4)

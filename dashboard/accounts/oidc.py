@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.mixins import LoginRequiredMixin
-from django.http import Http404
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.generic import View
 
 from cluster.access import identities
+from cluster.claims import Person
 from dashboard.accounts.refusals import LoginError, refusal
 from dashboard.accounts.views import BACKEND, ID_TOKEN, address_of, known_address, private
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
-    from django.http.response import HttpResponseBase
-
-    from cluster.claims import Person
 
 
 class ProviderView(View):

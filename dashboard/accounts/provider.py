@@ -8,24 +8,21 @@ each thing that can go wrong. It is imported where it is used: with what it need
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import requests
 from authlib.integrations.django_client import DjangoIntegration, DjangoOAuth2App, OAuthError
 from django.conf import settings
+from django.http import HttpRequest
 from joserfc.errors import ClaimError as TokenClaimError
 from joserfc.errors import JoseError
 
 from cluster import claims, clock
 from cluster.claims import ClaimError, Person
 from dashboard.accounts.refusals import LoginError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from django.http import HttpRequest
 
 PATIENCE_S = 10
 KEYS_S = 300  # for how long a key is believed that the provider may have taken back

@@ -10,21 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, Hashable
+from typing import Any
 
 import msgspec
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from cluster import clock
 from dashboard.live import hub, messages, streams
+from dashboard.live.rights_keeper import Standing
+from dashboard.live.streams import Stream, StreamRequest
 from dashboard.live.topics import parse
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Hashable
-
-    from dashboard.live.rights_keeper import Standing
-    from dashboard.live.streams import Stream, StreamRequest
 
 MOST_BYTES = 16 * 1024
 MOST_SUBSCRIPTIONS = 32

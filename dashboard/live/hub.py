@@ -16,28 +16,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
 from cluster import access, clock
+from cluster.access import Actor
 from cluster.runtime.follower import Follower, Pace, Wanted
 from cluster.runtime.outage import AWAY
 from cluster.runtime.room import Room
-from cluster.store import store
+from cluster.store import Change, store
 from dashboard.live import messages, topics
-from dashboard.live.rendering import Rendering, WatchIndex
+from dashboard.live.rendering import Rendering, Subscriber, WatchIndex
 from dashboard.live.rights_keeper import RightsKeeper
+from dashboard.live.topics import Parts
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
-    from cluster.access import Actor
-    from cluster.store import Change
-    from dashboard.live.rendering import Subscriber
-    from dashboard.live.topics import Parts
 
 REST = 6.0  # a topic rests this many times as long as it took to render
 FREE_S = 0.03  # what takes no longer than this need not rest

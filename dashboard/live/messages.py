@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LONGEST_TOPIC = 2000
 Short = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TOPIC)]

@@ -6,16 +6,14 @@ send cookies to every port of a host; so scheme, host and port must be ours.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from starlette.responses import PlainTextResponse
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
-
-    Asgi = Callable[[Any, Any, Callable[[dict[str, Any]], Awaitable[None]]], Awaitable[None]]
+Asgi = Callable[[Any, Any, Callable[[dict[str, Any]], Awaitable[None]]], Awaitable[None]]
 
 
 FOREIGN = (

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from django.http import QueryDict
+
+from cluster.access import Actor
+from cluster.store import Change
 from dashboard.live import messages
-from dashboard.live.topics import Watch
+from dashboard.live.topics import Parts, Render, Watch
 from kube import resources
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
-
-    from django.http import QueryDict
-
-    from cluster.access import Actor
-    from cluster.store import Change
-    from dashboard.live.topics import Parts, Render
 
 
 class Subscriber(Protocol):

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from cluster import access
+from cluster.access import Actor
 from cluster.runtime.outage import AWAY, Outage
 from dashboard.live import sessions
+from dashboard.live.streams import Stream, StreamRequest
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-
-    from cluster.access import Actor
-    from dashboard.live.streams import Stream, StreamRequest
 
 LOOK_S = 1.0
 log = logging.getLogger(__name__)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.http import HttpRequest
 
 from cluster import clock
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FRESH_S = 0.75
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+from django.http import QueryDict
 
-    from django.http import QueryDict
-
-    from cluster.access import Actor
+from cluster.access import Actor
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.http import QueryDict
 from django.utils.safestring import SafeString, mark_safe
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from cluster.access import Actor
+from cluster.access import Actor
 
 
 class Watch(NamedTuple):
@@ -61,8 +59,7 @@ class Parts:
         return mark_safe("".join(self.parts[each] for each in chosen))  # noqa: S308  the parts are rendered templates
 
 
-if TYPE_CHECKING:
-    Render = Callable[[TopicRequest], Parts]
+Render = Callable[[TopicRequest], Parts]
 _topics: dict[str, Render] = {}
 
 

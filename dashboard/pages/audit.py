@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.template.loader import render_to_string
 
 from cluster import access
-from cluster.access import audit
+from cluster.access import Actor, audit
 from dashboard.parts import paging, phases
 from dashboard.parts.filters import Filter
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from kube import resources
 from kube.errors import Forbidden
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from dashboard.parts.table import TableView
 
 KINDS = tuple(sorted({"users", "roles", *(each.id for each in resources.ALL)}))
 SPEC = Spec(

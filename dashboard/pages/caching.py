@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
 
 
 class NoStore(MiddlewareMixin):

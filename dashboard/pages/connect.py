@@ -10,30 +10,27 @@ from __future__ import annotations
 import base64
 import ssl
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cluster import access
 from cluster.access import certificates, kubeconfig, site, tokens
+from cluster.access.tokens import Issued
 from dashboard.pages.errors import explained
 from dashboard.pages.snippets import snippets
 from dashboard.parts import responses
 from dashboard.parts.forms import TokenForm
 from kube.errors import ApiError
 from kube.meta import timestamp
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-    from django.http import HttpRequest, HttpResponse
-
-    from cluster.access.tokens import Issued
 
 HERE = "dashboard:connect"
 FILE = "volcano-ui.kubeconfig"

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, ParamSpec, cast
+from typing import Any, ParamSpec, cast
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils.deprecation import MiddlewareMixin
 
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from django.http import HttpRequest
 
 P = ParamSpec("P")
 log = logging.getLogger(__name__)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, reverse
 
 from cluster import access
-from cluster.store import store
+from cluster.access import Actor
+from cluster.store import Stored, store
 from dashboard import live
 from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.live.topics import address, parse
 from dashboard.parts import paging, phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.scope import namespaces_of, watches
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from kube.errors import Forbidden
 from kube.kinds.core import Event
 from kube.resources import EVENTS
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from dashboard.parts.table import TableView
 
 SPEC = Spec(
     name="dashboard:events",

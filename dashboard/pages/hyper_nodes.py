@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.access import Actor
 from cluster.store import store
 from dashboard import cluster_usage, live
-from dashboard.live import Parts, Watch
+from dashboard.cluster_usage import Picture
+from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.pages.nodes import UP
 from dashboard.parts import paging, usage_bar
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from kube import amounts
+from kube.amounts import Amounts
 from kube.resources import HYPER_NODES, NODES, PODS
 from kube.volcano import topology
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.access import Actor
-    from dashboard.cluster_usage import Picture
-    from dashboard.live import TopicRequest
-    from dashboard.parts.table import TableView
-    from kube.amounts import Amounts
-    from kube.volcano.topology import Domain
+from kube.volcano.topology import Domain
 
 SPEC = Spec(
     name="dashboard:hypernodes",

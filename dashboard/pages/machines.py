@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from cluster import access
 from cluster.access import certificates, joining, tokens
+from cluster.access.tokens import Issued
 from dashboard.pages.connect import server_address
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
@@ -19,11 +21,6 @@ from dashboard.parts.forms import MachineForm
 from kube.errors import ApiError
 from kube.meta import timestamp
 from kube.resources import NODES
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
-
-    from cluster.access.tokens import Issued
 
 HOUR_S = 3600
 # On addresses of this machine alone no other one reaches the API.

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.utils.safestring import SafeString
 
 from cluster import access, clock
+from cluster.access import Actor
 from cluster.api import backend
 from cluster.rules.node import node_devices
+from cluster.rules.node.node_devices import NodeDevice
 from cluster.store import store
 from dashboard.parts import svg
 from kube import amounts
-from kube.kinds.core import PodPhase
+from kube.kinds.core import Node, PodPhase
 from kube.resources import JOBS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from django.utils.safestring import SafeString
-
-    from cluster.access import Actor
-    from cluster.rules.node.node_devices import NodeDevice
-    from kube.kinds.core import Node
 
 _HERE = (PodPhase.PENDING, PodPhase.RUNNING)
 

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
 
 from cluster import access
-from cluster.access import joining
+from cluster.access import Actor, joining
 from cluster.api import backend
 from cluster.rules.node import node_engines
 from cluster.rules.simulation import WISH
-from cluster.store import store
+from cluster.store import Stored, store
 from dashboard import cluster_usage, kept_room, live
-from dashboard.live import Parts, Watch
+from dashboard.cluster_usage import NodeFacts, Picture
+from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.pages import node_devices
 from dashboard.parts import paging, phases, svg, usage_bar
 from dashboard.parts.filters import Filter
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from kube import amounts, pod_health
+from kube.amounts import Amounts
 from kube.errors import NotFound
 from kube.kinds.core import Pod
 from kube.resources import JOBS, NODES, POD_GROUPS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from django.utils.safestring import SafeString
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from dashboard.cluster_usage import NodeFacts, Picture
-    from dashboard.live import TopicRequest
-    from dashboard.parts.table import TableView
-    from kube.amounts import Amounts
 
 UP = ("Ready", "Unschedulable")
 STATES = (*phases.NODE_STATES, "Unschedulable")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from django.template.loader import render_to_string
 from django.utils.http import urlencode
 
 from cluster import access, clock
+from cluster.access import Actor
 from cluster.api import backend
 from cluster.runtime import idle_room
-from cluster.store import store
+from cluster.store import Stored, store
 from dashboard import cluster_usage, kept_room, live
-from dashboard.live import Parts
+from dashboard.cluster_usage import Picture
+from dashboard.live import Parts, TopicRequest
 from dashboard.pages import nodes as nodes_page
 from dashboard.pages import offers
 from dashboard.parts import not_run, phases, scope, sight, svg, usage_bar
@@ -23,14 +26,6 @@ from kube.kinds.scheduling import PodGroupStatus
 from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
 from kube.usage import queue_named
 from kube.volcano import pod_groups
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from dashboard.cluster_usage import Picture
-    from dashboard.live import TopicRequest
 
 TOPIC = "dashboard:overview"
 WAITS_LONG_MS = 60_000

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from cluster import access, api
-from cluster.access import accounts, tokens
+from cluster.access import Actor, accounts, tokens
 from cluster.access.roles import EVERYWHERE, Role
 from cluster.access.router import account_transaction
 from cluster.api import walls
@@ -23,11 +24,6 @@ from dashboard.parts import responses
 from dashboard.parts.forms import Form, NamespaceForm, PasswordForm, RoleForm, UserForm
 from kube.errors import ApiError, Forbidden
 from kube.resources import JOBS, NAMESPACES
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
-
-    from cluster.access import Actor
 
 LINK = "one_time_link"  # the session's key of a link that is shown once
 HERE = "dashboard:access"

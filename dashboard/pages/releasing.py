@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from cluster import access, api, clock
+from cluster.access import Actor
 from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
@@ -16,11 +16,6 @@ from kube.meta import now_text
 from kube.resources import POD_GROUPS
 from kube.volcano import kept_room
 from kube.volcano.pod_groups import job_of
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
-
-    from cluster.access import Actor
 
 
 @require_POST

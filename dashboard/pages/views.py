@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -16,9 +15,6 @@ from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.templatetags.ui import THEMES
 from kube.resources import JOBS, NODES
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
 
 THEME_AGE_S = 365 * 24 * 3600
 

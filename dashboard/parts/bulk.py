@@ -6,13 +6,11 @@ table's filters, and sends them to the page that prepares a bulk operation.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.access import Actor
+from cluster.access import Actor
 
 
 class Choice(NamedTuple):

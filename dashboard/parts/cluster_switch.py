@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
+from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
+from django.utils.safestring import SafeString
 
 from cluster import clock
 from cluster.several import addresses, reports
 from dashboard import live
 from dashboard.live import Parts, TopicRequest
 from dashboard.parts.cluster_strip import LOOK_AGAIN_MS, LOOKS
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest
-    from django.utils.safestring import SafeString
 
 TOPIC = "clusters"
 NOT_EVERYWHERE = frozenset({"dashboard:connect"})  # pages of the embedded cluster alone

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from django.template.loader import render_to_string
 
+from cluster.store.decisions import Kept
 from kube.volcano.pod_groups import job_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.store.decisions import Kept
 
 # What people read for a kind (`scheduler.decided.Kind`), in the order in which a job meets them.
 WORDS = MappingProxyType(

@@ -5,20 +5,17 @@ Lists and figures of jobs are of Volcano's; without a word of these whoever appl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.access import Actor
 from cluster.api import backend
 from cluster.store import store
+from dashboard.live import Watch
 from dashboard.parts import scope
 from kube.resources import BATCH_JOBS
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from dashboard.live import Watch
 
 OBEYED = ("q", "namespace", "owner")
 """The filters that these jobs can match: they have no queue, phase or cause of Volcano's."""

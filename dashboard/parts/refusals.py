@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
 
 from cluster import access
+from cluster.models import Refusal
 from cluster.runtime import retries
-from cluster.store import store
+from cluster.store import Stored, store
 from dashboard import live
 from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.live.topics import address
 from kube import resources
 from kube.errors import NotFound
-from kube.resources import CRON_JOBS, EVENTS, JOB_FLOWS, JOBS, POD_GROUPS, QUEUES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from django.utils.safestring import SafeString
-
-    from cluster.models import Refusal
-    from cluster.store import Stored
-    from kube.resources import Resource
+from kube.resources import CRON_JOBS, EVENTS, JOB_FLOWS, JOBS, POD_GROUPS, QUEUES, Resource
 
 TOPIC = "refusals"
 SOON_MS = 1000  # after it was tried again, what came of it is known

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseRedirect
+from django.forms import BaseForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
@@ -13,16 +15,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from cluster import access, api
 from dashboard.parts import drafts
+from dashboard.parts.table import Table
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from django.forms import BaseForm
-    from django.http import HttpRequest
-
-    from dashboard.parts.table import Table
-    from kube.resources import Resource
+from kube.resources import Resource
 
 
 def listing(request: HttpRequest, template: str, table: Table, **context: Any) -> HttpResponse:

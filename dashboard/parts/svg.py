@@ -6,13 +6,11 @@ security policy forbids style attributes. Every chart has a text alternative.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class Share(NamedTuple):

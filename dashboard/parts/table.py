@@ -8,24 +8,19 @@ An invalid value is never an error: it is left out, and a note says so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from django.http import QueryDict
 from django.template.loader import render_to_string
 from django.utils.functional import cached_property
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.live.topics import Parts, Watch, address
 from dashboard.parts import paging, phases
+from dashboard.parts.bulk import Bulk
 from dashboard.parts.filters import Field, Filter, plain_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from django.http import QueryDict
-
-    from dashboard.parts.bulk import Bulk
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from django.utils.safestring import SafeString
 
 from dashboard.parts import svg
 from kube import amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from django.utils.safestring import SafeString
 
 FIRST = ("cpu", "memory", "pods")  # the order in which readers expect them
 TITLES = {"cpu": "CPU", "memory": "Memory", "pods": "Pods", "ephemeral-storage": "Ephemeral storage"}

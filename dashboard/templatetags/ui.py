@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import template
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
@@ -24,11 +26,6 @@ from dashboard.parts import refusals as standing
 from kube import resources
 from kube.errors import ServiceUnavailable
 from kube.meta import duration_words, short_duration_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from django.http import HttpRequest
 
 register = template.Library()
 

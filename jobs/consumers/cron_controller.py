@@ -7,26 +7,20 @@ timer is set for the time that comes next.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from cluster.api.cluster_view import ClusterView
 from cluster.store import Create, Group, store
 from cluster.writes import Timer
 from jobs.consumers import maker
-from jobs.consumers.maker import AGAIN, AGAIN_MS, DUE, Maker
+from jobs.consumers.maker import AGAIN, AGAIN_MS, DUE, Family, Maker, MakerState
 from jobs.crons import plan
-from jobs.crons.plan import Known
+from jobs.crons.plan import Known, Notice, Run
 from kube import events
 from kube.kinds.batch import CronJob
 from kube.resources import CRON_JOBS, EVENTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cluster.api.cluster_view import ClusterView
-    from jobs.consumers.maker import Family, MakerState
-    from jobs.crons.plan import Notice, Run
 
 NAME = "cronjobs"
 log = logging.getLogger(__name__)

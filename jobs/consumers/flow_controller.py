@@ -9,28 +9,22 @@ all jobs of the namespace when the template is new.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from cluster.store import Group, Update, store
+from cluster.api.cluster_view import ClusterView
+from cluster.consumers.consumer import Plan
+from cluster.store import Change, Group, Stored, Update, store
 from cluster.writes import Timer
 from jobs.consumers import maker
-from jobs.consumers.maker import AGAIN, AGAIN_MS, Maker
+from jobs.consumers.maker import AGAIN, AGAIN_MS, Family, Maker, MakerState
 from jobs.flows import plan, steps
 from jobs.flows.plan import Known
 from kube import lenient
 from kube.kinds.flow import FlowPhase, JobFlow
+from kube.meta import Object
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cluster.api.cluster_view import ClusterView
-    from cluster.consumers.consumer import Plan
-    from cluster.store import Change, Stored
-    from jobs.consumers.maker import Family, MakerState
-    from kube.meta import Object
 
 NAME = "jobflows"
 UNFINISHED = ("", *(phase.value for phase in FlowPhase if phase not in plan.FINISHED))

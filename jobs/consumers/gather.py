@@ -8,28 +8,22 @@ the job's name and uid. Call it inside `store.reading()`.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cluster.store import Change, log, records, sql, store
+from cluster.store import Change, Stored, log, records, sql, store
 from cluster.store.types import read
 from cluster.writes import Record
 from jobs.history import record as kept
 from jobs.history.fold import fold
+from jobs.history.record import History, Phase
 from jobs.lifecycle.progress import of_tasks
 from jobs.lifecycle.reading import Job
 from kube.kinds.core import Event
 from kube.kinds.fields import View
-from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from cluster.store import Stored
-    from jobs.history.record import History, Phase
-    from kube.resources import Resource
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS, Resource
 
 
 class _Owner(View):

@@ -8,14 +8,14 @@ does no harm.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from django.conf import settings
 
 from cluster.consumers.consumer import Consumer, Plan
-from cluster.store import records, store
+from cluster.store import Change, records, store
 from cluster.store.types import read
-from cluster.writes import Timer
+from cluster.writes import Record, Timer
 from jobs.consumers import gather
 from jobs.consumers.gather import Ref
 from jobs.history import record
@@ -23,12 +23,6 @@ from jobs.lifecycle.phases import FINISHED
 from jobs.lifecycle.reading import Job
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.store import Change
-    from cluster.writes import Record
 
 MOST = 200  # jobs recorded in one transaction
 SWEEP, LATER, SETTLE = "sweep", "record", "settle"

@@ -13,7 +13,8 @@ they were stored; each is deleted together with what it does.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -29,21 +30,17 @@ from jobs.controller import answers, asked, crowd, facts, plan, products, ssh_ke
 from jobs.controller import commands as of_jobs
 from jobs.controller.asked import ASKED
 from jobs.controller.expectations import Sent
+from jobs.controller.facts import JobFact, PodFact
 from jobs.controller.plan import Known, World
 from jobs.lifecycle.phases import FINISHED, phase_of
+from jobs.plugins.contract import KeyPair
 from kube import meta
 from kube.errors import ApiError
 from kube.kinds.batch import JobEvent, JobPhase
 from kube.kinds.pod import UNENDED
+from kube.meta import Object
 from kube.resources import CLAIMS, COMMANDS, JOBS, LIMIT_RANGES, POD_GROUPS, PODS, PRIORITY_CLASSES, RESOURCE_QUOTAS
 from kube.volcano import commands
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from jobs.controller.facts import JobFact, PodFact
-    from jobs.plugins.contract import KeyPair
-    from kube.meta import Object
 
 T = TypeVar("T")
 NAME = "jobs"

@@ -14,29 +14,24 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from cluster.api.cluster_view import ClusterView
 from cluster.consumers.consumer import RETRY, Consumer, Plan
 from cluster.runtime import retries
-from cluster.store import Group, store
+from cluster.store import Change, Group, Stored, store
 from cluster.store.types import read
 from cluster.writes import Timer
 from jobs.made.jobs import COMPONENT, MadeJob
 from kube.errors import ApiError
 from kube.kinds.fields import View
 from kube.kinds.meta import OwnerReference
-from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cluster.store import Change, Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import JOBS, Resource
 
 AGAIN, DUE = "again", "due"  # kinds of timers: a job that was refused is tried again; a time comes
 AGAIN_MS = 10_000

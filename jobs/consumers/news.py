@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from cluster.store import Change, Create, Group, store
-from jobs.consumers.state import readable
+from cluster.writes import Timer
+from jobs.consumers.state import JobsState, readable
 from jobs.controller import answers, asked, facts, plan, pod_events
+from jobs.controller.answers import Answers
+from jobs.controller.facts import JobFact, PodFact
 from jobs.controller.pod_events import Happening
 from jobs.controller.requests import EXECUTED
 from kube import events
 from kube.kinds.batch import JobEvent
 from kube.kinds.scheduling import PodGroupPhase
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.writes import Timer
-    from jobs.consumers.state import JobsState
-    from jobs.controller.answers import Answers
-    from jobs.controller.facts import JobFact, PodFact
 
 
 class News(NamedTuple):

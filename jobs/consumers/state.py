@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.rules.quota_accounts import Account
+from cluster.rules.quotas import Quota
 from cluster.runtime import registry
+from cluster.store import Stored
 from jobs.controller import facts, unfilled
+from jobs.controller.asked import Asked
+from jobs.controller.crowd import Unsaid
+from jobs.controller.expectations import Sent
+from jobs.controller.facts import JobFact
 from jobs.controller.plan import Known, World
+from kube.kinds.batch import JobEvent
+from kube.meta import Object
 from kube.priorities import PriorityClasses
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.rules.quotas import Quota
-    from cluster.store import Stored
-    from jobs.controller.asked import Asked
-    from jobs.controller.crowd import Unsaid
-    from jobs.controller.expectations import Sent
-    from jobs.controller.facts import JobFact
-    from kube.kinds.batch import JobEvent
-    from kube.meta import Object
-    from kube.volcano.commands import CommandFact
+from kube.volcano.commands import CommandFact
 
 log = logging.getLogger(__name__)
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from jobs.controller import asked, pod_events
 from jobs.controller.asked import Asked
+from jobs.controller.facts import JobFact, PodFact
+from jobs.controller.pod_events import Happening
 from jobs.lifecycle import fired
 from jobs.lifecycle.fired import Fired
+from jobs.lifecycle.policies import Policy
 from kube import meta
 from kube.kinds.batch import Action, JobEvent
 from kube.kinds.core import PodPhase
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from jobs.controller.facts import JobFact, PodFact
-    from jobs.controller.pod_events import Happening
-    from jobs.lifecycle.policies import Policy
 
 OF_TASKS = (JobEvent.TASK_COMPLETED, JobEvent.TASK_FAILED)
 

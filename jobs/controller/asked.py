@@ -8,20 +8,17 @@ what was asked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from cluster.writes import Timer
+from jobs.controller.facts import JobFact
 from jobs.controller.requests import Request, Target
 from jobs.lifecycle.asking import by_policy
 from kube.kinds.batch import Action, JobEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from jobs.controller.facts import JobFact
 
 ASKED = "asked"  # the kind of the timer
 SOON_MS = 60_000  # what is to be done now is looked at again so late should everybody forget it

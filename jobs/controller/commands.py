@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from jobs.controller.facts import JobFact
 from jobs.controller.requests import Request
 from jobs.lifecycle.phases import STEPS, TARGETED, action_of
 from kube.kinds.batch import Action, JobPhase
+from kube.meta import Object
 from kube.resources import JOBS
-from kube.volcano.commands import order
-
-if TYPE_CHECKING:
-    from jobs.controller.facts import JobFact
-    from kube.meta import Object
-    from kube.volcano.commands import CommandFact
+from kube.volcano.commands import CommandFact, order
 
 _ALWAYS = frozenset({Action.SYNC_JOB, Action.ENQUEUE_JOB})
 

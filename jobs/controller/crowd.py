@@ -9,12 +9,9 @@ only written when its time has come and nothing else was.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from cluster.writes import Timer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CROWD = 100  # jobs to be planned in one transaction; up to so many are told everything
 SAY_MS = 2000  # after which a job is told that it waits, if it does

@@ -7,8 +7,9 @@ words, so that a job of 10,000 pods stays small.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from sys import intern
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -25,16 +26,12 @@ from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.meta import Condition
 from kube.kinds.pod import ENDED, OUT_OF_SYNC
+from kube.meta import Object
 from kube.resources import JOBS
 from kube.usage import queue_named
 from kube.volcano import kept_room
 from kube.volcano.evictions import FIRST_EVICTED
 from scheduler.reasons.message import people
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from kube.meta import Object
 
 JOB_NAME = "volcano.sh/job-name"
 JOB_VERSION = "volcano.sh/job-version"

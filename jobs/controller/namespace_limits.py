@@ -7,18 +7,15 @@ as many as fit.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster.rules import ranges as ranging
+from cluster.rules.quota_accounts import Account
+from jobs.controller.facts import JobFact
+from kube.meta import Object
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from cluster.rules.quota_accounts import Account
-    from jobs.controller.facts import JobFact
-    from kube.meta import Object
 
 Place = tuple[int, int]  # the number of a task, and the index of a pod in it
 

@@ -9,13 +9,15 @@ or deletes more pods than it has room for.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
 from cluster.rules import ranges as limit_ranges
+from cluster.rules.quota_accounts import Account
 from cluster.writes import Create, Delete, Patch, Update, Write
 from jobs.controller import namespace_limits, pod_diff, pod_group, products, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
@@ -26,20 +28,15 @@ from jobs.lifecycle import asking, dependencies, messages, phases
 from jobs.lifecycle.causes import MOST_FAILURES
 from jobs.lifecycle.phases import Decision, Procedure, Step
 from jobs.lifecycle.situation import Situation
+from jobs.plugins.contract import KeyPair
 from jobs.plugins.table import PLUGINS
 from kube import events, pod_health
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import OUT_OF_SYNC
+from kube.meta import Object
+from kube.priorities import PriorityClasses
 from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from kube.volcano.evictions import FIRST_EVICTED
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from cluster.rules.quota_accounts import Account
-    from jobs.plugins.contract import KeyPair
-    from kube.meta import Object
-    from kube.priorities import PriorityClasses
 
 COMPONENT = "vc-controller-manager"
 MOST_EXIT_CODES = 32  # that a status lists

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
@@ -10,9 +10,6 @@ from jobs.controller.facts import JobFact, PodFact
 from jobs.lifecycle import dependencies
 from jobs.lifecycle.counts import Counts
 from kube.kinds.core import PodPhase
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping
 
 
 class PodDiff(Struct):

@@ -7,17 +7,14 @@ which no controller ran.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
+from jobs.controller.facts import JobFact, PodFact
 from jobs.lifecycle import messages
 from kube.kinds.batch import JobEvent
 from kube.kinds.core import PodPhase
 from kube.kinds.pod import OUT_OF_SYNC
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from jobs.controller.facts import JobFact, PodFact
 
 SHOWN = 3  # pods that a sentence names
 TOLD = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED)  # what people are told of, whatever comes of it

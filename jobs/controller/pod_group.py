@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.controller.facts import JobFact
 from jobs.controller.pods import owner_of, priority_class
 from kube import amounts
+from kube.amounts import Amounts
+from kube.meta import Object
+from kube.priorities import PriorityClasses
 from kube.usage import ESTIMATE_ANNOTATION
 from kube.volcano.intake_times import JOB_MADE
 from kube.volcano.kept_room import RELEASED
-
-if TYPE_CHECKING:
-    from jobs.controller.facts import JobFact
-    from kube.amounts import Amounts
-    from kube.meta import Object
-    from kube.priorities import PriorityClasses
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 KEPT_IN_STEP = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")

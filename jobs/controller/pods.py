@@ -6,25 +6,22 @@ its own name, index and, where a plugin asks for it, its own containers.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.rules import disruption_annotations, simulation
 from cluster.rules import ranges as ranging
 from cluster.rules.pod import pod_defaults
 from jobs.controller import facts
+from jobs.controller.facts import JobFact
 from jobs.plugins import table
 from jobs.plugins.contract import Draft, Place
 from kube.kinds.core import PodPhase
+from kube.meta import Object
 from kube.owners import controller_reference
+from kube.priorities import PriorityClasses
 from kube.resources import CREATOR_ANNOTATION, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from jobs.controller.facts import JobFact
-    from kube.meta import Object
-    from kube.priorities import PriorityClasses
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 QUEUE_NAME = "volcano.sh/queue-name"

@@ -7,27 +7,23 @@ whoever it belongs to.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from cluster.writes import Create, Delete, Patch, Write
+from jobs.controller.facts import JobFact
 from jobs.controller.pods import noted_creator, owner_of
 from jobs.plugins import ssh
+from jobs.plugins.contract import KeyPair, Product
 from jobs.plugins.table import PLUGINS, of_job
 from kube.kinds.batch import JobPhase
 from kube.kinds.fields import View
-from kube.resources import CONFIGMAPS, SECRETS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from jobs.controller.facts import JobFact
-    from jobs.plugins.contract import KeyPair, Product
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import CONFIGMAPS, SECRETS, Resource
 
 EVERY = tuple(product for plugin in PLUGINS.values() for product in plugin.products)
 RESOURCES = {product.resource.id: product.resource for product in EVERY}

@@ -6,20 +6,16 @@ one waits for too long. `jobs.controller.plan` carries all of them out the same 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from jobs.controller.facts import JobFact, PodFact
 from jobs.lifecycle.asking import ON_REQUEST
 from jobs.lifecycle.phases import TARGETED
 from kube.kinds.batch import Action
 from kube.volcano.commands import REASON, CommandFact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from jobs.controller.facts import JobFact, PodFact
 
 EXECUTED = "ExecuteAction"  # the reason of the event that tells of an action nobody issued a Command for
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.controller.facts import JobFact
+from jobs.lifecycle.counts import Counts
+from jobs.lifecycle.phases import Decision
 from kube import meta
-
-if TYPE_CHECKING:
-    from jobs.controller.facts import JobFact
-    from jobs.lifecycle.counts import Counts
-    from jobs.lifecycle.phases import Decision
 
 _RECOUNTED = ("pending", "running", "succeeded", "failed", "unknown", "terminating", "taskStatusCount")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
 from jobs.rules import admission
+from jobs.rules.admission import JobRulesView
 from kube.kinds.fields import View
-
-if TYPE_CHECKING:
-    from jobs.rules.admission import JobRulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 
 class _Task(View):

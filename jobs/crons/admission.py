@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from cluster.rules.pod import templates
 from jobs.crons import schedule
 from jobs.crons.schedule import ScheduleError
 from jobs.made import jobs
+from jobs.rules.admission import JobRulesView
 from kube import lenient
 from kube.errors import Cause, invalid, required
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.rules.admission import JobRulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 DEFAULTS = {
     "concurrencyPolicy": "Allow",

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import date, timedelta, tzinfo
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobs.crons.plan import SCHEDULED
+from jobs.crons.schedule import Times
+from jobs.made.jobs import MadeJob
 from kube import meta
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date, tzinfo
-
-    from jobs.crons.schedule import Times
-    from jobs.made.jobs import MadeJob
 
 WEEKS_BEFORE, WEEKS = 1, 4
 MOST = 3  # runs that are shown of a day one by one

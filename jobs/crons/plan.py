@@ -8,26 +8,20 @@ each time has one job at most, whoever asks how often.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from cluster.writes import Create, Delete, Update
+from cluster.writes import Create, Delete, Update, Write
 from jobs.crons import schedule
-from jobs.crons.schedule import MINUTE_MS, ScheduleError
+from jobs.crons.schedule import MINUTE_MS, ScheduleError, Times
 from jobs.made import jobs
+from jobs.made.jobs import MadeJob
+from jobs.rules.admission import JobRulesView
 from kube import events, meta
-from kube.kinds.batch import ConcurrencyPolicy, JobPhase
+from kube.kinds.batch import ConcurrencyPolicy, CronJob, JobPhase
+from kube.meta import Object
 from kube.resources import CRON_JOBS, EVENTS, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cluster.writes import Write
-    from jobs.crons.schedule import Times
-    from jobs.made.jobs import MadeJob
-    from jobs.rules.admission import JobRulesView
-    from kube.kinds.batch import CronJob
-    from kube.meta import Object
 
 COMPONENT = jobs.COMPONENT
 MANY_MISSED = 100  # times that are not made up for, beyond which an event says so (Kubernetes' number)

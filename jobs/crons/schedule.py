@@ -15,15 +15,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from kube import meta
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MINUTE_MS = 60_000
 LONGEST_DAYS = 8 * 366 + 1  # a 29th of February comes after eight years at the latest

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import msgspec
 
@@ -14,14 +15,9 @@ from jobs.rules.admission import LONGEST_POD_NAME, JobRulesView
 from kube import definitions, lenient, names, schema
 from kube.errors import Cause, forbidden, invalid, required
 from kube.kinds.flow import Flow, JobFlow, RetainPolicy
+from kube.meta import Object
 from kube.patch import PatchError
-from kube.resources import JOB_FLOWS, JOB_TEMPLATES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES, Resource
 
 UNSENT = (
     "no requests are sent to pods to find out whether a job may start; wait for the phase of a task with"

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobs.flows import steps
 from kube import lenient
-
-if TYPE_CHECKING:
-    from kube.kinds.flow import JobFlow
-    from kube.meta import Object
+from kube.kinds.flow import JobFlow
+from kube.meta import Object
 
 WIDTH, HEIGHT = 180, 52  # of a job
 GAP_X, GAP_Y, MARGIN = 56, 20, 8

@@ -7,25 +7,21 @@ a name made of those of the flow and of its template, so it is made once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from cluster.writes import Create, Delete, Group, Update
 from jobs.flows import status, steps
 from jobs.lifecycle.phases import phase_of
 from jobs.made import jobs
+from jobs.made.jobs import MadeJob
+from jobs.rules.admission import JobRulesView
 from kube import events
 from kube.kinds.batch import JobPhase
-from kube.kinds.flow import FlowPhase, RetainPolicy
+from kube.kinds.flow import Flow, FlowPhase, JobFlow, RetainPolicy
+from kube.meta import Object
 from kube.patch import PatchError
 from kube.resources import EVENTS, JOB_FLOWS, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from jobs.made.jobs import MadeJob
-    from jobs.rules.admission import JobRulesView
-    from kube.kinds.flow import Flow, JobFlow
-    from kube.meta import Object
 
 COMPONENT = jobs.COMPONENT
 IN_PROGRESS = "InProgress"  # the reason of a flow of which there is nothing else to tell

@@ -6,21 +6,18 @@ stays in it, so that it is not made again when it is deleted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from jobs.flows.steps import job_name
 from jobs.lifecycle.phases import FINISHED, phase_of
+from jobs.made.jobs import MadeJob
 from kube import lenient, meta
 from kube.kinds.batch import JobPhase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.made.jobs import MadeJob
-    from kube.kinds.flow import JobFlow
-    from kube.meta import Object
+from kube.kinds.flow import JobFlow
+from kube.meta import Object
 
 MOST_HISTORIES = 100  # phases that are remembered of one job
 # Each job is in one list: as Volcano's design has it, those on their way to a phase are with those that have come to it.

@@ -7,20 +7,17 @@ job: it is made by the first of them that may start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from jobs.made import jobs
+from jobs.made.jobs import MadeJob
 from kube import lenient, patch
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
+from kube.kinds.flow import Flow, JobFlow, TaskStatus
+from kube.meta import Object
 from kube.resources import JOB_FLOWS, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from jobs.made.jobs import MadeJob
-    from kube.kinds.flow import Flow, JobFlow, TaskStatus
-    from kube.meta import Object
 
 BY_TEMPLATE, BY_FLOW = "volcano.sh/createdByJobTemplate", "volcano.sh/createdByJobFlow"
 POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"

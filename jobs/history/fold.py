@@ -14,7 +14,8 @@ no pod runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -25,9 +26,6 @@ from jobs.lifecycle.reading import INDEX, TASK, ContainerStatus, Job, Metadata, 
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_STRETCHES = 50  # of one pod
 MOST_TOLD = 200

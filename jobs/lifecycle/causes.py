@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from jobs.lifecycle import image_waits
 from jobs.logs.text import of_lines
 from kube import pod_health
 from kube.kinds.core import PodPhase
 from kube.pod_health import Cause as Kept
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 MOST_NAMES = 3  # pods that a cause names; the others are counted
 MOST_CAUSES = 3  # that a text tells

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from jobs.lifecycle import causes, retries
 from jobs.lifecycle.asking import ON_REQUEST, is_policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jobs.lifecycle.situation import Situation
+from jobs.lifecycle.situation import Situation
 
 RESUME = "Resume it to run it from the start."
 _STILL = re.compile(

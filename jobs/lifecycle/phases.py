@@ -13,19 +13,16 @@ Volcano does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobs.lifecycle import messages
 from jobs.lifecycle.asking import is_policy
+from jobs.lifecycle.situation import Situation
 from kube import pod_health
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import ENDED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jobs.lifecycle.situation import Situation
 
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
 DELETED = "Deleted"  # stands among the phases for a job that is no more

@@ -8,14 +8,11 @@ job's off, event by event.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
 from kube.kinds.batch import Action, JobEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 # What `*` stands for, and all that a policy may answer (reference: volcano-job §3.1).
 ANSWERED = frozenset(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobs.lifecycle.phases import DELETED, FINISHED
-from jobs.lifecycle.reading import moment
+from jobs.lifecycle.reading import Job, moment
 from kube.kinds.batch import JobPhase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobs.lifecycle.reading import Job
-    from kube.pod_health import Health
+from kube.pod_health import Health
 
 STOPPED = FINISHED | {JobPhase.ABORTED}  # no pod runs; an aborted job may be resumed, a finished one not
 ENDING = STOPPED | {JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING}  # no pod is waited for

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from jobs.lifecycle import causes
+from jobs.lifecycle.causes import Failure
 from jobs.logs.text import of_lines
 from kube import meta, pod_health
 from kube.kinds.core import PodPhase
@@ -12,11 +13,6 @@ from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 from kube.usage import queue_named
 from kube.volcano import kept_room
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.lifecycle.causes import Failure
 
 CREATOR = "ui.volcano.sh/created-by"
 SIMULATED = "simulated://"  # how the container ids of simulated nodes begin

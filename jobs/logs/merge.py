@@ -6,12 +6,9 @@ time is earlier than the one before it in its log follows that one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 MOST_PIECES = 10  # times as many as lines are read
 

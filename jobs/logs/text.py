@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobs.logs import pens
 from jobs.logs.pens import Pen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 MOST_CELLS = 1_000_000  # of a line; what is printed behind them is in the download
 MOST_MOVED = 1000  # columns that a sequence moves or clears: no terminal is wider

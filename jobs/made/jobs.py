@@ -8,24 +8,20 @@ the object that they are made for.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.rules import admission
+from jobs.rules.admission import JobRulesView
 from kube import lenient, meta, names
+from kube.errors import Cause
 from kube.kinds.batch import JobPhase, JobStatus
 from kube.kinds.fields import View
 from kube.kinds.meta import ObjectMeta
+from kube.meta import Object
 from kube.owners import controller_reference
-from kube.resources import CREATOR_ANNOTATION, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.rules.admission import JobRulesView
-    from kube.errors import Cause
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.resources import CREATOR_ANNOTATION, JOBS, Resource
 
 COMPONENT = "vc-controller-manager"
 

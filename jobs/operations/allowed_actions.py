@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster import access
+from cluster.access import Actor
 from cluster.api import backend
+from jobs.lifecycle.reading import Job
 from jobs.rules import actions
+from jobs.rules.actions import Action
 from kube.errors import Forbidden
-from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from jobs.lifecycle.reading import Job
-    from jobs.rules.actions import Action
-    from kube.resources import Resource
+from kube.resources import JOBS, Resource
 
 DEFAULT = "default"  # the namespace of who may submit in all of them
 

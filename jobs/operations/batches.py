@@ -9,7 +9,8 @@ person has when the batch begins.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from django.contrib.auth.models import User
 from django.db import connection
@@ -18,21 +19,15 @@ from django.db import transaction as database
 from cluster import access, api, clock
 from cluster.access import Actor
 from cluster.api import bulk, transaction
-from cluster.store import store
+from cluster.store import Stored, store
 from jobs.controller import commands
 from jobs.lifecycle.reading import Job
 from jobs.models import Operation, OperationItem
 from jobs.operations import outcomes
 from jobs.rules import actions
-from jobs.rules.actions import OPEN, Result, Verdict
+from jobs.rules.actions import OPEN, Action, Result, Verdict
 from kube.errors import ApiError, Conflict, NotFound, ServiceUnavailable
 from kube.resources import COMMANDS, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.store import Stored
-    from jobs.rules.actions import Action
 
 # The pause between two batches, in which others have the log's lock and the processor.
 PAUSE_S = 0.05

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 
 from cluster import clock
+from cluster.access import Actor
 from cluster.access.audit import DAY_MS
 from cluster.api import transaction
 from jobs.models import Operation, OperationItem
-from jobs.rules.actions import Result
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from jobs.rules.actions import Action
+from jobs.rules.actions import Action, Result
 
 PER_INSERT = 1000  # rows of one transaction, so that others can write between
 DRAFT_MS = 3_600_000  # how long a draft waits to be confirmed

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from jobs.lifecycle.reading import Job
 from jobs.models import OperationItem
 from jobs.rules import actions
 from jobs.rules.actions import Result, Verdict
-
-if TYPE_CHECKING:
-    from jobs.lifecycle.reading import Job
 
 SHOWN_MS = 120_000  # how long a job's page tells of an outcome
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.conf import settings
 from django.db import transaction as database
 
 from cluster import api, clock
+from cluster.access import Actor
+from cluster.store import Stored
 from jobs.controller import commands
 from jobs.lifecycle.reading import Job
 from jobs.operations import drafts
 from jobs.rules import actions
-from jobs.rules.actions import Kept, Result
+from jobs.rules.actions import Action, Kept, Result
 from kube.errors import Conflict
 from kube.resources import COMMANDS, JOBS
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from jobs.rules.actions import Action
 
 
 def send(actor: Actor, action: Action, job: Stored, uid: str) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
@@ -17,9 +16,6 @@ from jobs.operations import single
 from jobs.rules import actions
 from kube.errors import ApiError
 from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

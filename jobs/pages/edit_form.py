@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
 from dashboard.parts.forms import Form
 from jobs.rules import actions, edits
-
-if TYPE_CHECKING:
-    from jobs.rules.edits import Fields
-    from kube.meta import Object
+from jobs.rules.edits import Fields
+from kube.meta import Object
 
 DAMAGED = "The form is damaged, so nothing was stored. Open it again, and type once more what you changed."
 MOST = 1_000_000  # more pods than admission lets a job have; it says so in its words

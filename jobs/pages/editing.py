@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from cluster import access, api
+from cluster.access import Actor
 from cluster.api import audit_trail
-from cluster.store import store
+from cluster.store import Stored, store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from jobs.lifecycle.reading import Job
 from jobs.operations import single
-from jobs.pages.edit_form import EditForm, ScaleForm
+from jobs.pages.edit_form import EditForm, JobForm, ScaleForm
 from jobs.rules import actions, edits
+from jobs.rules.edits import Difference, Fields
 from kube.errors import ApiError, Conflict, Invalid
 from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from jobs.pages.edit_form import JobForm
-    from jobs.rules.edits import Difference, Fields
 
 TRIES = 5  # to write a job whose controller writes its status at the same time
 ANOTHER = "Another job has this name by now. Nothing of yours was stored; open the form again to see that job."

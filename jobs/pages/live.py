@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from django.template.loader import render_to_string
 
 from cluster import clock
 from dashboard import live
-from dashboard.live import Parts, Watch
+from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.parts import decisions
 from dashboard.parts.buttons import no_buttons
 from jobs.pages.job import buttons, effective, pod_table
@@ -18,12 +18,6 @@ from jobs.pages.logs import tab
 from jobs.rules import yaml_write
 from kube.errors import NotFound
 from kube.resources import COMMANDS, EVENTS, JOBS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from dashboard.live import TopicRequest
-
 
 SOON_MS = 1000  # after a delay is over, what it was for has been done
 

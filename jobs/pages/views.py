@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from cluster import access, clock
-from cluster.store import store
+from cluster.access import Actor
+from cluster.store import Stored, store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.parts.table import Table
@@ -27,12 +27,6 @@ from jobs.pages.logs.window import Mark
 from jobs.rules import yaml_write
 from kube.errors import NotFound
 from kube.resources import BATCH_JOBS, JOBS
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponseBase
-
-    from cluster.access import Actor
-    from cluster.store import Stored
 
 TABS = ("overview", "logs", "decisions", "events", "yaml")
 

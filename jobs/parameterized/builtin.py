@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jobs.parameterized.parameters import WHOLE, Parameter
 from jobs.sweeps import placeholders
-
-if TYPE_CHECKING:
-    from jobs.sweeps.placeholders import Template
+from jobs.sweeps.placeholders import Template
 
 FOLDER = Path(__file__).parent / "yaml"
 _QUEUE = Parameter("queue", "The queue that the job waits in", "default")

@@ -7,22 +7,19 @@ as any other.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.made import jobs
 from jobs.parameterized.parameters import CHOICE, KINDS, TEXT, Parameter, fill
+from jobs.rules.admission import JobRulesView
 from jobs.sweeps import placeholders
+from jobs.sweeps.placeholders import Template
 from kube import lenient
 from kube.errors import Cause, NotFound
+from kube.meta import Object
 from kube.yaml.problem import YamlError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from jobs.rules.admission import JobRulesView
-    from jobs.sweeps.placeholders import Template
-    from kube.meta import Object
 
 ANNOTATION = "ui.volcano.sh/parameters"
 FIELD = f"metadata.annotations[{ANNOTATION}]"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.parameterized.parameters import TEXT, Parameter
 from jobs.sweeps import placeholders
 from jobs.sweeps.values import ValuesError, from_grid
 from kube import lenient
 from kube.yaml.problem import YamlError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BEGINNING = """\
 apiVersion: batch.volcano.sh/v1alpha1

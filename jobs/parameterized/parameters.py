@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.sweeps.placeholders import typed
+from jobs.sweeps.placeholders import Template, typed
 from jobs.sweeps.values import LONGEST_VALUE, ValueProblem, ValuesError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobs.sweeps.placeholders import Template
 
 WHOLE, TEXT, CHOICE = "whole", "text", "choice"
 KINDS = (WHOLE, TEXT, CHOICE)

@@ -6,12 +6,10 @@ job has the plugin svc, they are the pod's name and the job's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kube import lenient
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 
 class Host(NamedTuple):

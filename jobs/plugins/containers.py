@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from jobs.plugins.contract import PodSpec
-    from kube.meta import Object
+from jobs.plugins.contract import PodSpec
+from kube.meta import Object
 
 MAIN = ("containers",)
 EVERY = ("initContainers", "containers")

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Never
+from typing import Any, NamedTuple, Never
 
+from jobs.plugins.arguments import Flags, Values
 from kube import lenient
-
-if TYPE_CHECKING:
-    from jobs.plugins.arguments import Flags, Values
-    from kube.meta import Object
-    from kube.resources import Resource
-    from node.rules.programs import Program
+from kube.meta import Object
+from kube.resources import Resource
+from node.rules.programs import Program
 
 PodSpec = dict[str, Any]
 MOST_PORT = 65_535

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unknown_tasks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.plugins.arguments import Flags
-    from jobs.plugins.contract import PodSpec
+from jobs.plugins.arguments import Flags
+from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, PodSpec, unknown_tasks
 
 RANK = "hccl/rankIndex"
 FLAGS: Flags = {"master": "master", "worker": "worker"}

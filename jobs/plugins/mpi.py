@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
+from jobs.plugins.arguments import Flags
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unknown_tasks, wrong_ports
 from node.rules.programs import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.plugins.arguments import Flags
 
 PORT_NAME = "mpijob-port"
 FLAGS: Flags = {"master": "master", "worker": "worker", "port": 22}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
+from jobs.plugins.arguments import Flags
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unchanged, unknown_tasks, wrong_ports
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.plugins.arguments import Flags
-    from kube.meta import Object
+from kube.meta import Object
 
 PORT_NAME = "pytorchjob-port"
 WAITER = "wait-for-master"

@@ -7,19 +7,15 @@ told its pod's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers, svc
+from jobs.plugins.arguments import Flags
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, Product, unchanged, wrong_ports
 from kube import lenient
+from kube.meta import Object
 from kube.resources import SERVICES
 from node.rules.programs import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.plugins.arguments import Flags
-    from kube.meta import Object
 
 SUFFIX = "-head-svc"
 OWN_ADDRESS = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
+from jobs.plugins.arguments import Flags
 from jobs.plugins.contract import MOST_PORT, Context, Draft, KeyPair, Place, Plugin, PodHook, Product
 from kube import lenient
+from kube.meta import Object
 from kube.resources import SECRETS
 from node.rules.programs import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.plugins.arguments import Flags
-    from kube.meta import Object
 
 SUFFIX = "-ssh"
 HOME = "/root/.ssh"

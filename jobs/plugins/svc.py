@@ -7,18 +7,14 @@ NetworkPolicy lets only pods of the job in.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
+from jobs.plugins.arguments import Flags
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, Product
 from kube import lenient, names
+from kube.meta import Object
 from kube.resources import CONFIGMAPS, NETWORK_POLICIES, SERVICES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.plugins.arguments import Flags
-    from kube.meta import Object
 
 SUFFIX = "-svc"
 DIRECTORY = "/etc/volcano"

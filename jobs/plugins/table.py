@@ -6,17 +6,12 @@ before hcclrank, which reads the rank that it gives.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jobs.plugins import arguments, env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
-from jobs.plugins.contract import Context
+from jobs.plugins.contract import Context, KeyPair, Plugin
 from kube import lenient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.plugins.contract import KeyPair, Plugin
-    from kube.meta import Object
+from kube.meta import Object
 
 _ORDERED = (
     env.PLUGIN,

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
+from jobs.plugins.arguments import Flags
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unchanged, wrong_ports
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.plugins.arguments import Flags
 
 ROLES = ("ps", "worker", "chief", "evaluator")
 FLAGS: Flags = {**{role: role for role in ROLES}, "port": 2222}

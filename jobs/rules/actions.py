@@ -8,20 +8,16 @@ follows from `jobs.lifecycle.phases`. What an action will do is told before by
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobs.lifecycle.phases import FINISHED, RESTART_ANEW, RETRIES_USED_UP, STEPS
+from jobs.lifecycle.reading import Job
 from kube.kinds.batch import Action as Order
 from kube.kinds.batch import JobPhase
-from kube.resources import COMMANDS, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobs.lifecycle.reading import Job
-    from kube.resources import Resource
+from kube.resources import COMMANDS, JOBS, Resource
 
 TIME_LIMIT_MS = 30_000  # for an action to have its effect; what lasts longer is said to need a look
 

@@ -7,12 +7,10 @@ difference: `spec.containers[main].env[VC_TASK_INDEX]`.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from jobs.rules.edits import Difference
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 LONGEST = 300  # characters of a value
 _NAMES = {

@@ -8,7 +8,8 @@ everything wrong at once, each at its field, whatever the input looks like.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 from cluster.rules import disruption_annotations, intake, simulation
 from cluster.rules.pod import pods, templates
@@ -17,14 +18,10 @@ from jobs.plugins import arguments, table
 from jobs.rules import overwritten, policies, program_warnings, updates, warnings
 from kube import definitions, lenient, mount_paths, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
+from kube.meta import Object
+from kube.resource import Resource
 from kube.usage import DEFAULT_QUEUE
 from scheduler.records import constraints
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from kube.meta import Object
-    from kube.resource import Resource
 
 DEFAULT_SCHEDULER = "volcano"
 DEFAULT_MAX_RETRY = 3

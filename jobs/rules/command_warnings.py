@@ -5,18 +5,15 @@ Commands are accepted all the same, as Volcano does; the pages offer no such act
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
 from jobs.lifecycle.reading import Job
 from jobs.rules import actions
 from kube import lenient
-from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import JOBS, Resource
 
 
 class View(Protocol):

@@ -7,12 +7,10 @@ edit: the base that the form was filled from, what was typed, and the job as it 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kube import lenient
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 Fields = dict[str, Any]
 OF_TASK = ("replicas", "minAvailable")

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from kube.yaml import scalar
 from kube.yaml.problem import Problem, YamlError, from_parser
-from kube.yaml.tree import Tree, trees
-
-if TYPE_CHECKING:
-    from kube.yaml.tree import Plain
+from kube.yaml.tree import Plain, Tree, trees
 
 MAX_BYTES = 1 << 20
 MAX_MENDS = 200

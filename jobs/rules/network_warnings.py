@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 from kube import lenient
+from kube.meta import Object
+from kube.resource import Resource
 from kube.resources import HYPER_NODES
 from kube.volcano import topology
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
-    from kube.resource import Resource
-    from kube.volcano.topology import HyperNode
-
+from kube.volcano.topology import HyperNode
 
 WHOLE = 1
 """The tier of the whole cluster where there is no HyperNode (`scheduler.engine.hyper_nodes`)."""

@@ -6,18 +6,15 @@ it puts in the place of the container's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from posixpath import normpath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jobs.plugins import table
 from jobs.plugins.containers import EVERY
 from jobs.plugins.contract import Draft, Place
 from kube import lenient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
+from kube.meta import Object
 
 _LISTS = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
 _KEPT = ("ports", *_LISTS)  # what plugins only add to

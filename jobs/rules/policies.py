@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from kube import lenient
 from kube.errors import Cause, duplicate, forbidden, invalid, not_supported, required
 from kube.kinds.batch import Action, JobEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ALLOWED_EVENTS = tuple(
     event for event in JobEvent if event not in (JobEvent.POD_RUNNING, JobEvent.OUT_OF_SYNC, JobEvent.COMMAND_ISSUED)

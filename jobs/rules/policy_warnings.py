@@ -6,8 +6,9 @@ task hears what happens to that task's pods; one of the job hears what no policy
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.rules.pod import templates
 from jobs.rules import policies
@@ -15,9 +16,6 @@ from kube import lenient
 from kube.kinds.batch import Action, JobEvent
 from kube.kinds.pod import RestartPolicy
 from kube.meta import parse_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 MOST_EXIT_CODE = 255
 OF_TASKS = (

@@ -7,22 +7,19 @@ container runs its machine's. Only nodes that list their programs (`node.rules.p
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from cluster.rules.node import node_engines
 from jobs.plugins import table
+from jobs.plugins.contract import Context, Plugin
 from kube import lenient
+from kube.meta import Object
 from node.rules import programs
 from scheduler.records import node_selection, reading
 from scheduler.records.node_selection import NodeFacts, NodeRule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from jobs.plugins.contract import Context, Plugin
-    from kube.meta import Object
 
 MOST_NAMED = 3  # nodes in a sentence; of more the number is told
 # A path of the container's own, which the node does not look into, or a search path of its own.

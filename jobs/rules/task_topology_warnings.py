@@ -5,17 +5,12 @@ Where the scheduler's plugin task-topology is listed, what is named here counts 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from kube import lenient
+from kube.meta import Object
 from kube.volcano import task_topology
-from kube.volcano.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
-    from kube.volcano.task_topology import Pair
+from kube.volcano.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER, Pair
 
 
 def of_job(job: Object) -> Iterator[str]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from kube import lenient
 from kube.errors import Cause, forbidden
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
+from kube.meta import Object
 
 REMEDY = "delete the job and create it again to change this."
 _MAY_CHANGE = ("minAvailable", "priorityClassName")

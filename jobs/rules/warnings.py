@@ -6,7 +6,8 @@ the controller and the scheduler as they are: tests/jobs/test_warnings.py asks t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from cluster.rules import mentions
 from cluster.rules.pod import templates
@@ -17,13 +18,9 @@ from jobs.plugins import table
 from jobs.rules import network_warnings, policy_warnings, task_topology_warnings
 from kube import lenient
 from kube.kinds.batch import Action
+from kube.meta import Object
+from kube.resource import Resource
 from kube.resources import CONFIGMAPS, SECRETS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from kube.meta import Object
-    from kube.resource import Resource
 
 
 class ThingsView(Protocol):

@@ -6,19 +6,16 @@ Of other jobs it follows from the defaults: a field that holds what they would f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from jobs.rules import admission
+from jobs.rules.admission import JobRulesView
 from kube import lenient
 from kube.apply.kubectl import LAST_APPLIED
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from jobs.rules.admission import JobRulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 Path = tuple[str | int, ...]
 _MISSING = object()

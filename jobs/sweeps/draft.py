@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from jobs.sweeps import values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from jobs.sweeps.values import Values
+from jobs.sweeps.values import Values
 
 SOURCES = ("grid", "table", "csv")
 FEWEST_ROWS = 3  # that the table offers; more are asked for by a button

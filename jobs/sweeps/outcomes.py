@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.lifecycle.phases import DELETED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobs.sweeps.record import Record
+from jobs.sweeps.record import Record
 
 PENDING = "Pending"
 SPARSEST = 4  # cells of a grid for each job; with more of them a list says it better

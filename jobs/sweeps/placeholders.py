@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.rules import job_text
+from jobs.rules.job_text import Document
 from kube import lenient
 from kube.yaml import scalar
 from kube.yaml.problem import Problem, YamlError
 from kube.yaml.tree import child
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from jobs.rules.job_text import Document
-
-    # Where in an object placeholders are: the keys that lead to them, None at the scalar itself.
-    Spots = Mapping[Any, "Spots"] | None
+# Where in an object placeholders are: the keys that lead to them, None at the scalar itself.
+Spots = Mapping[Any, "Spots"] | None
 
 # A name is also the last part of an annotation's key.
 NAME = r"[A-Za-z](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.sweeps.values import MOST_PROBLEMS, ValueProblem, ValuesError
+from jobs.sweeps.placeholders import Template
+from jobs.sweeps.values import MOST_PROBLEMS, ValueProblem, Values, ValuesError
 from kube import lenient, names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from jobs.sweeps.placeholders import Template
-    from jobs.sweeps.values import Values
 
 SWEEP_LABEL = "ui.volcano.sh/sweep"  # on each job: the sweep's name
 VALUE_PREFIX = "value.ui.volcano.sh/"  # of the annotations that hold a job's values, each under its placeholder's name

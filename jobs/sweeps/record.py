@@ -6,21 +6,17 @@ on any cluster, with kubectl too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.sweeps import values
-from jobs.sweeps.plan import SWEEP_LABEL
+from jobs.sweeps.plan import SWEEP_LABEL, Plan
+from jobs.sweeps.values import Values
 from kube import lenient
 from kube.indexes import HOLDS_LABEL, HOLDS_SWEEP
 from kube.owners import controller_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.sweeps.plan import Plan
-    from jobs.sweeps.values import Values
 
 SUFFIX = ".sweep"  # of the ConfigMap's name; no job's plugin makes a ConfigMap of such a name
 TEXT, VALUES, JOBS = "job.yaml", "values.csv", "jobs"

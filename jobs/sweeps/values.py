@@ -11,13 +11,10 @@ import io
 import itertools
 import math
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.sweeps.placeholders import is_placeholder_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 MOST_ROWS = 10_000
 MOST_PROBLEMS = 20  # that are told at once

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django import template
 
 from jobs.rules import actions
-
-if TYPE_CHECKING:
-    from jobs.rules.actions import Action
+from jobs.rules.actions import Action
 
 register = template.Library()
 

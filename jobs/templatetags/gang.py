@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django import template
+from django.utils.safestring import SafeString
 
 from dashboard.parts import svg
-
-if TYPE_CHECKING:
-    from django.utils.safestring import SafeString
-
-    from jobs.lifecycle.progress import Progress
+from jobs.lifecycle.progress import Progress
 
 register = template.Library()
 

@@ -9,23 +9,17 @@ Apply" in its documentation).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kube.apply import domain, fieldset, kubectl, managed, merge, shape
-from kube.apply.managed import APPLY, BEFORE_APPLY, UPDATE, ConflictsError, ManagerEntry
+from kube.apply.managed import APPLY, BEFORE_APPLY, UPDATE, ConflictsError, Entries, Key, ManagerEntry
+from kube.apply.shape import Shape
 from kube.errors import BadRequest, Cause, Invalid
-from kube.meta import timestamp
+from kube.meta import Object, timestamp
+from kube.resources import Resource
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kube.apply.managed import Entries, Key
-    from kube.apply.shape import Shape
-    from kube.meta import Object
-    from kube.resources import Resource
-
-    Complete = Callable[[Object], Object]
+Complete = Callable[[Object], Object]
 
 __all__ = ["apply", "same_but_times", "track"]
 

@@ -7,14 +7,8 @@ own; the status subresource has `status` alone (reference: kubernetes-api
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kube.meta import SERVER_METADATA
-from kube.resources import CREATOR_ANNOTATION
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import SERVER_METADATA, Object
+from kube.resources import CREATOR_ANNOTATION, Resource
 
 SERVERS = frozenset({"name", "namespace", "managedFields", *SERVER_METADATA})
 _TYPE = ("apiVersion", "kind", "metadata")

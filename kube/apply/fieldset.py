@@ -11,14 +11,12 @@ share parts with them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from kube.errors import LONGEST_SHOWN, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Fields = dict[str, "Fields"]
 Path = tuple[str, ...]

@@ -8,18 +8,15 @@ back. Both hold for the manager `kubectl` only, as in Kubernetes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from kube.apply import fieldset, merge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kube.apply.fieldset import Fields
-    from kube.apply.shape import Shape
-    from kube.meta import Object
+from kube.apply.fieldset import Fields
+from kube.apply.shape import Shape
+from kube.meta import Object
 
 MANAGER = "kubectl"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -7,21 +7,16 @@ subresource has entries of its own (reference: kubernetes-api §3.5).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kube import conversion, resources
 from kube.apply import fieldset
-from kube.apply.fieldset import Fields, FieldsError
+from kube.apply.fieldset import Fields, FieldsError, Path
 from kube.errors import Cause, Conflict
-from kube.meta import parse_time, timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kube.apply.fieldset import Path
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object, parse_time, timestamp
+from kube.resources import Resource
 
 APPLY, UPDATE = "Apply", "Update"
 MOST_UPDATES = 10  # entries of updates; older ones are thrown together

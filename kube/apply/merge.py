@@ -8,14 +8,12 @@ trees. Nothing changes its arguments; results share parts with them.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from kube.apply import fieldset
 from kube.apply.fieldset import LEAF, SELF, Fields, Path
 from kube.apply.shape import MISSING, PLAIN, ItemError, Shape
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class ConfigError(ValueError):

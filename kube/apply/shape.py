@@ -15,21 +15,17 @@ its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from kube import definitions, lists
 from kube.apply import fieldset
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 MISSING: Any = object()  # stands for a value that is not there
 DEEPEST = 100  # levels of a schema that are looked at

@@ -9,16 +9,14 @@ bounded: an object that needs more than MOST_STEPS is refused.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from kube import errors, patterns
 from kube.custom import formats
+from kube.custom.nodes import Node
 from kube.errors import MOST_CAUSES, Cause
-
-if TYPE_CHECKING:
-    from kube.custom.nodes import Node
 
 MOST_STEPS = 200_000  # half a second; one for each value, so a large object takes a tenth
 ALTERNATIVE = 20  # steps that an alternative counts for: what is wrong with it is written down as well

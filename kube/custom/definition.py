@@ -7,18 +7,15 @@ refused; and a kind that is built in cannot be defined again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 from kube import names, resources
 from kube.custom import schemas
 from kube.errors import Cause, duplicate, forbidden, invalid, not_supported, required, too_many
 from kube.lenient import mapping, sequence, text, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
+from kube.meta import Object
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"  # holds a definition until its objects are gone
 APPROVED = "api-approved.kubernetes.io"

@@ -5,18 +5,15 @@ Sources: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{listtype,objectmet
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
 from kube import errors, names, schema
+from kube.custom.nodes import Node
 from kube.definitions import OBJECT_META
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kube.custom.nodes import Node
-    from kube.errors import Cause
+from kube.errors import Cause
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
 from datetime import date
 from email.utils import parseaddr
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kube import names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _HEX = "[0-9a-fA-F]"
 _UUID = re.compile(rf"{_HEX}{{8}}-?{_HEX}{{4}}-?({_HEX}){_HEX}{{3}}-?({_HEX}){_HEX}{{3}}-?{_HEX}{{12}}")

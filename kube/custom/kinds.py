@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kube import indexes
 from kube.custom import definition
 from kube.custom.structural import Structural
 from kube.lenient import mapping, sequence, text, texts
+from kube.meta import Object
 from kube.resource import VERBS, Column, Resource, ScalePaths, Subresource
-
-if TYPE_CHECKING:
-    from kube.meta import Object
 
 _NAME = Column("Name", path="metadata.name")
 _AGE = Column(

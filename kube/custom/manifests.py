@@ -7,13 +7,9 @@ kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-defi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kube import definitions, quantity
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resource import Column, Resource
+from kube.meta import Object
+from kube.resource import Column, Resource
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 # What a structural schema may say of a value itself; what else a definition has is for other readers.

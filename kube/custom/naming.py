@@ -7,16 +7,12 @@ Source: k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.g
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from kube import resources
 from kube.lenient import mapping, sequence, text, texts
-from kube.meta import timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kube.meta import Object
+from kube.meta import Object, timestamp
 
 NAMES_ACCEPTED, ESTABLISHED, TERMINATING = "NamesAccepted", "Established", "Terminating"
 _KIND_NAMES = ("kind", "listKind")

@@ -5,16 +5,13 @@ Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource/{etcd,validat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube.errors import Cause, invalid, shown
 from kube.kinds.fields import INT32_MAX
 from kube.lenient import mapping, text
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resource import ScalePaths
-
+from kube.meta import Object
+from kube.resource import ScalePaths
 
 _GO: dict[type, str] = {
     bool: "bool",

@@ -8,18 +8,14 @@ pkg/apis/apiextensions/validation/validation.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from kube import patterns
 from kube.custom import checking, extensions, shaping
-from kube.custom.nodes import META_FIELDS, compiled
+from kube.custom.nodes import META_FIELDS, Node, compiled
 from kube.errors import MOST_CAUSES, Cause, forbidden, invalid, not_supported, required, too_many, wrong_type
 from kube.lenient import mapping, sequence, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.custom.nodes import Node
 
 Schema = dict[str, Any]
 MOST_SCHEMAS = 10_000  # schemas in one, the largest known has some 5,000

@@ -7,19 +7,16 @@ are settled, then the object is checked: values, embedded resources, lists.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube import schema as schemas
 from kube.custom import checking, extensions, nodes, shaping
 from kube.custom.checking import MISSING
+from kube.custom.nodes import Node
 from kube.definitions import OBJECT_META
-from kube.errors import MOST_CAUSES
-
-if TYPE_CHECKING:
-    from kube.custom.nodes import Node
-    from kube.errors import Cause
-    from kube.meta import Object
-    from kube.resource import Resource
+from kube.errors import MOST_CAUSES, Cause
+from kube.meta import Object
+from kube.resource import Resource
 
 
 class Structural(dict[str, Any]):

@@ -6,16 +6,13 @@ that either side may be changed afterwards without the other noticing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from kube.meta import Object
 from kube.patch import difference as differing
 from kube.patch import merging, operations
 from kube.patch.values import PatchError, PatchTooLargeError, copy, in_order
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from kube.meta import Object
 
 __all__ = ["PatchError", "PatchTooLargeError", "difference", "json_patch", "merge", "strategic"]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from kube.patch.values import copy, same
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def between(source: Any, goal: Any, path: str = "") -> Iterator[dict[str, Any]]:

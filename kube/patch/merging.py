@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube import definitions, lists
+from kube.meta import Object
 from kube.patch.values import PatchError, copy, in_order
 
-if TYPE_CHECKING:
-    from kube.meta import Object
-
-    Identity = tuple[str, Any] | None
+Identity = tuple[str, Any] | None
 
 _DELETE_VALUES = "$deleteFromPrimitiveList/"
 _SET_ORDER = "$setElementOrder/"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from kube.errors import shown
 from kube.patch.values import PatchError, PatchTooLargeError, copy, same
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MOST_OPERATIONS = 10_000  # reference: kubernetes-api §2.3
 MOST_COPIED_BYTES = 3 * 2**20  # what "copy" operations may add; each can double the object

@@ -7,17 +7,14 @@ fail.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube import lenient, quantity, selector
+from kube.meta import Object
 from kube.printing import ages, values
 from kube.printing.pods import Summary
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kube.meta import Object
 
 NONE = "<none>"
 _ROLE = "node-role.kubernetes.io/"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube import lenient
 from kube.kinds.pod import ENDED
+from kube.meta import Object
 from kube.printing import ages
-
-if TYPE_CHECKING:
-    from kube.meta import Object
 
 
 class Restarts:

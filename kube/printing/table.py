@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube import conversion, lenient, resources
+from kube.meta import Object
 from kube.printing import ages, paths, values
 from kube.printing.cells import CELLS, PrintedRow
 from kube.printing.descriptions import DESCRIPTIONS
 from kube.resources import PODS, Column, Resource
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kube.meta import Object
-
-    Printer = Callable[[PrintedRow], Any]
+Printer = Callable[[PrintedRow], Any]
 
 # What a kind without columns shows; the second is a moment here and not an age.
 DEFAULT = (Column("Name", path="metadata.name"), Column("Created At", cell="created_at", type="date"))

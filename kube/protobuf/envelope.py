@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube.errors import BadRequest, UnsupportedMediaType
+from kube.meta import Object
 from kube.protobuf import tables
 from kube.protobuf.reader import read
 from kube.protobuf.wire import WireError
-
-if TYPE_CHECKING:
-    from kube.meta import Object
 
 MAGIC = b"k8s\x00"
 LARGEST = 4 * 1024 * 1024  # bytes of a body

@@ -5,17 +5,14 @@ from __future__ import annotations
 import base64
 import math
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+from kube.meta import Object
 from kube.protobuf import wire
 from kube.protobuf.special import SPECIAL
 from kube.protobuf.tables import Field, FieldShape, Message
 from kube.protobuf.wire import BYTES, FIXED64, VARINT, WireError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kube.meta import Object
 
 DEEPEST = 100  # messages within messages
 MOST_FIELDS = 100_000  # in a body, so that two bytes a field cannot become gigabytes of objects

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from kube.meta import EPOCH
 from kube.protobuf.wire import WireError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799  # the seconds that RFC 3339 can write
 

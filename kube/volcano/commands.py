@@ -6,20 +6,15 @@ is carried out once and never lost.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec import Struct
 
 from kube import resources
+from kube.kinds.batch import Action
 from kube.kinds.fields import View
+from kube.meta import Object
 from kube.owners import controller_reference
-from kube.resources import COMMANDS, CREATOR_ANNOTATION
-
-if TYPE_CHECKING:
-    from kube.kinds.batch import Action
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.resources import COMMANDS, CREATOR_ANNOTATION, Resource
 
 REASON = "CommandIssued"  # of the event that tells that a Command was taken
 NAMESPACE_OF_QUEUES = "default"  # where vcctl puts Commands to queues, which have no namespace

@@ -14,24 +14,20 @@ what is kept for it, by the annotation RELEASED.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import field
 
 from kube import amounts
+from kube.amounts import Amounts
 from kube.indexes import CREATOR_ANNOTATION
 from kube.kinds.fields import View
 from kube.meta import duration_text, now_text, parse_duration, parse_time
 from kube.usage import queue_named
 from kube.volcano.intake_times import moment
 from kube.volcano.pod_groups import job_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from kube.amounts import Amounts
 
 CONDITION = "Reserved"
 """The type of the condition."""

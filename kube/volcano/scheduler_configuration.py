@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kube.resources import CONFIGMAPS
-
-if TYPE_CHECKING:
-    from kube.resources import Resource
+from kube.resources import CONFIGMAPS, Resource
 
 NAMESPACE = "volcano-system"
 NAME = "volcano-scheduler-configmap"

@@ -7,16 +7,13 @@ each of them has them, and says so.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kube import lenient, patterns, selector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from kube.meta import Object
-    from kube.selector import LabelSelector
+from kube.meta import Object
+from kube.selector import LabelSelector
 
 NODE, HYPER_NODE = "Node", "HyperNode"
 ALLOCATED = "volcano.sh/job-allocated-hypernode"

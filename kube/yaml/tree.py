@@ -11,18 +11,16 @@ import base64
 import binascii
 import copy
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from kube.yaml import scalar
 from kube.yaml.problem import Problem, YamlError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Plain = Callable[[str], scalar.Scalar]
+Plain = Callable[[str], scalar.Scalar]
 
 MOST_LEVELS = 128  # in each other; what walks an object takes a few frames for each
 MOST_VALUES = 50_000  # that a document may stand for, aliases written out; the largest object has some 20,000

@@ -9,43 +9,36 @@ where this one was. Waiting is not its part (see `node.agent.daemon`).
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from msgspec import ValidationError
 
 from cluster import clock
 from cluster.runtime.outage import Outage
-from cluster.store import Change, Create, Delete, Group, Patch, Stored
+from cluster.store import Change, Create, Delete, Group, Patch, Stored, Write
 from kube.errors import ApiError
 from kube.kinds.core import Pod
 from kube.kinds.meta import ObjectMeta
 from kube.kinds.pod import ENDED
 from kube.resources import EVENTS, PODS
-from node.agent.machine import Occupied
+from node.agent.machine import Machine, Occupied
 from node.agent.pod_worker import Local
 from node.agent.probing import Probing
-from node.agent.runtime import UNSETTLED_S
+from node.agent.runtime import UNSETTLED_S, Runtime
 from node.attempt import EVICTED, SHUTDOWN, AttemptState
 from node.containers import hosts, prepare
 from node.containers.device_holders import DeviceHolders
+from node.containers.images import Images
 from node.containers.means import Means
 from node.containers.user_ranges import UserRanges
 from node.faults import Faults
+from node.paths import Layout
 from node.pods import events
-from node.pods.cluster import AWAY, Dismissed
+from node.pods.cluster import AWAY, Cluster, Dismissed
 from node.pods.lookup import refused
 from node.rules.lifecycle import Refusal, start_of
 from node.status import Place
 from node.volumes import claims
 from node.volumes.storage_watch import StorageWatch
-
-if TYPE_CHECKING:
-    from cluster.store import Write
-    from node.agent.machine import Machine
-    from node.agent.runtime import Runtime
-    from node.containers.images import Images
-    from node.paths import Layout
-    from node.pods.cluster import Cluster
 
 FAULT_RETRY_US = 10_000_000
 RETRY_S = 0.5  # after a write that the cluster did not answer

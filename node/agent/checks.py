@@ -16,15 +16,12 @@ import socket
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from node.rules.probes import Kind
 from node.shim import asking, control_socket
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from node.rules.probes import Kind
-    from node.shim.order import Action
+from node.shim.order import Action
 
 OUTPUT_BYTES = 10 * 1024  # of a command, of which more is read and dropped
 

@@ -16,7 +16,9 @@ import selectors
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING, Protocol, TextIO
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TextIO
 
 from django.conf import settings
 
@@ -36,17 +38,11 @@ from node.containers.spawn import Spawner
 from node.left import AtStop
 from node.listen import RedisSubscription
 from node.paths import Layout
-from node.pods.cluster import AWAY, Dismissed
+from node.pods.cluster import AWAY, Cluster, Dismissed
 from node.pods.local_cluster import LocalCluster
 from node.pods.lookup import refused
+from node.shim.order import Wall
 from node.usage import Sampler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from node.pods.cluster import Cluster
-    from node.shim.order import Wall
 
 RETRY_S = 0.5  # after the cluster did not answer
 SHUTDOWN_S = 4.8  # `up` gives the agent five seconds

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
 
 from cluster import clock
 from cluster.rules.node import node_devices, node_engines, node_rights, node_walls
@@ -16,25 +17,20 @@ from cluster.rules.node.leases import (
     other_place,
     place_of,
 )
-from cluster.store import Create, Group, Patch
+from cluster.store import Create, Group, Patch, Stored, Write
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.kinds.core import Node
+from kube.meta import Object
 from kube.resources import LEASES, NAMESPACES, NODES
+from node.agent.readings import Readings
 from node.attempt import SHUTDOWN, time_text
 from node.containers import hosts, walls
 from node.containers.control_groups import Groups
 from node.containers.engines import Found
 from node.containers.found_devices import FoundDevices, Seen, describe
+from node.pods.cluster import Cluster
 from node.rules import programs
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from cluster.store import Stored, Write
-    from kube.meta import Object
-    from node.agent.readings import Readings
-    from node.pods.cluster import Cluster
-    from node.shim.order import Wall
+from node.shim.order import Wall
 
 PODS_MOST = 250
 LOOPBACK = "127.0.0.1"

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kube.kinds.core import Pod
 from kube.quantity import QuantityError
+from node.agent.probing import Probing
+from node.agent.runtime import Runtime
 from node.attempt import UNHEALTHY
 from node.containers import prepare
 from node.containers.images import ImageWaits
+from node.containers.means import Means
 from node.pods.cluster import AWAY
 from node.pods.environment import ConfigError
+from node.pods.events import Told
 from node.rules.lifecycle import Decision, Refusal, Start, decide
 from node.status import Place, Waiting
-
-if TYPE_CHECKING:
-    from kube.kinds.core import Pod
-    from node.agent.probing import Probing
-    from node.agent.runtime import Runtime
-    from node.containers.means import Means
-    from node.pods.events import Told
 
 RETRY_US = 1_000_000  # after something that a container needs was missing
 HOLD_US = 50_000  # a start is confirmed within milliseconds: wait for that instead of writing twice

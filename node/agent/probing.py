@@ -5,24 +5,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from kube.kinds.core import EventType, RestartPolicy
+from kube.kinds.core import Container, EventType, Pod, RestartPolicy
 from node.agent.checks import Check, Checked
-from node.attempt import UNHEALTHY, AttemptState, Run
+from node.attempt import UNHEALTHY, Attempt, AttemptState, Run
 from node.containers import actions
 from node.pods.environment import ConfigError
 from node.pods.events import Told, listed
 from node.rules import probes
 from node.rules.lifecycle import grace_s
+from node.rules.probes import Health
 from node.status import container_id
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.kinds.core import Container, Pod
-    from node.attempt import Attempt
-    from node.rules.probes import Health
 
 WORDS_MOST = 1000  # letters of a probe's words in an event
 

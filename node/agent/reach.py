@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from node.pods.environment import search_path
 from node.shim.isolation.root import PROGRAMS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # What belongs to a folder of programs, beside it. `share` is not among them, where desktops keep passwords.
 BESIDE = (

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from node.agent.checks import Check, Checked
-    from node.attempt import Run
-    from node.shim.order import Order
+from node.agent.checks import Check, Checked
+from node.attempt import Run
+from node.shim.order import Order
 
 UNSETTLED_S = 0.02  # how often an attempt is looked at whose shim was found before it said anything
 

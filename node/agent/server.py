@@ -15,14 +15,11 @@ import logging
 import os
 import secrets
 import socket
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from node.agent.shims import Shims
 from node.shim import control_socket
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from node.agent.shims import Shims
 
 NAME = "agent.sock"
 AT_ONCE = 32  # requests between two looks at everything else

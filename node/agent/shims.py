@@ -8,31 +8,26 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from cluster import clock
 from node import attempts, shim_claims
-from node.agent.checks import Checks
+from node.agent.checks import Check, Checked, Checks
 from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run
+from node.containers.control_groups import ControlGroups
+from node.containers.engine_sweep import EngineSweep
+from node.containers.networks import Networks
+from node.containers.spawn import Spawner
+from node.paths import Layout
 from node.shim import linux
+from node.shim.order import Order
 from node.shim.shim import write_json
 from node.usage import Container
 from node.volumes import retention
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from node.agent.checks import Check, Checked
-    from node.containers.control_groups import ControlGroups
-    from node.containers.engine_sweep import EngineSweep
-    from node.containers.networks import Networks
-    from node.containers.spawn import Spawner
-    from node.paths import Layout
-    from node.shim.order import Order
 
 
 @dataclass(slots=True)

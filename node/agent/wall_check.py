@@ -14,23 +14,19 @@ import select
 import socket
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from node.agent import reach
 from node.containers.networks import Networks
+from node.containers.spawn import Spawner
 from node.paths import Layout
 from node.shim import users
-from node.shim.order import Order
+from node.shim.network import Network
+from node.shim.order import Group, Order, Wall
 from node.shim.shim import read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from node.containers.spawn import Spawner
-    from node.shim.network import Network
-    from node.shim.order import Group, Wall
 
 WAIT_S = 60.0
 LIMIT = 64 << 20  # bytes of memory

@@ -6,14 +6,10 @@ a pause, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from kube.kinds.pod import Container, HttpGetAction, LifecycleHandler, Probe, TcpSocketAction
 from node.pods import environment
 from node.pods.environment import ConfigError
 from node.shim.order import Action
-
-if TYPE_CHECKING:
-    from kube.kinds.pod import Container, HttpGetAction, LifecycleHandler, Probe, TcpSocketAction
 
 NOTHING = Action()
 GRPC = (

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 from kube import lenient, names
 from node.rules.devices import Device, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # In this order; of two specs of a kind the later one holds.
 FOLDERS = (Path("/etc/cdi"), Path("/var/run/cdi"))

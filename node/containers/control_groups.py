@@ -17,21 +17,17 @@ import contextlib
 import os
 import select
 import time
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster import sole
 from kube import amounts
+from kube.kinds.core import Container, Pod
 from node import shim_claims
-from node.paths import checked
+from node.paths import Layout, checked
 from node.shim import control_group, linux, tree
 from node.shim.order import Group
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from kube.kinds.core import Container, Pod
-    from node.paths import Layout
 
 LEAF = "volcano-ui"  # deploy/volcano-ui.service names it, too
 NEEDED = ("cpu", "memory", "pids")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from cluster.rules.node import node_devices
-from node.paths import DEVICES
+from kube.kinds.core import Pod
+from node.containers.found_devices import FoundDevices
+from node.paths import DEVICES, Layout
 from node.rules import devices
-from node.rules.devices import Short
+from node.rules.devices import Assigned, Short
 from node.shim.shim import read_json, write_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kube.kinds.core import Pod
-    from node.containers.found_devices import FoundDevices
-    from node.paths import Layout
-    from node.rules.devices import Assigned
 
 
 class DeviceHolders:

@@ -7,22 +7,17 @@ import logging
 import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from node import shim_claims
-from node.containers.engines import environment
+from node.containers.engines import Engine, environment
 from node.containers.image_containers import LABEL
 from node.containers.image_orders import node_id
 from node.faults import Faults
+from node.paths import Layout
 from node.shim.contained import NOTE, VARIABLES, problem
 from node.shim.shim import read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from node.containers.engines import Engine
-    from node.paths import Layout
 
 TRIES = 20
 AGAIN_S = 0.5

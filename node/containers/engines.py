@@ -19,17 +19,13 @@ import struct
 import subprocess
 import tarfile
 import tempfile
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from node.shim import users
 from node.shim.contained import problem
 from node.shim.isolation import seccomp
-from node.shim.order import FILES, Wall
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from node.shim.order import Ids
+from node.shim.order import FILES, Ids, Wall
 
 AUTO, NONE = "auto", "none"
 KNOWN = ("podman", "docker")

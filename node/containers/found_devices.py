@@ -10,15 +10,13 @@ from __future__ import annotations
 import logging
 import shutil
 import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from node.containers import cdi
 from node.pods.environment import search_path
 from node.rules.devices import Device, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 NVIDIA, AMD = "nvidia.com/gpu", "amd.com/gpu"
 NVIDIA_PROC = Path("/proc/driver/nvidia")

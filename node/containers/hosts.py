@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from kube.kinds.core import Pod
+from node.shim.order import Bind
 from node.shim.path_walk import WRITE
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from kube.kinds.core import Pod
-    from node.shim.order import Bind
 
 HOSTS = Path("/etc/hosts")
 

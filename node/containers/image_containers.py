@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.rules.node import node_engines
 from cluster.rules.node.node_engines import PROCESS, RUNTIME
 from kube import amounts
+from kube.kinds.core import Container, Pod
+from node.containers.engines import Engine
 from node.pods.environment import ConfigError
 from node.rules.lifecycle import grace_s
 from node.shim.isolation.capabilities import NAMES
-from node.shim.order import PROCESSES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kube.kinds.core import Container, Pod
-    from node.containers.engines import Engine
-    from node.shim.order import Bind
+from node.shim.order import PROCESSES, Bind
 
 LABEL = "ui.volcano.sh/node"  # of containers: the state directory whose pods they belong to
 HOSTNAME_MOST = 63  # the kernel takes one more; Kubernetes cuts there, too

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 from kube import amounts
+from kube.kinds.core import Container, Pod
 from node import attempts
 from node.containers import actions, engines, hosts, image_containers
+from node.containers.engines import Engine
+from node.containers.images import Local
+from node.containers.means import Means
 from node.containers.networks import RESOLV_CONF
 from node.pods import environment
 from node.rules import users
-from node.rules.lifecycle import grace_s
+from node.rules.lifecycle import Start, grace_s
 from node.shim import users as shim_users
-from node.shim.order import Bind, Image, Order
-from node.status import container_id
+from node.shim.order import Bind, Ids, Image, Order
+from node.status import Place, container_id
 from node.volumes import volumes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from kube.kinds.core import Container, Pod
-    from node.containers.engines import Engine
-    from node.containers.images import Local
-    from node.containers.means import Means
-    from node.rules.lifecycle import Start
-    from node.shim.order import Ids
-    from node.status import Place
-    from node.volumes.volumes import Prepared
+from node.volumes.volumes import Prepared
 
 
 class Contained(NamedTuple):

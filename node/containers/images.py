@@ -17,26 +17,21 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cluster import clock
-from kube.kinds.core import EventType
+from kube.kinds.core import Container, EventType, Pod
 from kube.kinds.pod import PullPolicy
-from node.containers.engines import environment
+from node.containers.engines import Engine, environment
 from node.pods import events
+from node.pods.environment import Lookup
 from node.pods.events import Told
 from node.rules import image_names
 from node.shim.contained import problem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from kube.kinds.core import Container, Pod
-    from node.containers.engines import Engine
-    from node.pods.environment import Lookup
 
 AT_ONCE = 3  # pulls, and looks at what is here
 SEEN_S = 2.0  # for how long a failure is told as such, before it is told as being waited for

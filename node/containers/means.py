@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from node.containers.control_groups import Groups
+from node.containers.device_holders import DeviceHolders
 from node.containers.engines import Found
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from node.containers.device_holders import DeviceHolders
-    from node.containers.images import Images
-    from node.containers.user_ranges import UserRanges
-    from node.paths import Layout
-    from node.pods.environment import Lookup
-    from node.shim.order import Wall
+from node.containers.images import Images
+from node.containers.user_ranges import UserRanges
+from node.paths import Layout
+from node.pods.environment import Lookup
+from node.shim.order import Wall
 
 
 class Means(NamedTuple):

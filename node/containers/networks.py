@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import shutil
 import socket
-from typing import TYPE_CHECKING
 
 from node.containers.hosts import write as write_in_place
+from node.containers.spawn import Spawner
+from node.paths import Layout
 from node.pods.environment import search_path
 from node.shim import control_socket
 from node.shim.network import RESOLVERS, UPLINKS, Network, Plan
-
-if TYPE_CHECKING:
-    from node.containers.spawn import Spawner
-    from node.paths import Layout
-    from node.shim.order import Wall
+from node.shim.order import Wall
 
 OWN, CLOSED, MACHINE = "own", "closed", "machine"  # what VOLCANO_UI_POD_NETWORK may be
 RESOLV_CONF = "/etc/resolv.conf"

@@ -5,37 +5,29 @@ from __future__ import annotations
 import logging
 import os
 import pwd
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from cluster.rules.node import node_engines
 from cluster.rules.node.node_engines import PROCESS, RUNTIME
 from kube import amounts
+from kube.kinds.core import Container, Pod
 from kube.mount_paths import lies_in
 from node import attempts
 from node.containers import actions, control_groups, hosts, image_orders, networks, ssh_host_keys, walls
 from node.containers.engines import INSTALL, Found
 from node.containers.image_containers import wants_image
-from node.paths import IDENTITY, TMP, WORK
+from node.containers.means import Means
+from node.paths import IDENTITY, TMP, WORK, Layout
 from node.pods import environment
 from node.rules import devices, probes, users
-from node.rules.lifecycle import Refusal, grace_s
+from node.rules.devices import Assigned
+from node.rules.lifecycle import Refusal, Start, grace_s
+from node.rules.users import User
 from node.shim import users as shim_users
-from node.shim.order import Bind, Order
-from node.status import container_id
+from node.shim.order import Bind, Ids, Order, Wall
+from node.status import Place, container_id
 from node.volumes import retention, volumes
-
-if TYPE_CHECKING:
-    from kube.kinds.core import Container, Pod
-    from node.containers.means import Means
-    from node.paths import Layout
-    from node.rules.devices import Assigned
-    from node.rules.lifecycle import Start
-    from node.rules.users import User
-    from node.shim.order import Ids, Wall
-    from node.status import Place
-
 
 # Where a container with a root of its own finds its directory and that for temporary files. The path of a socket may have
 # 107 bytes, of which the real path leaves too few for programs such as Ray.

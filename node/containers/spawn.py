@@ -8,14 +8,10 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from node.shim.order import Wall
+from node.shim.network import Network, Plan
+from node.shim.order import Order, Wall
 from node.shim.spawner import HEADER
-
-if TYPE_CHECKING:
-    from node.shim.network import Network, Plan
-    from node.shim.order import Order
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from node.shim.spawner import main; main()"

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from kube.kinds.core import Pod
 from node.shim.order import Bind
 from node.shim.path_walk import NEW_FILE
-
-if TYPE_CHECKING:
-    from kube.kinds.core import Pod
 
 SHOWN = Path("/etc/ssh/ssh_host_ed25519_key")  # where sshd looks by default
 KEPT = "_ssh_host_key"

@@ -5,13 +5,10 @@ Kept in a file, so that files which a pod has left on a file system that maps no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from node.shim.shim import read_json, write_json
 from node.shim.users import RANGES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class UserRanges:

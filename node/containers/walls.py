@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.rules.node.node_walls import HOLDS, NO_PODS, NONE
+from node.containers.control_groups import Groups
 from node.shim.isolation.landlock import SCOPES_ABI
-
-if TYPE_CHECKING:
-    from node.containers.control_groups import Groups
-    from node.shim.order import Wall
+from node.shim.order import Wall
 
 _MOUNTS = {"user": "a root directory of their own", "root": "a root directory and users of their own"}
 

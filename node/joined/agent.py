@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import selectors
+from pathlib import Path
 
 from node.agent.daemon import Daemon
 from node.joined.api_cluster import ApiCluster
 from node.joined.client import Client
 from node.joined.joining import Renewal, address_towards
 from node.link.dialer import Dialer
-
-if TYPE_CHECKING:
-    import selectors
-    from pathlib import Path
-
-    from node.membership import Membership
-    from node.shim.order import Wall
+from node.membership import Membership
+from node.shim.order import Wall
 
 
 def daemon(data: Path, joined: Membership, *, wall: Wall | None = None) -> Daemon:

@@ -7,32 +7,26 @@ the pods themselves, which are asked for.
 from __future__ import annotations
 
 import logging
+import selectors
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.remote.http import paths
 from cluster.remote.mirroring import reflection
-from cluster.store import Create, Delete, Stored
+from cluster.store import Create, Delete, Group, Stored, Write
 from kube import lenient
 from kube.errors import ApiError, NotFound
 from kube.kinds.core import Event
 from kube.kinds.pod import ENDED
-from kube.resources import EVENTS, NAMESPACES, PODS
+from kube.meta import Object
+from kube.resources import EVENTS, NAMESPACES, PODS, Resource
 from node.joined import requests
 from node.joined.api_lookup import ApiLookup
+from node.joined.client import Client
 from node.joined.pod_watch import PodWatch
-
-if TYPE_CHECKING:
-    import selectors
-    from collections.abc import Sequence
-
-    from cluster.store import Group, Write
-    from kube.meta import Object
-    from kube.resources import Resource
-    from node.joined.client import Client
-    from node.pods.cluster import Cluster
+from node.pods.cluster import Cluster
 
 AT_ONCE = 6  # groups that are written at a time
 MOST_EVENTS = 2000  # that are remembered, so that one that happens again is counted
@@ -144,7 +138,5 @@ def stored(resource: Resource, obj: Object) -> Stored:
     )
 
 
-if TYPE_CHECKING:
-
-    def _is_a_cluster(cluster: ApiCluster) -> Cluster:
-        return cluster
+def _is_a_cluster(cluster: ApiCluster) -> Cluster:
+    return cluster

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 import msgspec
 from django.conf import settings
@@ -15,22 +16,15 @@ from cluster.remote.http.request import Unreachable
 from cluster.rules.node import node_rights
 from cluster.runtime.outage import Outage
 from cluster.store import Change
+from cluster.store.types import Verb
 from kube.errors import ApiError, Forbidden, NotFound
-from kube.kinds.core import ConfigMap, Secret
-from kube.resources import CLAIMS, CONFIGMAPS, SECRETS
+from kube.kinds.core import ConfigMap, Pod, Secret
+from kube.meta import Object
+from kube.resources import CLAIMS, CONFIGMAPS, SECRETS, Resource
 from node.faults import Faults
+from node.joined.client import Client
 from node.pods.cluster import Dismissed
-from node.pods.environment import claim_of, decoded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from cluster.store.types import Verb
-    from kube.kinds.core import Pod
-    from kube.meta import Object
-    from kube.resources import Resource
-    from node.joined.client import Client
-    from node.pods.environment import Claim
+from node.pods.environment import Claim, claim_of, decoded
 
 LOOK_S = 10.0  # how often what was given out is looked at: mounted files follow their objects, within twice that
 _encode = msgspec.json.Encoder().encode

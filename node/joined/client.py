@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ssl
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import urllib3
@@ -14,12 +15,8 @@ from cluster import clock, fingerprint
 from cluster.remote.http.exchange import CONNECT_S, KEEPALIVE, Exchange, cause_of, send
 from cluster.remote.http.request import JSON, Unreachable
 from kube.errors import InternalError, ServiceUnavailable, Timeout, TooManyRequests, Unauthorized
+from node.membership import Server
 from node.pods.cluster import Dismissed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from node.membership import Server
 
 ANSWER_S = 10.0  # the agent waits for it, with all of its pods
 LONG_S = 1.0  # who was waited for so long in vain is not asked again for a while:

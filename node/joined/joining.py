@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -24,9 +25,6 @@ from node.joined import addresses, client
 from node.joined.client import Client
 from node.membership import Membership
 from node.pods.cluster import Dismissed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RENEW_S = 86_400.0
 SKEW_MS = 5_000  # of two clocks; more is worth a word

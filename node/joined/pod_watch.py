@@ -11,9 +11,10 @@ import selectors
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -23,16 +24,12 @@ from cluster.remote.http.request import Unreachable
 from cluster.remote.mirroring import reflection
 from cluster.runtime.outage import Outage
 from cluster.store import Change
+from cluster.store.types import Verb
 from kube.errors import ApiError
 from kube.resources import PODS
 from node.faults import Faults
+from node.joined.client import Client
 from node.pods.cluster import AWAY, Dismissed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cluster.store.types import Verb
-    from node.joined.client import Client
 
 LINGER_S = 30  # beyond its time, in which a watch may still end by itself
 PAUSE_S = 1.0

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.remote.dispatch import requests
 from cluster.remote.dispatch.requests import Asked
 from cluster.remote.http import paths
 from cluster.remote.http.request import MEDIA_TYPES
-from cluster.writes import Patch
-
-if TYPE_CHECKING:
-    from cluster.writes import Write
+from cluster.writes import Patch, Write
 
 
 def of(write: Write) -> Asked:

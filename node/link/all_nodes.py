@@ -6,23 +6,20 @@ about another's pods, so none can answer for them.
 
 from __future__ import annotations
 
+import socket
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from django.conf import settings
 
+from cluster.backend import LogChunk, LogExtent, LogText, Nodes
 from cluster.store import store
+from kube.meta import Object
 from kube.resources import PODS
 from node.link import presence
 from node.link.linked_node import LinkedNode
 from node.link.local_nodes import LocalNodes
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator, Mapping
-
-    from cluster.backend import LogChunk, LogExtent, LogText, Nodes
-    from kube.meta import Object
 
 MOST_PLACES = 20_000  # pods whose node is remembered, where there are other machines
 
@@ -134,5 +131,4 @@ class AllNodes:
             self._places.pop(next(iter(self._places)))
 
 
-if TYPE_CHECKING:
-    _answers_for_nodes: Nodes = AllNodes()
+_answers_for_nodes: Nodes = AllNodes()

@@ -12,8 +12,9 @@ import logging
 import os
 import socket
 import struct
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, closing, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from django.conf import settings
 
@@ -24,16 +25,11 @@ from node.link import relay
 from node.link.frames import CHANNEL_OF, LINE, STDIN, STDOUT, BadFrame
 from node.link.local_nodes import LocalNodes
 from node.link.relay import Descriptor, Outgoing
-from node.link.wire import LinkLost
+from node.link.wire import Conversation, LinkLost
+from node.logs import Raw
 from node.port_client import AnswerLine
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from node.link.wire import Conversation
-    from node.logs import Raw
-
-    Asked = dict[str, Any]
+Asked = dict[str, Any]
 
 QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
 RECORD = struct.Struct(">BI")  # before what a container wrote: its stream, and how long it is

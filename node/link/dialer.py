@@ -9,10 +9,10 @@ import random
 import ssl
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from cluster import clock
@@ -22,12 +22,8 @@ from node.faults import Faults
 from node.link import answers, frames
 from node.link.frames import BadFrame, Frame, Kind
 from node.link.wire import NODE_READS, LinkLost, Wire
-
-if TYPE_CHECKING:
-    from websockets.asyncio.client import ClientConnection
-
-    from node.membership import Server
-    from node.paths import Layout
+from node.membership import Server
+from node.paths import Layout
 
 BEAT_S = 10.0
 AGAIN_S, MOST_AGAIN_S = 0.25, 5.0  # from a try that failed to the next

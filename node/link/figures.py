@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 
@@ -11,9 +12,6 @@ from cluster import clock
 from node import usage
 from node.link import presence
 from node.shim.shim import write_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 log = logging.getLogger(__name__)
 # Scheduler and pages reckon with these, and must not stumble over what a number of floating point cannot hold.

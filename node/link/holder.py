@@ -17,7 +17,9 @@ import logging
 import os
 import socket
 import tty
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 from cluster import clock
 from node import pipes, port_client
@@ -25,18 +27,11 @@ from node.agent import server
 from node.link import frames, presence, relay
 from node.link.figures import Figures
 from node.link.frames import CHANNEL_OF, LINE, STDIN, BadFrame, Kind
-from node.link.relay import Descriptor
-from node.link.wire import MOST, SERVER_READS, LinkLost, Wire
+from node.link.relay import Begin, Descriptor
+from node.link.wire import MOST, SERVER_READS, Conversation, LinkLost, Wire
 from node.shim import control_socket
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from node.link.relay import Begin
-    from node.link.wire import Conversation
-
-    Receive = Callable[[], Awaitable[bytes | None]]
+Receive = Callable[[], Awaitable[bytes | None]]
 
 SILENT_S = 35.0  # a node gives a sign of life every ten seconds
 BEAT_LEAST_S = 1.0  # what comes sooner after another says only that the node is there

@@ -9,27 +9,22 @@ import os
 import re
 import socket
 import weakref
+from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from django.conf import settings
 
 from cluster import clock
-from cluster.backend import LogChunk, LogExtent, NodeAway, NoLog
-from kube.meta import now_text
+from cluster.backend import LogChunk, LogExtent, LogText, NodeAway, Nodes, NoLog
+from kube.meta import Object, now_text
 from node import logs, pipes, port_client
 from node.agent import server
 from node.link import figures, frames, presence
 from node.link.answers import RECORD
 from node.logs import Raw
 from node.port_client import AnswerLine
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from cluster.backend import LogText, Nodes
-    from kube.meta import Object
 
 CONNECT_S = 3.0
 ANSWER_S = 5.0  # without a word for so long, a node counts as away
@@ -332,5 +327,4 @@ def _decoded(body: bytes) -> list[tuple[str, str, int, int, int, bool]]:
         return []
 
 
-if TYPE_CHECKING:
-    _answers_for_nodes: Nodes = LinkedNode("")
+_answers_for_nodes: Nodes = LinkedNode("")

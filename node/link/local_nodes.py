@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import socket
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from django.conf import settings
 
-from cluster.backend import LogChunk, LogExtent, LogText, NoLog
+from cluster.backend import LogChunk, LogExtent, LogText, Nodes, NoLog
+from kube.meta import Object
 from node import log_extents, log_stream, logs, usage
 from node.agent import server
 from node.paths import Layout
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator, Mapping
-
-    from cluster.backend import Nodes
-    from kube.meta import Object
 
 
 class LocalNodes:
@@ -95,5 +91,4 @@ class LocalNodes:
         return [found] if found else []
 
 
-if TYPE_CHECKING:
-    _answers_for_nodes: Nodes = LocalNodes()
+_answers_for_nodes: Nodes = LocalNodes()

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from node import pipes
-from node.link.wire import LinkLost
+from node.link.wire import Conversation, LinkLost
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
-
-    from node.link.wire import Conversation
-
-    Begin = Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
+Begin = Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 
 
 class Descriptor:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
 
 from node.link import frames
 from node.link.flow import Receiving, Sending
 from node.link.frames import CHANNELS, LINE, MOST_DATA, STDIN, BadFrame, Frame, Kind
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
-
-    Send = Callable[[bytes], Awaitable[None]]
+Send = Callable[[bytes], Awaitable[None]]
 
 MOST = 500  # conversations of a link that the server has at a time
 LAST = 2**32 - 1

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from django.db import Error as DatabaseError
 
 from cluster.remote.http.request import Unreachable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.store import Change, Group, Stored, Write
-    from kube.errors import ApiError
-    from kube.resources import Resource
-    from node.pods.environment import Lookup
+from cluster.store import Change, Group, Stored, Write
+from kube.errors import ApiError
+from kube.resources import Resource
+from node.pods.environment import Lookup
 
 AWAY = (DatabaseError, Unreachable)  # what a cluster raises that does not answer now
 

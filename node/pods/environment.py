@@ -11,18 +11,14 @@ import binascii
 import os
 import re
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from kube import amounts, quantity
-from kube.meta import parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from kube.kinds.core import Container, EnvVar, EnvVarSource, KeyRef, Pod, ResourceFieldRef
-    from kube.meta import Object
-    from node.status import Place
+from kube.kinds.core import Container, EnvVar, EnvVarSource, KeyRef, Pod, ResourceFieldRef
+from kube.meta import Object, parse_time
+from node.status import Place
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")

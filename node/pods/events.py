@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from cluster.store import Create, Patch
+from cluster.store import Create, Patch, Write
 from kube import meta
 from kube.events import WARNING, event
-from kube.kinds.core import Event, EventType
+from kube.kinds.core import Event, EventType, Pod
 from kube.resources import EVENTS, PODS
-from node.attempt import NEVER_RAN, POST_START, SHUTDOWN
+from node.attempt import NEVER_RAN, POST_START, SHUTDOWN, Attempt, Run
+from node.pods.cluster import Cluster
 from node.status import container_id
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.store import Write
-    from kube.kinds.core import Pod
-    from node.attempt import Attempt, Run
-    from node.pods.cluster import Cluster
 
 REASON = "BackOff"
 PRE_STOP = "FailedPreStopHook"

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from cluster.store import store
-from kube.resources import CONFIGMAPS, EVENTS, PODS, SECRETS
-from node.listen import Listener
+from cluster.store import Group, Stored, Write, store
+from kube.errors import ApiError
+from kube.resources import CONFIGMAPS, EVENTS, PODS, SECRETS, Resource
+from node.listen import Listener, Subscription
+from node.pods.cluster import Cluster
 from node.pods.lookup import StoreLookup
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.store import Group, Stored, Write
-    from kube.errors import ApiError
-    from kube.resources import Resource
-    from node.listen import Subscription
-    from node.pods.cluster import Cluster
 
 WATCHED = (PODS, CONFIGMAPS, SECRETS)
 
@@ -50,7 +43,5 @@ class LocalCluster:
         return store.commit(groups)
 
 
-if TYPE_CHECKING:
-
-    def _is_a_cluster(cluster: LocalCluster) -> Cluster:
-        return cluster
+def _is_a_cluster(cluster: LocalCluster) -> Cluster:
+    return cluster

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 from django.db import connections
 
 from cluster.access import hostpaths, joining, makers
+from cluster.runtime.outage import Outage
 from cluster.store import store
 from kube.errors import NotFound
-from kube.kinds.core import ConfigMap, Secret
+from kube.kinds.core import ConfigMap, Pod, Secret
 from kube.resources import CLAIMS, CONFIGMAPS, SECRETS
-from node.pods.environment import claim_of, decoded
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from cluster.runtime.outage import Outage
-    from kube.kinds.core import Pod
-    from node.pods.environment import Claim
+from node.pods.environment import Claim, claim_of, decoded
 
 
 def refused(outage: Outage, what: str, error: Exception) -> None:

@@ -8,15 +8,12 @@ particular ones, told in a variable, and nobody else has them meanwhile.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kube import amounts, names, quantity
+from kube.kinds.core import Container, Pod
 from node.status import is_sidecar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from kube.kinds.core import Container, Pod
 
 Assigned = dict[str, tuple[str, ...]]  # ids by resource
 FORM = "RESOURCE:VARIABLE=ID,ID, such as example.org/licence:LICENCE=blue,red or example.org/port:PORT=5000..5007"

@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from kube.kinds.core import Container
 from kube.kinds.pod import PullPolicy
-
-if TYPE_CHECKING:
-    from kube.kinds.core import Container
 
 LATEST = "latest"
 BACK_OFF_S, BACK_OFF_MOST_S = 10, 300  # a kubelet's, between pulls that fail

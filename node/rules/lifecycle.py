@@ -14,10 +14,11 @@ where not it is taken away, so that whoever made it makes it again (`lost`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from kube.kinds.core import PodPhase, RestartPolicy
+from kube.kinds.core import Container, Pod, PodPhase, RestartPolicy
 from kube.kinds.pod import ENDED
 from node import status
 from node.attempt import (
@@ -34,11 +35,6 @@ from node.attempt import (
     parse_us,
 )
 from node.status import Place, Waiting, is_sidecar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.kinds.core import Container, Pod
 
 SECOND = 1_000_000
 BACK_OFF_S = 10

@@ -14,14 +14,12 @@ ready, and asks every probe again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.kinds.pod import Container, ContainerStatus, Probe
-    from node.attempt import Attempt
+from kube.kinds.pod import Container, ContainerStatus, Probe
+from node.attempt import Attempt
 
 SECOND = 1_000_000
 PERIOD_S, TIMEOUT_S, SUCCESSES, FAILURES = 10, 1, 1, 3  # what 0 stands for

@@ -7,11 +7,8 @@ annotation says nothing of its programs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 ANNOTATION = "ui.volcano.sh/programs"
 

@@ -9,16 +9,13 @@ together count against the sum of the limits, where every container has one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kube import amounts, quantity
+from kube.kinds.core import Pod, Volume
 from kube.quantity import QuantityError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.kinds.core import Pod, Volume
 
 RESOURCE = "ephemeral-storage"
 UNCOUNTED = 1 << 62  # bytes: what is more than can be counted counts as this much

@@ -6,14 +6,11 @@ of its own, of whom all are nobody outside (`node.shim.users`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 from cluster.rules.pod.security_contexts import MOST_ID
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from kube.kinds.pod import Container, Pod
+from kube.kinds.pod import Container, Pod
 
 
 class Own(NamedTuple):

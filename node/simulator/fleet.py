@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from cluster import clock
 from cluster.rules.node.leases import LEASE_ANNOTATION, LEASE_NAMESPACE
 from cluster.rules.simulation import SIMULATED, TAINT, tainted, tolerate
-from cluster.store import Create, Delete, Group, Patch, store
+from cluster.store import Create, Delete, Group, Patch, Stored, store
 from kube.errors import ApiError
 from kube.kinds.core import Node, PodPhase
+from kube.meta import Object
 from kube.resources import LEASES, NODES, PODS
 from node.agent.machine import condition, lease, renew
 from node.attempt import time_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.store import Stored
-    from kube.meta import Object
 
 LEASE = "simulated-nodes"
 FAIL_AT = "ui.volcano.sh/fail-at-seconds"

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kube.kinds.core import PodPhase
-from kube.kinds.pod import ENDED
+from kube.kinds.core import Pod, PodPhase
+from kube.kinds.pod import ENDED, ContainerStatus
 from node import status
 from node.attempt import Attempt, AttemptState, Run, parse_us
 from node.rules.lifecycle import SECOND, start_of
 from node.simulator import stages
-from node.simulator.stages import Look
+from node.simulator.stages import Look, Stage
 from node.status import Place
-
-if TYPE_CHECKING:
-    from kube.kinds.core import Pod
-    from kube.kinds.pod import ContainerStatus
-    from node.simulator.stages import Stage
 
 SCHEME = "simulated"
 

@@ -15,33 +15,27 @@ import os
 import selectors
 import signal
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from django.db import Error as DatabaseError
 from msgspec import ValidationError
 
 from cluster import clock
 from cluster.runtime.outage import Outage
-from cluster.store import Change, Delete, Group, Stored, Update, store
+from cluster.store import Change, Delete, Group, Stored, Update, Write, store
 from kube.errors import ApiError
 from kube.kinds.core import Node, Pod
 from kube.kinds.pod import ENDED
 from kube.resources import CONFIGMAPS, NODES, PODS
-from node.listen import Listener, RedisSubscription
+from node.listen import Listener, RedisSubscription, Subscription
 from node.pods.lookup import refused
 from node.simulator import stages
 from node.simulator.fleet import Fleet, Size
 from node.simulator.simulated_pod import Simulated
+from node.simulator.stages import Stage
 from node.simulator.start_gate import Holds, hold_of
 from node.simulator.start_together import Gatherings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from cluster.store import Write
-    from node.listen import Subscription
-    from node.simulator.stages import Stage
 
 BATCH = 1000  # status writes in one commit
 RETRY_S = 0.5

@@ -13,8 +13,9 @@ This module is pure but for reading the files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import yaml
@@ -22,9 +23,6 @@ import yaml
 from kube.kinds.core import PodPhase
 from node.attempt import DEADLINE
 from node.rules.lifecycle import MESSAGES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 DEFAULT = Path(__file__).parent / "stages"
 EXIT_CODE = "ui.volcano.sh/exit-code"

@@ -7,14 +7,9 @@ what measurements and demonstrations need.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cluster.store import store
+from cluster.store import Change, store
+from kube.kinds.core import Pod
 from kube.resources import CONFIGMAPS
-
-if TYPE_CHECKING:
-    from cluster.store import Change
-    from kube.kinds.core import Pod
 
 HOLD = "ui.volcano.sh/hold"
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from cluster.store import store
-from kube.kinds.core import PodPhase
+from kube.kinds.core import Pod, PodPhase
 from kube.kinds.fields import View
 from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from kube.kinds.core import Pod
 
 WAIT = "ui.volcano.sh/wait-for-job"
 JOB_NAME = "volcano.sh/job-name"

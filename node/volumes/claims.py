@@ -13,23 +13,17 @@ import logging
 import os
 import stat
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from pathlib import Path
 
+from kube.kinds.core import Pod
 from node import file_trees
 from node.attempts import write_identity
-from node.paths import CLAIM, CLAIMS, FILES
-from node.pods.environment import ConfigError
+from node.paths import CLAIM, CLAIMS, FILES, Layout
+from node.pods.environment import Claim, ConfigError, Lookup
 from node.shim.shim import read_json, write_json
 from node.volumes.retention import FRESH_S
 from node.volumes.trash import discard
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-
-    from kube.kinds.core import Pod
-    from node.paths import Layout
-    from node.pods.environment import Claim, Lookup
 
 log = logging.getLogger(__name__)
 

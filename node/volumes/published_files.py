@@ -17,16 +17,13 @@ import os
 import secrets
 import stat
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from node import file_trees
 from node.file_trees import Beyond, Bounds
 from node.shim.path_walk import NEW_FILE, Make, PathRefused, Walk
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Files = Mapping[str, tuple[bytes, int]]
+Files = Mapping[str, tuple[bytes, int]]
 
 DATA = "..data"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -5,18 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from node import attempts, file_trees
-from node.paths import TMP, VOLUMES, WORK
+from node.paths import TMP, VOLUMES, WORK, Layout
 from node.volumes import memory_volumes
 from node.volumes.trash import discard
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-
-    from node.paths import Layout
 
 DAY_S = 86_400
 FRESH_S = 60  # a directory this young may belong to a pod that was not seen in the store yet

@@ -5,23 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
+from kube.kinds.core import Pod
 from node import attempts, file_trees
 from node.faults import Faults
-from node.paths import TMP, VOLUMES, WORK
+from node.file_trees import Size
+from node.paths import TMP, VOLUMES, WORK, Layout
 from node.rules import storage
 from node.rules.storage import Limits, Used
 from node.volumes import retention
 from node.volumes.trash import Trash
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from kube.kinds.core import Pod
-    from node.file_trees import Size
-    from node.paths import Layout
 
 EVERY_S = 10.0  # as a kubelet does
 REMOVING_S = 3.0  # of that, for what was discarded

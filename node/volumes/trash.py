@@ -9,13 +9,10 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cluster import clock
 from node import file_trees
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 AGAIN_S = 3600.0  # until what cannot be removed is tried again
 ELSEWHERE_S = 1.0  # for what lies in another file system

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from cluster.access import hostpaths
-from kube.kinds.core import KeyToPath
+from kube.kinds.core import Container, KeyToPath, Pod, Volume
+from kube.kinds.pod import HostPathVolume
 from node import file_trees
 from node.file_trees import Beyond
 from node.paths import VOLUMES, Layout, checked, inside
@@ -22,15 +24,9 @@ from node.shim import users as shim_users
 from node.shim.isolation.sources import open_source
 from node.shim.order import Bind
 from node.shim.path_walk import Make, PathRefused, Walk
+from node.status import Place
 from node.volumes import claims, memory_volumes, published_files
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from kube.kinds.core import Container, Pod, Volume
-    from kube.kinds.pod import HostPathVolume
-    from node.status import Place
-    from node.volumes.published_files import Files
+from node.volumes.published_files import Files
 
 SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
 PUBLISHED = ("config_map", "secret", "downward_api", "projected")

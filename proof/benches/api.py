@@ -13,7 +13,8 @@ import asyncio
 import json
 import ssl
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Any
 
 import httpx
 from django.contrib.auth.models import User
@@ -21,17 +22,11 @@ from django.contrib.auth.models import User
 from cluster import access
 from cluster.access import tokens
 from cluster.store import Create, Group, store
-from kube.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, QUEUES
+from kube.meta import Object
+from kube.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, QUEUES, Resource
 from proof.benches.measure import cpu_s, percentile
+from proof.systems.system import System
 from proof.systems.work import job, task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.systems.system import System
 
 RATE, SECONDS, CONNECTIONS = 200, 20, 20
 PODS_COUNT, JOBS_COUNT, PAGE = 5_000, 10_000, 500

@@ -13,17 +13,14 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-    from typing import Any
+from proof.systems.system import System
 
-    from proof.systems.system import System
-
-    Figures = Mapping[str, Any] | None  # None: what is measured is not installed
+Figures = Mapping[str, Any] | None  # None: what is measured is not installed
 
 PARTS = (
     "start",

@@ -14,9 +14,10 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from kube.resources import LEASES
 from proof.benches import placing
@@ -25,15 +26,9 @@ from proof.harness.waiting import until
 from proof.kubernetes import volcano, world
 from proof.kubernetes.cluster import ADMINISTRATORS, Kubernetes, missing
 from proof.kubernetes.volcano import Volcano
+from proof.systems.system import System
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from typing import Any
-
-    from proof.systems.system import System
-
-    Shape = tuple[int, int]  # jobs, and pods of each
+Shape = tuple[int, int]  # jobs, and pods of each
 
 RAISED = 2000  # requests a second
 OURS = "ours"

@@ -10,8 +10,9 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any, Self
 
 from cluster import access, api
 from cluster.store import store
@@ -21,13 +22,8 @@ from kube.resources import JOBS
 from proof.benches import shapes
 from proof.benches.measure import Processors, percentile
 from proof.harness.waiting import until
+from proof.systems.system import System
 from proof.systems.work import Person, job, task
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self
-
-    from proof.systems.system import System
 
 COUNT = 5_000
 PREFIX, HOLD = "many", "never"  # no ConfigMap of this name is made: the pods run on

@@ -6,22 +6,17 @@ Beside the time it took stands how much processor it had, which other work on th
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from kube import usage
-from kube.resources import HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from kube.resources import HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Resource
 from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
+from scheduler.decisions import Decisions
 from scheduler.snapshot.snapshot import Snapshot
 from volcano_ui import collector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
-    from kube.resources import Resource
-    from scheduler.decisions import Decisions
 
 NOW = 1_800_000_000_000
 CREATED = "2027-01-15T07:59:00Z"  # a minute before: nobody has waited for so long that room is kept for him

@@ -10,13 +10,10 @@ import re
 import statistics
 import sys
 import time
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jobs.logs.text import ShownLine, written
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 ROUNDS = 15
 ROUND_S = 0.2  # at least; the clock of processor time is far finer

@@ -11,12 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from proof.benches.measure import percentile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WAYS = ("normal", "full")
 ALONE, TOGETHER, BATCH = 500, 20, 1000

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cluster import clock
 from cluster.remote.dispatch.sending import AT_ONCE
@@ -18,11 +18,7 @@ from kube.resources import PODS
 from proof.benches import placing
 from proof.kubernetes import world
 from proof.kubernetes.cluster import Kubernetes, missing
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from proof.systems.system import System
+from proof.systems.system import System
 
 SHAPES = ((1, 500), (20, 50), (50, 10), (500, 1))  # jobs, and pods of each
 NODES = 50

@@ -10,15 +10,12 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from proof.systems.second import Client
+from proof.systems.second import Client
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "proof.settings")
 

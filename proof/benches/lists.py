@@ -17,19 +17,15 @@ import statistics
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
+from django.test import Client
+
+from kube.meta import Object
 from proof.benches.measure import percentile
 from proof.systems.system import PROJECT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-    from typing import Any
-
-    from django.test import Client
-
-    from kube.meta import Object
 
 COUNT = 100_000
 BATCH = 1_000

@@ -22,7 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Any, Self
 
 from cluster.store import Create, Patch, store
 from kube.resources import QUEUES
@@ -30,13 +31,7 @@ from proof.benches.measure import cpu_s, percentile, pss_mb
 from proof.harness import chromium
 from proof.harness.waiting import until
 from proof.pictures.world import cookies_of
-from proof.systems.system import PROJECT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, Self
-
-    from proof.systems.system import System
+from proof.systems.system import PROJECT, System
 
 QUEUES_COUNT = 20
 TOPIC = "queues:list"

@@ -6,14 +6,11 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Self
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, Self
-
-    from proof.systems.system import System
+from proof.systems.system import System
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLE_S = (

@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cluster import clock
 from cluster.runtime import nudge
-from cluster.store import Create, Group, Patch, store
+from cluster.store import Create, Group, Patch, Store, store
+from kube.meta import Object
 from kube.resources import NAMESPACES, NODES, PODS
 from proof.benches.measure import TICKS, PeakMemory, cpu_s, percentile, pss_mb
 from proof.harness.waiting import until
 from proof.systems.system import System
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from cluster.store import Store
-    from kube.meta import Object
 
 RATE, SECONDS, TOGETHER = 1_000, 20, 10
 IDLE_S = 60

@@ -10,7 +10,8 @@ import contextlib
 import os
 import tempfile
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from cluster import access, api
 from cluster.store import Create, store
@@ -22,12 +23,7 @@ from proof.benches.measure import Processors, percentile
 from proof.harness import chromium
 from proof.harness.waiting import until
 from proof.pictures.world import cookies_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from proof.systems.system import System
+from proof.systems.system import System
 
 NAME, HOLD, REPLICAS = "looked-at", "release-page", 10_000
 OPENINGS, PAINTS, READERS = 20, 5, 10

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster import clock
 from cluster.remote.http import paths
-from kube.resources import JOBS, POD_GROUPS, PODS
+from kube.meta import Object
+from kube.resources import JOBS, POD_GROUPS, PODS, Resource
 from proof.harness.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.kubernetes.cluster import Kubernetes
+from proof.kubernetes.cluster import Kubernetes
 
 WITHIN_S = 600
 STAGES = ("bound", "running", "completed")

@@ -14,13 +14,10 @@ import json
 import ssl
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 import uvloop
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 NAME = "the-name"  # in the body, where each object's own comes
 

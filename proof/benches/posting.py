@@ -20,18 +20,15 @@ import ssl
 import subprocess
 import sys
 import urllib.request
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from proof.benches import shapes
 from proof.benches.measure import cpu_s, percentile
 from proof.benches.posters import NAME
 from proof.harness.services import postgres_binaries, postgres_server, redis_server, running, wait_until
 from proof.systems.system import PROJECT, System
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import Any
 
 CLIENTS, COUNT = 16, 10_000
 LONE, WARM_UP = 200, 20

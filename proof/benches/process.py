@@ -17,8 +17,9 @@ import secrets
 import statistics
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
@@ -28,10 +29,6 @@ from proof.benches.measure import percentile
 from proof.harness.waiting import until
 from proof.systems.system import UP, System
 from proof.systems.work import Person, job, task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 COUNT = 200
 WARM_UP = 10

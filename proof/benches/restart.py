@@ -7,23 +7,18 @@ many pods of its second run are Running as it wants.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cluster import access, api, clock
-from cluster.store import Delete, Group, store
+from cluster.store import Change, Delete, Group, store
 from kube.errors import ApiError
+from kube.meta import Object
 from kube.resources import JOBS, PODS
 from proof.benches import shapes
 from proof.benches.measure import Processors
 from proof.harness.waiting import until
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from cluster.store import Change
-    from kube.meta import Object
-    from proof.invariants import Judge
-    from proof.systems.system import System
+from proof.invariants import Judge
+from proof.systems.system import System
 
 COUNT, REPLICAS = 1_000, 20
 PREFIX, HOLD = "restarted", "never"  # no ConfigMap of this name is made: the pods run on

@@ -8,23 +8,18 @@ committed.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cluster import access, api, clock
-from cluster.store import Create, store
+from cluster.store import Change, Create, store
 from kube.errors import ApiError
 from kube.kinds.fields import View
+from kube.meta import Object
 from kube.resources import CONFIGMAPS, JOBS, PODS
 from proof.benches.measure import PeakMemory, Processors
 from proof.harness.waiting import until
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from cluster.store import Change
-    from kube.meta import Object
-    from proof.invariants import Judge
-    from proof.systems.system import System
+from proof.invariants import Judge
+from proof.systems.system import System
 
 SHAPES = {"10000x1": (10_000, 1), "500x20": (500, 20), "20x500": (20, 500), "1x10000": (1, 10_000)}
 SIMULATED = {"ui.volcano.sh/simulated": "true"}

@@ -6,15 +6,12 @@ The jobs ask for more than the cluster has, so what is measured is the sweep and
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from cluster.store import store
 from kube.resources import JOBS
 from proof.benches.measure import percentile
+from proof.systems.system import System
 from proof.systems.work import Person
-
-if TYPE_CHECKING:
-    from proof.systems.system import System
 
 COUNT = 10_000
 LOOKS = 20

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from node.agent import reach
 from node.containers import control_groups
@@ -22,12 +21,9 @@ from node.containers.spawn import Spawner
 from node.paths import Layout
 from node.shim import users
 from node.shim.network import Network, Plan
-from node.shim.order import Group, Order
+from node.shim.order import Group, Order, Wall
 from proof.escapes.attempts import layers
 from proof.escapes.breaking_out import walls
-
-if TYPE_CHECKING:
-    from node.shim.order import Wall
 
 ROUNDS = 200
 

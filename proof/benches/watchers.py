@@ -14,13 +14,10 @@ import re
 import ssl
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 import uvloop
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 REVISION = re.compile(rb'"resourceVersion":"(\d+)"')
 OPENING = 20  # connections that are opened at a time

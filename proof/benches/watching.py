@@ -17,7 +17,8 @@ import ssl
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any, Self
 
 import httpx
 from django.contrib.auth.models import User
@@ -26,18 +27,12 @@ from cluster import access
 from cluster.access import tokens
 from cluster.runtime import nudge
 from cluster.store import Create, Patch, store
+from kube.meta import Object
 from kube.resources import NAMESPACES, PODS
 from proof.benches.measure import cpu_s, percentile, pss_mb
-from proof.systems.system import PROJECT
+from proof.systems.system import PROJECT, System
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, Self
-
-    from kube.meta import Object
-    from proof.systems.system import System
-
-    Form = tuple[str, str]  # what is watched: its path, and in which form it is accepted
+Form = tuple[str, str]  # what is watched: its path, and in which form it is accepted
 
 WATCHERS, RATE, SECONDS = 50, 200, 20
 IDLE = 500

@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from proof.conformance.document import Mark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MARKER = "shows"
 # `cases`, `blocks` and `parts` read marks from the ids of rows.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from proof.conformance.items import Item, Page, Section
+from proof.conformance.items import Item, Page, Section
 
 HEAD = """\
 Where we do otherwise, the third column leads to the line that says how. The last one names the tests that show it.

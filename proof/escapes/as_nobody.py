@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from node.shim import linux
-
-if TYPE_CHECKING:
-    import pwd
 
 PROJECT = Path(__file__).resolve().parents[2]
 NEEDED = (

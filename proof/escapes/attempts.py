@@ -6,20 +6,15 @@ import os
 import select
 import signal
 import socket
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from node.containers.spawn import Spawner
 from node.shim import linux, tree, users
 from node.shim.network import Network, Plan
-from node.shim.order import Bind, Order
+from node.shim.order import Bind, Order, Wall
 from proof.harness.waiting import HANG_S, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from node.shim.order import Wall
 
 PATH = os.environ["PATH"]
 

@@ -16,18 +16,14 @@ import stat
 import struct
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, Any
 
 from node.shim.order import Bind, Wall
 from proof.escapes.attempts import Attempts
+from proof.escapes.breakouts import Given
 from proof.harness.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import IO, Any
-
-    from proof.escapes.breakouts import Given
 
 # What the other pod runs: it has something to be read, and a port.
 OTHER = """

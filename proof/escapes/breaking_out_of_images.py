@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,9 +27,6 @@ from node.volumes.volumes import Prepared
 from proof.escapes import breaking_out
 from proof.escapes.attempts import Attempts
 from proof.harness import engine
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Stage(breaking_out.Stage):

@@ -22,43 +22,43 @@ import socket
 import stat
 import struct
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any, TypedDict
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypedDict
 
-    class Given(TypedDict):
-        """What there is to be reached, and where the program itself is."""
+class Given(TypedDict):
+    """What there is to be reached, and where the program itself is."""
 
-        state: str  # the state directory, with the cluster's secret key, and the inode that it has outside
-        outside_inode: int
-        attempt: str  # the directory of this container
-        own: str  # its working directory
-        home: str  # the home of the user who runs the cluster
-        home_inode: int
-        machine: str  # a directory of the machine that is neither the cluster's nor a home
-        outside: int  # a process that is in no container
-        other: str  # the directory of another pod
-        other_pid: int
-        other_port: int
-        shared: str  # what that pod has in shared memory
-        tmp_socket: str
-        abstract: str  # a socket's name without a path
-        ports: list[int]  # of the machine: at its loopback, at that of IPv6 and at its address
-        address: str
-        interfaces: list[str]
-        terminal: str
-        setuid: str  # a program that says who runs it
-        tool: str  # a program that may only be executed
+    state: str  # the state directory, with the cluster's secret key, and the inode that it has outside
+    outside_inode: int
+    attempt: str  # the directory of this container
+    own: str  # its working directory
+    home: str  # the home of the user who runs the cluster
+    home_inode: int
+    machine: str  # a directory of the machine that is neither the cluster's nor a home
+    outside: int  # a process that is in no container
+    other: str  # the directory of another pod
+    other_pid: int
+    other_port: int
+    shared: str  # what that pod has in shared memory
+    tmp_socket: str
+    abstract: str  # a socket's name without a path
+    ports: list[int]  # of the machine: at its loopback, at that of IPv6 and at its address
+    address: str
+    interfaces: list[str]
+    terminal: str
+    setuid: str  # a program that says who runs it
+    tool: str  # a program that may only be executed
 
-    class At(Given):
-        """That and what an attempt knows of itself."""
 
-        shim: int  # the process that started the program
-        pipe: tuple[int, int]  # by which the attempt answers
+class At(Given):
+    """That and what an attempt knows of itself."""
 
-    Attack = Callable[[At], bool]
+    shim: int  # the process that started the program
+    pipe: tuple[int, int]  # by which the attempt answers
+
+
+Attack = Callable[[At], bool]
 
 libc = ctypes.CDLL(None, use_errno=True)
 X86 = os.uname().machine == "x86_64"

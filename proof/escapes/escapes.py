@@ -6,14 +6,10 @@ run where nothing else can be read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from node.shim.order import Bind
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from proof.escapes.attempts import Attempts
+from proof.escapes.attempts import Attempts
 
 SECRET = "hush"
 

@@ -15,8 +15,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import django
 
@@ -24,11 +25,7 @@ from proof.escapes import as_nobody, breaking_out
 from proof.harness import engine
 from proof.harness.waiting import HANG_S
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    Table = dict[str, dict[str, bool]]  # by wall and attack whether it gets through
+Table = dict[str, dict[str, bool]]  # by wall and attack whether it gets through
 
 PAGE = as_nobody.PROJECT / "docs" / "escapes.md"
 USERS = ("Started by root", "Started by an ordinary user")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from cluster.remote.http.request import Unreachable
 from kube.errors import ApiError, Conflict, Forbidden, InternalError, ServiceUnavailable, Timeout, TooManyRequests
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

@@ -7,18 +7,14 @@ import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from django.conf import settings
+from playwright.sync_api import Browser
 
 from proof.harness.waiting import HANG_S
 from volcano_ui import assets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser
 
 # The first has no windows around its pages, which cost the others 0.4 s of processor for each window that is opened.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from cluster import clock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 C = TypeVar("C", bound=clock.Clock)
 

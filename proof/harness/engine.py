@@ -15,16 +15,13 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from node.containers import engines
 from node.shim.order import Wall
 from proof.harness.ports import free_port
 from proof.harness.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUSYBOX = "/bin/busybox"
 PROGRAMS = (

@@ -6,10 +6,7 @@ import contextlib
 import os
 import signal
 import sqlite3
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 def halt(pid: int, data: Path) -> None:

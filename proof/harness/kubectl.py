@@ -6,14 +6,11 @@ import contextlib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from proof.harness.waiting import HANG_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
 
 WAIT = f"--timeout={HANG_S:.0f}s"  # of `kubectl wait` and its kin
 

@@ -7,25 +7,20 @@ import contextlib
 import hashlib
 import secrets
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import uvicorn
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from proof.harness.serving import in_thread
 from volcano_ui.web import listen
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from typing import Any
-
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 CLIENT, SECRET = "volcano-ui", "the client's secret"
 ALICE: dict[str, Any] = {"preferred_username": "alice", "groups": ["team-a", "staff"]}

@@ -7,10 +7,7 @@ import socket
 import threading
 import time
 from random import Random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Self
+from typing import Self
 
 QUIET_S = 0.05  # what comes after such a pause is the next thing that happened
 

@@ -11,8 +11,9 @@ import subprocess
 import sysconfig
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
@@ -21,10 +22,6 @@ import redis
 from proof.harness.waiting import HANG_S
 from volcano_ui import valkey
 from volcano_ui.supervision import supervisor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
 
 T = TypeVar("T")
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator
 
 import uvicorn
 
 from proof.harness.waiting import HANG_S, until
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator, Iterator
 
 LOOK_S = 0.002
 

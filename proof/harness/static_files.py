@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.utils.decorators import sync_and_async_middleware
 from servestatic.middleware import ServeStaticMiddleware
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @sync_and_async_middleware

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
 from kube.amounts import show
 from proof.invariants import idle
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import GROUPS
-from scheduler.idle import placing, waiting_pod
-from scheduler.idle.facts import ROOT_QUEUE
+from scheduler.idle import facts, placing, waiting_pod
+from scheduler.idle.facts import ROOT_QUEUE, World
 from scheduler.idle.room import Room
 from scheduler.reasons.message import people
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scheduler.idle import facts
-    from scheduler.idle.facts import World
 
 # What a sentence names, and what should stand there; None where nothing can be said.
 Found = Iterator[tuple[str, str | None]]

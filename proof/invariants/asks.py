@@ -5,19 +5,16 @@ Written down here once more: it is what nodes, queues and quotas are judged by.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from kube import amounts
+from kube.amounts import Amounts
 from kube.kinds.fields import View
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from kube.amounts import Amounts
 
 # The bytes of what containers, and init containers with their restartPolicy, ask for; overhead; the pod as a whole.
 _Template = tuple[tuple[bytes, ...], tuple[tuple[bytes, str], ...], bytes, bytes]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
 
-from proof.invariants.invariant import Invariant
+from proof.invariants.invariant import Broken, Invariant
 from proof.invariants.jobs import FINISHED
+from proof.invariants.picture import Picture, Step
 from proof.invariants.views import (
     COMMANDS,
     EVENTS,
@@ -19,14 +19,10 @@ from proof.invariants.views import (
     Event,
     Job,
     Pod,
+    PodNotes,
     Queue,
     key_of,
 )
-
-if TYPE_CHECKING:
-    from proof.invariants.invariant import Broken
-    from proof.invariants.picture import Picture, Step
-    from proof.invariants.views import PodNotes
 
 # Reference: volcano-job §2.6, what an action does at once to a job in a phase.
 LEADS = {"AbortJob": "Aborting", "TerminateJob": "Terminating", "CompleteJob": "Completing", "RestartJob": "Restarting"}

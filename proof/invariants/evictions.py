@@ -7,19 +7,16 @@ deletion follows in the same transaction.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import field
 
+from cluster.store import Change
 from kube.kinds.fields import View
 from kube.meta import parse_time
 from proof.invariants.invariant import Invariant
+from proof.invariants.picture import Picture, Step
 from proof.invariants.views import EVENTS, GROUPS, PODS, Condition, Event, Group, Pod, key_of
-
-if TYPE_CHECKING:
-    from cluster.store import Change
-    from proof.invariants.picture import Picture, Step
 
 WAITING = "WaitingForVictims"
 CONFIGMAPS, CONFIGURATION = "configmaps", "volcano-scheduler-configmap"

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from proof.invariants.invariant import Invariant
+from proof.invariants.invariant import Broken, Invariant
+from proof.invariants.picture import Picture, Step
 from proof.invariants.views import ENDED, GROUPS, PODS, Group, Pod, key_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from proof.invariants.invariant import Broken
-    from proof.invariants.picture import Picture, Step
 
 
 def bound(step: Step) -> Pod | None:

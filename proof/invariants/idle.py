@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from proof.invariants.invariant import Invariant
+from proof.invariants.picture import Picture
 from proof.invariants.views import GROUPS, Group, Node, Queue, readable
 from proof.invariants.waiting import waiting_of
 from scheduler.idle import facts, judge
-
-if TYPE_CHECKING:
-    from proof.invariants.picture import Picture
 
 
 class IdleRoom(Invariant):

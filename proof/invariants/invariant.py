@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from proof.invariants.picture import Picture, Step
+from proof.invariants.picture import Picture, Step
 
 
 class Broken(AssertionError):

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
+from kube.kinds.meta import OwnerReference
 from proof.invariants.invariant import Invariant
+from proof.invariants.picture import Picture, Step
 from proof.invariants.views import ENDED, JOBS, PODS, QUOTAS, RANGES, Group, Job, Pod, Range, key_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from kube.kinds.meta import OwnerReference
-    from proof.invariants.picture import Picture, Step
 
 # Reference: volcano-job §2.7, with the first sync of a new job.
 NEXT: dict[str, set[str]] = {

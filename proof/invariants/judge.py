@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
+from cluster.store import Change
 from proof.invariants import (
     commands,
     evictions,
@@ -20,13 +21,8 @@ from proof.invariants import (
     quotas,
     waiting,
 )
+from proof.invariants.invariant import Invariant
 from proof.invariants.picture import Picture
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from cluster.store import Change
-    from proof.invariants.invariant import Invariant
 
 MODULES = (log, nodes, pods, gangs, evictions, jobs, policies, made, queues, quotas, ownership, commands, waiting, idle)
 INVARIANTS: tuple[type[Invariant], ...] = tuple(invariant for module in MODULES for invariant in module.INVARIANTS)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kube.meta import parse_time
 from proof.invariants.invariant import Invariant
+from proof.invariants.picture import Picture, Step
 from proof.invariants.views import key_of
-
-if TYPE_CHECKING:
-    from proof.invariants.picture import Picture, Step
 
 
 class NoGaps(Invariant):

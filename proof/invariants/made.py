@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Iterator
+from typing import Generic, TypeVar
 
 from proof.invariants.invariant import Invariant
+from proof.invariants.picture import Picture, Step
 from proof.invariants.views import CRONS, FLOWS, JOBS, Cron, Flow, Job, key_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from proof.invariants.picture import Picture, Step
 
 Maker = TypeVar("Maker", Flow, Cron)
 FINISHED = ("Completed", "Failed", "Terminated")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kube import amounts
+from kube.amounts import Amounts
 from proof.invariants.invariant import Invariant
+from proof.invariants.picture import Picture, Step
 from proof.invariants.views import NODES, PODS, Node, Pod, key_of
-
-if TYPE_CHECKING:
-    from kube.amounts import Amounts
-    from proof.invariants.picture import Picture, Step
 
 
 class NodeRoom(Invariant):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from proof.invariants.invariant import Invariant
-from proof.invariants.views import NAMESPACES, NODES, PODS, Namespace
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from proof.invariants.picture import Picture, Step
-    from proof.invariants.views import Meta
+from proof.invariants.picture import Picture, Step
+from proof.invariants.views import NAMESPACES, NODES, PODS, Meta, Namespace
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 OF_NAMESPACES = "kubernetes"  # the finalizer in the spec of a namespace that is not empty

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+from cluster.store import Change
 from proof.invariants.queue_use import QueueUse
-from proof.invariants.views import GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES, QUOTAS, Pod, Thing, read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.store import Change
-    from proof.invariants.views import Group, Namespace, Queue, Seen
+from proof.invariants.views import (
+    GROUPS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    QUEUES,
+    QUOTAS,
+    Group,
+    Namespace,
+    Pod,
+    Queue,
+    Seen,
+    Thing,
+    read,
+)
 
 
 class Step:

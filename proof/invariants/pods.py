@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from proof.invariants.invariant import Invariant
-from proof.invariants.views import PODS, Pod, key_of
-
-if TYPE_CHECKING:
-    from proof.invariants.picture import Picture, Step
-    from proof.invariants.views import ContainerStatus
+from proof.invariants.picture import Picture, Step
+from proof.invariants.views import PODS, ContainerStatus, Pod, key_of
 
 # Reference: kubernetes-api-and-batch-job, pod lifecycle. Unknown is written by nobody on this cluster.
 NEXT = {"Pending": ("Running", "Succeeded", "Failed"), "Running": ("Succeeded", "Failed")}

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from kube.kinds.meta import OwnerReference
 from proof.invariants.invariant import Invariant
-from proof.invariants.views import COMMANDS, ENDED, GROUPS, JOBS, PODS, Command, Group, Job, Pod, key_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.kinds.meta import OwnerReference
-    from proof.invariants.picture import Picture, Step
-    from proof.invariants.views import Policy
+from proof.invariants.picture import Picture, Step
+from proof.invariants.views import COMMANDS, ENDED, GROUPS, JOBS, PODS, Command, Group, Job, Pod, Policy, key_of
 
 ALIVE = ("Pending", "Running")
 RESTARTS = ("RestartJob", "RestartTask", "RestartPod", "RestartPartition")

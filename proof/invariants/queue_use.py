@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from proof.invariants.views import DEFAULT_QUEUE, ROOT_QUEUE, Group, Namespace, Queue
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from proof.invariants.asks import Ask
-    from proof.invariants.views import Pod, Seen
+from proof.invariants.asks import Ask
+from proof.invariants.views import DEFAULT_QUEUE, ROOT_QUEUE, Group, Namespace, Pod, Queue, Seen
 
 
 class QueueUse:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from kube import amounts
+from kube.amounts import Amounts
 from proof.invariants.gangs import bound
 from proof.invariants.invariant import Invariant
+from proof.invariants.picture import Picture, Step
 from proof.invariants.views import (
     DEFAULT_QUEUE,
     ENDED,
@@ -20,16 +22,10 @@ from proof.invariants.views import (
     Job,
     Pod,
     Queue,
+    Seen,
     key_of,
     readable,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from kube.amounts import Amounts
-    from proof.invariants.picture import Picture, Step
-    from proof.invariants.views import Seen
 
 NEXT = {
     "Open": {"Closing", "Closed"},

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
+from kube.amounts import Amounts
 from proof.invariants.invariant import Invariant
+from proof.invariants.picture import Picture, Step
 from proof.invariants.views import ENDED, EVENTS, JOBS, PODS, QUOTAS, Pod, Quota, ScopeTerm, key_of, readable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from kube.amounts import Amounts
-    from proof.invariants.picture import Picture, Step
 
 # Quotas count these by their plain names, too.
 ALIASED = ("services", "secrets", "configmaps", "resourcequotas", "persistentvolumeclaims")

@@ -6,25 +6,22 @@ with its amounts worked out; pods of one template share them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
 
+from cluster.store import Change
 from kube import amounts
+from kube.amounts import Amounts
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.kinds.meta import OwnerReference
 from kube.quantity import QuantityError
 from proof.invariants.asks import Ask, PodSpec, ask_of
 from scheduler.idle import facts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cluster.store import Change
-    from kube.amounts import Amounts
-    from scheduler.idle.facts import Node as NodeFacts
+from scheduler.idle.facts import Node as NodeFacts
 
 PODS, NODES, NAMESPACES, EVENTS, QUOTAS = "pods", "nodes", "namespaces", "events", "resourcequotas"
 RANGES = "limitranges"

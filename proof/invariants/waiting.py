@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from kube.meta import parse_time
 from proof.invariants.invariant import Invariant
-from proof.invariants.views import GROUPS, NODES, PODS, Group, Node, Pod
-from scheduler.idle import placing
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from proof.invariants.picture import Picture, Step
-    from proof.invariants.views import Seen
-    from scheduler.idle import facts
-    from scheduler.idle.waiting_pod import WaitingPod
+from proof.invariants.picture import Picture, Step
+from proof.invariants.views import GROUPS, NODES, PODS, Group, Node, Pod, Seen
+from scheduler.idle import facts, placing
+from scheduler.idle.waiting_pod import WaitingPod
 
 GRACE_MS = 11_000  # pods of a gang may be about to be made for ten seconds before that is called waiting
 LATE_MS = 5_000  # after its time a pod is ended and taken away

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import msgspec
 
 from cluster.store import Change
+from cluster.store.types import Verb
+from kube.meta import Object
 from proof.invariants.views import COMMANDS, EVENTS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES, QUOTAS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.store.types import Verb
-    from kube.meta import Object
 
 AT = 1_800_000_000_000
 WHOLE = (NODES, QUEUES, NAMESPACES)  # kinds that lie in no namespace

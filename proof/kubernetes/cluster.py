@@ -11,26 +11,22 @@ import json
 import os
 import signal
 import ssl
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Self
 
 import httpx
 
 from cluster import bootstrap
 from cluster.remote.http import paths
+from kube.meta import Object
+from kube.resources import Resource
 from proof.harness.kubectl import Kubectl
 from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
 from proof.kubernetes.identities import Identities
 from proof.kubernetes.program import Program
 from proof.systems.system import PROJECT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, Self
-
-    from kube.meta import Object
-    from kube.resources import Resource
 
 BUILT = PROJECT / ".cache" / "kubernetes"
 PROGRAMS = {

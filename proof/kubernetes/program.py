@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from proof.harness.waiting import HANG_S
 from volcano_ui.supervision import supervisor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 
 class Program:

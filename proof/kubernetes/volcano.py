@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import signal
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, Self
 
 import yaml
 
+from kube.meta import Object
 from kube.resources import LEASES
 from proof.harness.kubectl import Kubectl
 from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
+from proof.kubernetes.cluster import Kubernetes
 from proof.kubernetes.program import Program
 from proof.systems.system import PROJECT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-    from typing import Literal, Self
-
-    from kube.meta import Object
-    from proof.kubernetes.cluster import Kubernetes
 
 BUILT = PROJECT / ".cache" / "volcano"
 PROGRAMS = {name: BUILT / name for name in ("vc-controller-manager", "vc-scheduler", "vc-webhook-manager", "vcctl")}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cluster.remote.webhooks import hooks
+from kube.meta import Object
 from kube.resources import QUEUES
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from kube.meta import Object
-    from proof.kubernetes.cluster import Kubernetes
+from proof.kubernetes.cluster import Kubernetes
 
 CONFIGURATIONS = [plural for _, plural in hooks.KINDS.values()]
 

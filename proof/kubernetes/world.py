@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from cluster.remote.http.paths import collection
 from cluster.remote.mirroring.kinds import KINDS, selectors
+from cluster.store import Store
+from kube.meta import Object
+from kube.resources import Resource
 from proof.harness.waiting import until
-from proof.systems.system import running
+from proof.kubernetes.cluster import Kubernetes
+from proof.systems.system import System, running
 from proof.systems.work import Person
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-    from typing import Any
-
-    from cluster.store import Store
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.kubernetes.cluster import Kubernetes
-    from proof.systems.system import System
 
 NAMESPACE, ACCOUNT = "volcano-ui", "pages"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"

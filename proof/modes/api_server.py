@@ -6,27 +6,22 @@ tells what there is to tell and ends, as one does whose time is over.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 
 from apiserver.watch import follower
 from cluster import access
-from cluster.remote.http.request import JSON
+from cluster.remote.http.request import JSON, Impersonation
 from cluster.store import store
 from kube import errors
 from proof.harness.place import Place
 from proof.simulation.request import Request
-from proof.simulation.server import Server
+from proof.simulation.server import Connection, Server
 from proof.simulation.virtual import VirtualClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from cluster.remote.http.request import Impersonation
-    from proof.simulation.server import Connection
 
 PASS_US = 110_000  # longer than the follower rests between two passes
 PASSES = 3  # in which a watch has begun, and has told what came before

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cluster.remote.http.request import Unreachable
+from cluster.remote.http.request import RestClient, Unreachable
 from kube.errors import Expired
 from proof.harness.answers import Answer, met
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.remote.http.request import RestClient
 
 FAILING = tuple(each for each in Answer if each is not Answer.DONE)
 

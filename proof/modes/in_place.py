@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from cluster import clock
+from cluster.consumers.consumer import Runner
 from cluster.remote import outbox, recorder
 from cluster.remote.in_place import InPlace
 from cluster.remote.leader_election import election
 from cluster.remote.leader_election.election import Leadership
 from cluster.remote.mirroring import kinds
-from cluster.remote.mirroring.reflection import Standing
+from cluster.remote.mirroring.reflection import News, Standing
 from cluster.remote.mirroring.reflector import Reflector
 from cluster.remote.mirroring.ways import READERS, WRITERS
 from cluster.store import store
+from kube.resources import Resource
 from proof.harness.inline import Inline
 from proof.harness.place import Place, new_database
 from proof.modes.api_server import ApiServer
 from proof.modes.bad_luck import BadLuck
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from random import Random
-
-    from cluster.consumers.consumer import Runner
-    from cluster.remote.mirroring.reflection import News
-    from kube.resources import Resource
 
 HOUR_MS = 3_600_000
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from random import Random
+from typing import Any, TypeVar
 
 from django.test import override_settings
 
@@ -13,11 +15,6 @@ from cluster.runtime import nudge
 from proof.modes.in_place import InPlaceMode
 from proof.simulation.broker import Broker
 from proof.simulation.virtual import VirtualClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from random import Random
 
 State = TypeVar("State")
 

@@ -8,33 +8,28 @@ before it commits, as it does where they run beside each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from random import Random
+from typing import Any, TypeVar
+
+import pytest
 
 from cluster import access, api, clock
 from cluster.bootstrap import bootstrap
+from cluster.consumers.consumer import Plan
 from cluster.runtime import registry
-from cluster.store import store
+from cluster.runtime.registry import Registration
+from cluster.store import Change, Stored, store
 from kube.errors import ApiError
+from kube.meta import Object
+from kube.resources import Resource
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
 from proof.harness.answers import Killed
 from proof.invariants import LAG_MS, Judge
 from proof.invariants.judge import BY_REQUESTS
-from proof.modes.mode import Runner, others
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    import pytest
-
-    from cluster.consumers.consumer import Plan
-    from cluster.runtime.registry import Registration
-    from cluster.store import Change, Stored
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.modes.in_place import InPlaceMode
-    from proof.modes.mode import EmbeddedMode
+from proof.modes.in_place import InPlaceMode
+from proof.modes.mode import EmbeddedMode, Runner, others
 
 T = TypeVar("T")
 QUIET_ROUNDS = 3

@@ -10,18 +10,14 @@ import itertools
 import shutil
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from proof.mutants import hunting, listing, planting, report
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from proof.mutants.listing import Mutant
+from proof.mutants.listing import Mutant
 
 CACHE = listing.ROOT / ".cache" / "mutants"
 

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from proof.mutants import mutations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from proof.mutants.mutations import Mutation
+from proof.mutants.mutations import Mutation
 
 ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).with_name("mutants.jsonl")

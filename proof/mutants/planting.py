@@ -6,16 +6,12 @@ import hashlib
 import shutil
 import subprocess
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 from proof.mutants import mutations
 from proof.mutants.listing import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from proof.mutants.mutations import Mutation
+from proof.mutants.mutations import Mutation
 
 FUTURE = "from __future__ import annotations\n"
 IMPORT = "from __future__ import annotations; from proof.mutants.switch import mutant as _mutant\n"

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from proof.mutants.hunting import Stage
-from proof.mutants.listing import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from proof.mutants.listing import Mutant
+from proof.mutants.listing import ROOT, Mutant
 
 PAGE = ROOT / "docs" / "mutants.md"
 OUTCOMES = ("tests", "simulation", "survived", "open")  # a column each

@@ -6,12 +6,10 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from playwright.sync_api import Browser
 
-    from proof.systems.system import System
+from proof.systems.system import System
 
 PAGES = {
     "overview": "/",

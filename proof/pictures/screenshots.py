@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from playwright.sync_api import BrowserContext, Page, ViewportSize
 
 from proof.systems.system import PROJECT, System
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from playwright.sync_api import BrowserContext, Page, ViewportSize
 
 FOLDER = PROJECT / "docs" / "screenshots"
 SIZE: ViewportSize = {"width": 1280, "height": 800}

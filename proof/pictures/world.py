@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from playwright._impl._api_structures import SetCookieParam  # which playwright shows nowhere else
+from playwright.sync_api import Browser, BrowserContext, ViewportSize
+from playwright.sync_api import Page as WindowPage
+
+from cluster.store import Store
 from cluster.writes import Create, Patch
+from kube.meta import Object
 from kube.resources import (
     BATCH_JOBS,
     CRON_JOBS,
@@ -17,22 +24,11 @@ from kube.resources import (
     PRIORITY_CLASSES,
     QUEUES,
     RESOURCE_QUOTAS,
+    Resource,
 )
 from proof.harness.waiting import HANG_S, until
+from proof.systems.system import System
 from proof.systems.work import Page, Person, Watcher, job, shell, task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from playwright._impl._api_structures import SetCookieParam  # which playwright shows nowhere else
-    from playwright.sync_api import Browser, BrowserContext, ViewportSize
-    from playwright.sync_api import Page as WindowPage
-
-    from cluster.store import Store
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.systems.system import System
 
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 TICKS = "i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
-from cluster.remote.http.request import JSON, Unreachable
+from cluster.remote.http.request import JSON, Impersonation, Unreachable
 from kube import errors
 from kube.errors import Expired
 from proof.harness.answers import Answer, met
+from proof.harness.place import Place
 from proof.simulation import strands, troubles
+from proof.simulation.faults import Steps
 from proof.simulation.request import Request
-from proof.simulation.server import Wrong
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from cluster.remote.http.request import Impersonation
-    from proof.harness.place import Place
-    from proof.simulation.faults import Steps
-    from proof.simulation.server import Connection, Server
-    from proof.simulation.story import Trouble
-    from proof.simulation.troubles import Troubles
+from proof.simulation.server import Connection, Server, Wrong
+from proof.simulation.story import Trouble
+from proof.simulation.troubles import Troubles
 
 T = TypeVar("T")
 URL = "https://cluster"

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from kube.resources import NAMESPACES, PRIORITY_CLASSES, QUEUES, RESOURCE_QUOTAS
-from proof.simulation.request import create
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from proof.simulation.request import Request
+from proof.simulation.request import Request, create
 
 CLASSES = {"high": 1000, "low": 10}
 SPACES = ("team", "research")

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from cluster.runtime import nudge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.runtime.registry import Registration
-    from proof.simulation.virtual import VirtualClock
-
+from cluster.runtime.registry import Registration
+from proof.simulation.virtual import VirtualClock
 
 DOUBT_S = 30.0
 

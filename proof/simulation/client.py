@@ -10,7 +10,8 @@ What can be wanted is in `proof.simulation.wishes`, one small function each.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from random import Random
 
 import msgspec
 
@@ -18,10 +19,6 @@ from proof.simulation.before import setup
 from proof.simulation.desk import KINDS, Desk, Habits, Wish
 from proof.simulation.request import ROLES, Picture, Request
 from proof.simulation.wishes import load
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from random import Random
 
 __all__ = ["KINDS", "ROLES", "Client", "Habits", "Picture", "Request", "Wish", "setup"]
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 from django.core.management import call_command
 from django.db import connection, connections
-
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 @functools.cache

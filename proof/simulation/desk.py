@@ -7,18 +7,13 @@ that the same seed and the same pictures give the same requests.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from random import Random
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from kube.resources import CREATOR_ANNOTATION, JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES
-from proof.simulation.request import SUBMITTERS, name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from random import Random
-
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.simulation.request import Picture, Request
+from kube.meta import Object
+from kube.resources import CREATOR_ANNOTATION, JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
+from proof.simulation.request import SUBMITTERS, Picture, Request, name_of
 
 OVER = ("Completed", "Failed", "Terminated", "Aborted")  # phases in which a job does nothing
 PROTECTED = ("default", "team", "research")  # namespaces that stay

@@ -7,20 +7,16 @@ story that comes of it can be played again without the director.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from proof.simulation import story, troubles
 from proof.simulation.client import KINDS, Client, Habits, Request, setup
 from proof.simulation.lies import LIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from proof.simulation.story import Move
-    from proof.simulation.world import World
+from proof.simulation.story import Move
+from proof.simulation.world import World
 
 S = 1_000_000  # microseconds
 REQUESTS_FOR_A_JOB = 1.8  # as the wishes' weights are

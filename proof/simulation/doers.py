@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cluster.store import Change
 from kube.kinds.pod import ENDED
-from kube.meta import parse_time
+from kube.meta import Object, parse_time
 from kube.resources import BATCH_JOBS, CLAIMS, CONFIGMAPS, CRON_JOBS, JOB_FLOWS, JOBS, NAMESPACES, PODS, SECRETS
 from proof.invariants import Broken
 from proof.invariants.jobs import FINISHED
-
-if TYPE_CHECKING:
-    from cluster.store import Change
-    from kube.meta import Object
-    from proof.simulation.faults import Steps
-    from proof.simulation.machine import Processes
-    from proof.simulation.picture import LogPicture
+from proof.simulation.faults import Steps
+from proof.simulation.machine import Processes
+from proof.simulation.picture import LogPicture
 
 # Where the collector runs, those who empty namespaces, cron jobs and flows; the last two elsewhere in a remote world.
 COLLECTORS = ("controllers", "manager")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import OperationalError, connection
 
 from proof.harness.answers import Killed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from proof.simulation.story import Ask, Run
+from proof.simulation.story import Ask, Run
 
 WRITING = ("INSERT", "UPDATE", "DELETE")
 ERRORS = {"full": "database or disk is full", "locked": "database is locked"}

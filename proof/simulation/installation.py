@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from django.conf import settings
@@ -27,30 +28,25 @@ from cluster.remote.mirror import ClusterMirror
 from cluster.remote.mirroring import kinds, reflection
 from cluster.remote.mirroring.ways import READERS, WRITERS, Way
 from cluster.runtime import nudge, registry, retention
-from cluster.store import sql, store
+from cluster.runtime.registry import Registration
+from cluster.store import Change, Group, Store, Stored, sql, store
+from kube.errors import ApiError
+from kube.meta import Object
+from kube.resources import Resource
 from proof.harness.inline import Inline
 from proof.harness.place import Place
 from proof.invariants import Broken
 from proof.simulation import database, past, troubles
 from proof.simulation.asking import URL, Asking
 from proof.simulation.broker import Broker
+from proof.simulation.faults import Steps
 from proof.simulation.picture import uid
 from proof.simulation.processes import Beat, Process, Worker
+from proof.simulation.server import Server
+from proof.simulation.story import Trouble
 from proof.simulation.strands import Line, Strand
 from proof.simulation.troubles import Troubles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from cluster.runtime.registry import Registration
-    from cluster.store import Change, Group, Store, Stored
-    from kube.errors import ApiError
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.simulation.faults import Steps
-    from proof.simulation.server import Server
-    from proof.simulation.story import Trouble
-    from proof.simulation.virtual import VirtualClock
+from proof.simulation.virtual import VirtualClock
 
 NAME = "the mirror is the cluster"
 UP = "up"

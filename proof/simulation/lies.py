@@ -9,20 +9,16 @@ have to go on with what is said, and who knows better has to say so again.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from cluster.store import Group, Patch, Update, store
+from cluster.store import Change, Group, Patch, Update, Write, store
 from kube.errors import ApiError
 from kube.kinds.pod import ENDED
+from kube.meta import Object
 from kube.resources import NODES, PODS
 from proof.invariants import Broken
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.store import Change, Write
-    from kube.meta import Object
-    from proof.simulation.picture import LogPicture
+from proof.simulation.picture import LogPicture
 
 T = TypeVar("T")
 NAME = "old reports change nothing"

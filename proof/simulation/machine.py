@@ -7,29 +7,24 @@ signals and end, and the disk remembers each attempt that was claimed.
 
 from __future__ import annotations
 
+import random
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from cluster import clock
 from node.agent.agent import Agent
-from node.agent.checks import Checked
+from node.agent.checks import Check, Checked
 from node.agent.machine import Machine
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
+from node.listen import Subscription
 from node.paths import Layout
 from node.pods.local_cluster import LocalCluster
 from node.rules.programs import Program
 from node.shim.isolation import landlock
-from node.shim.order import Wall
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
-
-    from node.agent.checks import Check
-    from node.listen import Subscription
-    from node.shim.order import Order
+from node.shim.order import Order, Wall
 
 SECOND = 1_000_000
 CONFIRMED_US = 50_000  # a start is confirmed within this time

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from proof.invariants import Broken
 from proof.invariants.views import Thing
-from proof.simulation.processes import Worker
-
-if TYPE_CHECKING:
-    from proof.simulation.processes import Process
+from proof.simulation.processes import Process, Worker
 
 NAME = "knowledge never goes back"
 

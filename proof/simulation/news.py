@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from cluster import clock
-from node.listen import SAFETY_S
+from cluster.store import Change
+from node.listen import SAFETY_S, Listener
 from proof.invariants import Broken
-from proof.simulation.processes import Nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.store import Change
-    from node.listen import Listener
-    from proof.simulation.processes import Process
+from proof.simulation.processes import Nodes, Process
 
 NAME = "nodes hear in time"
 LATE_S = SAFETY_S + 1.0  # the store is asked so often although nothing was heard

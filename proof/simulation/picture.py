@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
 from cluster import clock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cluster.store import Change
-    from kube.meta import Object
+from cluster.store import Change
+from kube.meta import Object
 
 Key = tuple[str, str]
 UID = re.compile(r"00000000-0000-4000-8000-\d{12}")

@@ -16,47 +16,45 @@ import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from dataclasses import replace as with_fields
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from unittest.mock import patch
 
 from msgspec.structs import replace
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from cluster.api.cluster_view import ClusterView
-    from cluster.controllers.garbage import GarbageState
-    from cluster.runtime.division import Position
-    from cluster.runtime.follower import Wanted
-    from cluster.runtime.registry import Registration
-    from cluster.store import Change, Group, Store, Stored, Write
-    from cluster.store.ledger import Turn
-    from cluster.writes import Timer
-    from jobs.consumers.state import JobEntry, JobsState
-    from jobs.controller.asked import Asked
-    from jobs.controller.facts import JobFact, PodFact
-    from jobs.controller.pod_diff import PodDiff
-    from jobs.crons.plan import Notice, Run
-    from jobs.lifecycle.dependencies import Dependency
-    from jobs.lifecycle.situation import Task
-    from jobs.made.jobs import MadeJob
-    from jobs.rules.admission import JobRulesView
-    from kube.kinds.batch import JobPhase
-    from kube.kinds.core import Pod as AgentPod
-    from kube.kinds.flow import Flow
-    from kube.meta import Object
-    from kube.usage import GroupUse, Placed
-    from node.simulator.simulated_pod import Simulated
-    from node.simulator.stages import Stage
-    from queues.controller import QueuesState
-    from queues.state_commands import QueueFact
-    from scheduler.gangs.gang_layout import PriorityOf
-    from scheduler.gangs.layout import Layout
-    from scheduler.policy.policy import TaskTopologies
-    from scheduler.records.records import Group as PodGroup
+from cluster.api.cluster_view import ClusterView
+from cluster.controllers.garbage import GarbageState
+from cluster.runtime.division import Position
+from cluster.runtime.follower import Wanted
+from cluster.runtime.registry import Registration
+from cluster.store import Change, Group, Store, Stored, Write
+from cluster.store.ledger import Turn
+from cluster.writes import Timer
+from jobs.consumers.state import JobEntry, JobsState
+from jobs.controller.asked import Asked
+from jobs.controller.facts import JobFact, PodFact
+from jobs.controller.pod_diff import PodDiff
+from jobs.crons.plan import Notice, Run
+from jobs.lifecycle.dependencies import Dependency
+from jobs.lifecycle.situation import Task
+from jobs.made.jobs import MadeJob
+from jobs.rules.admission import JobRulesView
+from kube.kinds.batch import JobPhase
+from kube.kinds.core import Pod as AgentPod
+from kube.kinds.flow import Flow
+from kube.meta import Object
+from kube.usage import GroupUse, Placed
+from node.simulator.simulated_pod import Simulated
+from node.simulator.stages import Stage
+from queues.controller import QueuesState
+from queues.state_commands import QueueFact
+from scheduler.gangs.gang_layout import PriorityOf
+from scheduler.gangs.layout import Layout
+from scheduler.policy.policy import TaskTopologies
+from scheduler.records.records import Group as PodGroup
 
 Put: TypeAlias = "Callable[[Any, str, Any], Any]"
 PLANTS: dict[str, Plant] = {}

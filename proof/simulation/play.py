@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from cluster.store import Change
 from proof.invariants import Broken, Judge
 from proof.invariants.judge import BY_REQUESTS, HEARD
 from proof.simulation import shrink
 from proof.simulation.director import USUAL, Director, Weights
 from proof.simulation.story import Move, Setup, Story
 from proof.simulation.world import World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from cluster.store import Change
 
 PROOF = str(Path(__file__).parents[1])
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TextIO, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 from django.db import DatabaseError, connection
 
@@ -14,18 +16,12 @@ from cluster.consumers.consumer import Runner
 from cluster.runtime import nudge, registry
 from cluster.store import sql
 from node.agent import daemon
+from node.listen import Listener
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
-from proof.simulation.machine import SimulatedAgent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from node.listen import Listener
-    from proof.harness.place import Place
-    from proof.simulation.broker import Broker, Message
-    from proof.simulation.machine import Processes
+from proof.harness.place import Place
+from proof.simulation.broker import Broker, Message
+from proof.simulation.machine import Processes, SimulatedAgent
 
 TICK, CLEAN = "tick", "clean"
 NODE_SIZE = Size("8", "32Gi", "40")

@@ -6,30 +6,25 @@ When all is quiet, each picture has to be what the store says.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from cluster import clock
+from cluster.access import Actor
 from cluster.store import store
 from dashboard.live import topics
 from dashboard.live.hub import Hub
-from kube.resources import JOBS, PODS, QUEUES
+from kube.meta import Object
+from kube.resources import JOBS, PODS, QUEUES, Resource
 from proof.invariants import Broken
 from proof.simulation.faults import Killed
+from proof.simulation.picture import LogPicture
 from proof.simulation.processes import Process
 from proof.simulation.request import Request, path
-from proof.simulation.virtual import VirtualLoop
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cluster.access import Actor
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.simulation.picture import LogPicture
-    from proof.simulation.server import Connection, Server
-    from proof.simulation.virtual import VirtualClock
+from proof.simulation.server import Connection, Server
+from proof.simulation.virtual import VirtualClock, VirtualLoop
 
 NAME = "every reader ends with the same picture"
 AGAIN_S = 1.0  # until a client asks again whom nobody answered

@@ -11,19 +11,15 @@ process.prepare("proof.simulation.reception")
 import argparse
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from random import Random
-from typing import TYPE_CHECKING
 
 from proof.invariants import Judge
 from proof.simulation.client import KINDS, Client, setup
+from proof.simulation.request import Request
+from proof.simulation.server import Answer
 from proof.simulation.story import Ask, Setup
 from proof.simulation.world import World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from proof.simulation.request import Request
-    from proof.simulation.server import Answer
 
 WISHES = 400
 TURN = 10  # wishes between two turns of the cluster

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cluster.store import Change
 from kube import resources
 from kube.resources import (
     BATCH_JOBS,
@@ -18,14 +17,11 @@ from kube.resources import (
     QUEUES,
 )
 from proof.invariants import Broken
+from proof.simulation import story
+from proof.simulation.client import Request
+from proof.simulation.picture import LogPicture
 from proof.simulation.request import MERGE, ROLES, SUBMITTERS, path
-
-if TYPE_CHECKING:
-    from cluster.store import Change
-    from proof.simulation import story
-    from proof.simulation.client import Request
-    from proof.simulation.picture import LogPicture
-    from proof.simulation.server import Answer
+from proof.simulation.server import Answer
 
 NAME = "nobody is refused what he may do"
 # Kinds that submitters make and delete.

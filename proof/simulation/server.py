@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 
 from apiserver import handlers  # noqa: F401  registers who answers what
 from apiserver.app import App
+from cluster.access import Actor
+from proof.simulation.client import Request
 from proof.simulation.processes import Process
-from proof.simulation.virtual import VirtualLoop
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Mapping
-
-    from cluster.access import Actor
-    from proof.simulation.client import Request
-    from proof.simulation.virtual import VirtualClock
+from proof.simulation.virtual import VirtualClock, VirtualLoop
 
 ACTOR = "x-actor"
 UNREAD = 20  # chunks that a connection holds for a client that takes nothing

@@ -6,17 +6,13 @@ that was shrunk has no move that could be left out alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from proof.simulation import story
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from proof.simulation.story import Move
+from proof.simulation.story import Move
 
 
 @dataclass

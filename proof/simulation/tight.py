@@ -7,9 +7,10 @@ numbers is part of what is promised, so all promises hold with others, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from django.conf import settings
@@ -25,9 +26,6 @@ from jobs.consumers import job_controller
 from jobs.controller import plan
 from node import listen
 from node.simulator import simulator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 SECOND = 0.1  # how often a letter of a generated name is not the first one
 

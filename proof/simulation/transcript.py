@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from cluster import clock
-from cluster.store import store
+from cluster.store import Change, store
+from kube.meta import Object
 from proof.simulation import story, troubles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.store import Change
-    from kube.meta import Object
-    from proof.simulation.story import Move
-    from proof.simulation.world import World
+from proof.simulation.story import Move
+from proof.simulation.world import World
 
 QUIET = frozenset({"leases.coordination.k8s.io"})
 WIDE = 150

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from proof.harness.answers import Answer
-
-if TYPE_CHECKING:
-    from proof.simulation.story import Trouble
+from proof.simulation.story import Trouble
 
 SLOW = "slow"  # the answer takes as long as the trouble says, while all others go on
 FORGOTTEN = "forgotten"  # what a watch goes on from, or a list: 410

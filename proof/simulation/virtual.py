@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import selectors
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
 
 from proof.simulation import strands
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from concurrent.futures import Executor
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -6,16 +6,17 @@ import contextvars
 import itertools
 import random
 import tempfile
+from collections.abc import Callable, Container, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from django.contrib.auth import get_user_model
 from django.db import connection
 
 from cluster import access, bootstrap, clock
-from cluster.access import accounts, authorizer
+from cluster.access import Actor, accounts, authorizer
 from cluster.api import custom_kinds, quota_room
 from cluster.runtime import idle_room, nudge, registry
 from cluster.store import sql, store
@@ -23,7 +24,8 @@ from jobs.consumers.maker import AGAIN
 from jobs.controller import ssh_keys
 from jobs.plugins.contract import KeyPair
 from kube.errors import ApiError
-from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, LEASES, POD_GROUPS, PODS
+from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, LEASES, POD_GROUPS, PODS, Resource
+from proof.invariants import Judge
 from proof.invariants.invariant import Broken
 from proof.simulation import database, past, story, tight
 from proof.simulation.asking import INSTALLED
@@ -42,17 +44,10 @@ from proof.simulation.readers import Watchers, Web
 from proof.simulation.request import path
 from proof.simulation.rights import Rights
 from proof.simulation.server import Answer, Server, Wrong
+from proof.simulation.story import Move, Setup
 from proof.simulation.virtual import VirtualClock
 from proof.simulation.wishes import things
 from scheduler.idle_watch import IdleWatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
-
-    from cluster.access import Actor
-    from kube.resources import Resource
-    from proof.invariants import Judge
-    from proof.simulation.story import Move, Setup
 
 ROUNDS, PATIENCE_S = 20, 300.0  # how often and for how long things may go on after the last fault
 STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle

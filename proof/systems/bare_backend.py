@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.api.embedded import Embedded
-
-if TYPE_CHECKING:
-    from cluster.runtime.registry import Registration
+from cluster.runtime.registry import Registration
 
 OWN = ("garbage", "namespaces", "nodes", "quotas", "budgets", "definitions")
 

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
+from cluster.store import Store
 from kube.errors import NotFound
 from kube.kinds.core import Node
 from kube.resources import NODES
@@ -19,14 +20,8 @@ from node import left
 from node.paths import Layout
 from node.shim import tree
 from proof.harness.waiting import HANG_S, until
-from proof.systems.system import PROJECT
+from proof.systems.system import PROJECT, System
 from volcano_ui.supervision import supervisor
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from cluster.store import Store
-    from proof.systems.system import System
 
 
 def manage(system: System, *words: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -13,11 +15,6 @@ from proof.harness import services
 from proof.harness.halting import halt
 from proof.harness.waiting import HANG_S, until
 from proof.systems.system import System
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import Any
 
 WORKS = {"mirror", "beat", "controllers", "jobs", "scheduler"}
 

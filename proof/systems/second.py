@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import json
 import ssl
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Self
 from urllib.parse import urlencode
 
 import httpx
 import yaml
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
+from kube.meta import Object
 from node.link import presence
 from proof.harness.waiting import HANG_S, until
 from proof.systems.joined import Machine
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-    from typing import Any, Self
-
-    from websockets.sync.client import ClientConnection
-
-    from kube.meta import Object
-    from proof.systems.system import System
+from proof.systems.system import System
 
 PODS = "/api/v1/namespaces/default/pods"
 

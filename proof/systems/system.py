@@ -12,8 +12,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, Any, Self
 
 import httpx
 from django.db import connections
@@ -26,10 +27,6 @@ from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
 from volcano_ui import env
 from volcano_ui.supervision import held_ports, supervisor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import IO, Any, Self
 
 PROJECT = Path(__file__).resolve().parents[2]
 UP = [sys.executable, "manage.py", "up"]

@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Mapping
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx
 
+from cluster.store import Change, Store
 from kube.errors import NotFound
+from kube.meta import Object
 from kube.resources import EVENTS, JOBS, PODS
 from proof.harness.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-    from typing import Any, Self
-
-    from cluster.store import Change, Store
-    from kube.meta import Object
-    from proof.systems.system import System
+from proof.systems.system import System
 
 COMPLETED = (
     'data-phase="Completed"'  # as a page shows it; the bare word is in a living job's too, of what a button does

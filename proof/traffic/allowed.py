@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from proof.traffic.replay import Found
+from proof.traffic.replay import Found
 
 
 class Allowed(NamedTuple):

@@ -15,15 +15,13 @@ import select
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from proof.traffic.exchange import Exchange, is_watch
 from proof.traffic.symbols import Symbols
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LARGEST = 65536  # bytes of an answer that is kept: what is larger is OpenAPI
 STARTING = b"storage is (re)initializing"  # said of a kind for a moment after its definition was written

@@ -6,7 +6,8 @@ import base64
 import contextlib
 import http.client
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import httpx
 import msgspec
@@ -16,9 +17,6 @@ from proof.traffic.comparing import Difference, differences
 from proof.traffic.exchange import STAGE, Exchange, is_watch
 from proof.traffic.recorder import PROTOBUF
 from proof.traffic.symbols import Bindings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 QUIET_S = 10.0  # without an event that is to come
 

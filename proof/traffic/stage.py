@@ -14,7 +14,9 @@ import logging
 import os
 import shlex
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
@@ -25,10 +27,6 @@ from proof.kubernetes.volcano import PROGRAMS as VOLCANO_PROGRAMS
 from proof.kubernetes.volcano import Volcano
 from proof.traffic.exchange import STAGE
 from proof.traffic.recorder import Recorder, context
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HELM = "helm"
 log = logging.getLogger(__name__)

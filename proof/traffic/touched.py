@@ -9,15 +9,12 @@ import json
 import os
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from apiserver.app import App
 from proof.traffic import exchange, use
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests" / "apiserver"

@@ -6,22 +6,19 @@ allowed, and circles of parents are refused; both differ from Volcano.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Protocol
 
 from cluster.rules import intake
 from kube import amounts, definitions, lenient, names, quantity, resources, schema
+from kube.amounts import Amounts
 from kube.errors import Cause, forbidden, invalid, not_supported
 from kube.kinds.scheduling import DequeueStrategy, QueueState
+from kube.meta import Object
 from kube.usage import ROOT_QUEUE
 from queues.rules import hierarchy, states
 from queues.rules.states import closing_problem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from fractions import Fraction
-
-    from kube.amounts import Amounts
-    from kube.meta import Object
 
 DEFAULT = "default"
 LEVELS = 5  # queues on a path below root

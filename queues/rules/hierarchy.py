@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from cluster.rules.intake import QueuesView
 from kube import amounts, lenient
+from kube.amounts import Amounts
 from kube.errors import Cause, invalid
+from kube.meta import Object
 from kube.quantity import QuantityError
 from kube.usage import ROOT_QUEUE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from cluster.rules.intake import QueuesView
-    from kube.amounts import Amounts
-    from kube.meta import Object
 
 PATH = "volcano.sh/hierarchy"
 WEIGHTS = "volcano.sh/hierarchy-weights"

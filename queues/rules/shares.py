@@ -6,21 +6,18 @@ what a queue does not ask for counts for the others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from kube import amounts
+from kube.amounts import Amounts
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
+from scheduler.records.records import Queue
 from scheduler.shares.deserved import open_accounts
 from scheduler.shares.tree import QueueTree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.amounts import Amounts
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.records.records import Queue
 
 
 class FairShare(NamedTuple):

@@ -17,13 +17,11 @@ that keeps its wish this is taken as one, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CLOSED_BY_PARENT = "ClosedByParent"
 CLOSED_BY_PARENT_ANNOTATION = "volcano.sh/closed-by-parent"  # "true" or "false"

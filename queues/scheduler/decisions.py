@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cluster import access
+from cluster.access import Actor
 from cluster.store import decisions, store
 from cluster.store.decisions import Filters
 from dashboard.parts import decisions as shown
 from dashboard.parts import moments, paging, scope
 from dashboard.parts.filters import Filter
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from kube.errors import Forbidden
 from kube.resources import POD_GROUPS, PODS, QUEUES
 from queues.scheduler import parts
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from dashboard.parts.table import TableView
 
 SPEC = Spec(
     name="queues:decisions",

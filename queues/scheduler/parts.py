@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.access import Actor
 from cluster.api import backend, rights
 from cluster.runtime import registry
 from kube.errors import NotFound
 from kube.resources import CONFIGMAPS, POD_GROUPS
 from kube.volcano.scheduler_configuration import NAME, NAMESPACE
 from queues.scheduler import versions, words
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from queues.scheduler.versions import Kept
+from queues.scheduler.versions import Kept
 
 TOPIC = "queues:scheduler"
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import unified_diff
-from typing import TYPE_CHECKING
 
 from cluster.models import AuditEntry
-from cluster.store import store
+from cluster.store import Change, store
 from kube import lenient
 from kube.resources import CONFIGMAPS
 from kube.volcano.scheduler_configuration import NAME, NAMESPACE
 from scheduler.policy.kept import Configuration, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.store import Change
-    from scheduler.policy.policy import Policy
+from scheduler.policy.policy import Policy
 
 MOST_SHOWN = 20
 MOST_LINES = 1000  # of a text that is compared

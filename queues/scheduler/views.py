@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django import forms
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from cluster import access, api
+from cluster.access import Actor
 from cluster.api import rights
 from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.parts.forms import Form
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kube.meta import Object
 from kube.resources import CONFIGMAPS, NAMESPACES
 from kube.volcano.scheduler_configuration import KEY, NAME, NAMESPACE
 from queues.scheduler import decisions, parts, versions, words
 from scheduler.policy import configuration
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
-
-    from cluster.access import Actor
-    from kube.meta import Object
 
 CHANGED = (
     "Somebody changed the configuration after you opened it. Nothing of yours was stored, and your text is still below;"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kube.meta import duration_words
+from scheduler.engine.wishes import WishWeights
 from scheduler.policy.actions import Action
 from scheduler.policy.known import PLUGINS, Standing
-from scheduler.policy.rescheduling import WHOLE
-
-if TYPE_CHECKING:
-    from scheduler.engine.wishes import WishWeights
-    from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, TaskTopologies, Usage
-    from scheduler.policy.rescheduling import Levels
-    from scheduler.policy.zones import Window, Zones
+from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, TaskTopologies, Usage
+from scheduler.policy.rescheduling import WHOLE, Levels
+from scheduler.policy.zones import Window, Zones
 
 STARTER = """\
 actions: "enqueue, allocate, backfill, reclaim, preempt"

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kube.kinds.scheduling import QueueState
-from scheduler.decisions import Adoption
+from scheduler.cycle.status import Writer
+from scheduler.decisions import Adoption, Decisions
 from scheduler.engine.cause import Cause, Reason
-
-if TYPE_CHECKING:
-    from scheduler.cycle.status import Writer
-    from scheduler.decisions import Decisions
-    from scheduler.records.records import Orphan
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.records.records import Orphan
+from scheduler.snapshot.snapshot import Snapshot
 
 CLOSED_TO_NEW = (QueueState.CLOSED, QueueState.CLOSING)
 

@@ -13,25 +13,21 @@ They take turns as others do. A queue that is first in, first out lets nobody pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from scheduler.cycle import precedence
 from scheduler.cycle.departures import end_of
+from scheduler.cycle.protection import Protection
+from scheduler.cycle.reservations import Reservations, Standing
 from scheduler.engine import arrange
+from scheduler.engine.arrays import Amount
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.place import Placer
 from scheduler.gangs.evictable import may_go
 from scheduler.policy.actions import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.cycle.protection import Protection
-    from scheduler.cycle.reservations import Reservations, Standing
-    from scheduler.engine.arrays import Amount
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Attempt, Gang
-    from scheduler.records.records import Group
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.records.records import Group
+from scheduler.snapshot.snapshot import Snapshot
 
 
 class Backfill:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from scheduler.cycle.protection import KeptBack, Protection, Uses
+from scheduler.engine.accounts import Account
+from scheduler.engine.relations import Mark
 from scheduler.gangs.evictable import Evictable, evictable
+from scheduler.records.records import Group, Pod
+from scheduler.records.shapes import PodShape
+from scheduler.snapshot.snapshot import Snapshot
 from scheduler.victims.units import Unit
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+Going = tuple[Group, tuple[Pod, ...]]
+"""A group, and pods of it that go together."""
 
-    from scheduler.cycle.protection import KeptBack, Protection, Uses
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.relations import Mark
-    from scheduler.records.records import Group, Pod
-    from scheduler.records.shapes import PodShape
-    from scheduler.snapshot.snapshot import Snapshot
-
-    Going = tuple[Group, tuple[Pod, ...]]
-    """A group, and pods of it that go together."""
-
-    Ranked = Iterable[tuple[tuple[float, ...], Group]]
-    """Groups, each with what decides whose pods go first: the least."""
+Ranked = Iterable[tuple[tuple[float, ...], Group]]
+"""Groups, each with what decides whose pods go first: the least."""
 
 
 class Candidates:

@@ -8,8 +8,8 @@ pod groups go by priority, then age, then key. A group whose queue is wrong gets
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,30 +25,23 @@ from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.reservations import Reservations
 from scheduler.cycle.status import NOTED_PODS, Outcome, Writer, is_told_of_missing_pods, pause_ms
 from scheduler.cycle.weights import packed_columns, weights_of
-from scheduler.decisions import Bind, Decisions
+from scheduler.decisions import Bind, Decisions, Eviction
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster
-from scheduler.engine.gang import Bin, GangStep
+from scheduler.engine.gang import Attempt, Bin, Gang, GangStep
 from scheduler.engine.place import Placer, place
-from scheduler.engine.relations import Relations
+from scheduler.engine.pod_class import PodClass
+from scheduler.engine.relations import Mark, Relations
 from scheduler.gangs import half_bound
 from scheduler.gangs.gang_layout import first_pods
+from scheduler.gangs.layout import Layout, PodSet
+from scheduler.gangs.task_topology import Kinship
 from scheduler.gangs.waits import deadline, made_until
 from scheduler.policy.actions import Action
 from scheduler.reasons.explain import Names, explain, explain_rest, fits_on_empty_nodes
 from scheduler.reasons.explain_arranged import explain_arranged, explain_arranged_rest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scheduler.decisions import Eviction
-    from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.pod_class import PodClass
-    from scheduler.engine.relations import Mark
-    from scheduler.gangs.layout import Layout, PodSet
-    from scheduler.gangs.task_topology import Kinship
-    from scheduler.records.records import Group
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.records.records import Group
+from scheduler.snapshot.snapshot import Snapshot
 
 KEEPABLE = frozenset(
     (

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kube.meta import parse_time
 from kube.usage import ROOT_QUEUE
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
+from scheduler.engine.gang import Attempt
 from scheduler.engine.soonest import Leaver
 from scheduler.gangs.half_bound import SCHEDULED
 from scheduler.policy.arguments import duration_of
-from scheduler.records.records import TaskStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.gang import Attempt
-    from scheduler.records.records import Group, Pod
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.records.records import Group, Pod, TaskStatus
+from scheduler.snapshot.snapshot import Snapshot
 
 
 class Departure(NamedTuple):

@@ -43,37 +43,31 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from kube.amounts import Amounts
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
 from kube.volcano.intake_times import is_new
 from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
 from scheduler.cycle.queue_accounts import giving_queues, queue_cause
 from scheduler.cycle.quotas import QuotaRoom
-from scheduler.engine.arrays import UNLIMITED
+from scheduler.cycle.reservations import Reservations
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import UNLIMITED, Vector
 from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Gang
 from scheduler.engine.turns import Turns
 from scheduler.gangs.waits import deadline
 from scheduler.policy.actions import Action
-from scheduler.records.shapes import LARGEST
+from scheduler.policy.policy import Policy
+from scheduler.records.records import Group
+from scheduler.records.shapes import LARGEST, PodShape
 from scheduler.shares.deserved import ceiling
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from kube.amounts import Amounts
-    from scheduler.cycle.reservations import Reservations
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.cluster import Cluster
-    from scheduler.policy.policy import Policy
-    from scheduler.records.records import Group
-    from scheduler.records.shapes import PodShape
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.snapshot.snapshot import Snapshot
 
 KEPT_OUT = frozenset(
     (

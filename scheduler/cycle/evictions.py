@@ -13,45 +13,40 @@ what he cannot have yet is kept for him. Room that a reservation keeps for other
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle import precedence
-from scheduler.cycle.candidates import Candidates, marks_of
+from scheduler.cycle.candidates import Candidates, Going, Ranked, marks_of
 from scheduler.cycle.protection import KeptBack, Protection
 from scheduler.cycle.queue_accounts import giving_queues
+from scheduler.cycle.reservations import Reservations
 from scheduler.decisions import ROOM, Eviction
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
 from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.place import Placer
+from scheduler.engine.relations import NodeSet
 from scheduler.gangs import fruitless
+from scheduler.gangs.fruitless import Protected
 from scheduler.policy.actions import Action
 from scheduler.reasons.explain import fits_on_empty_nodes
+from scheduler.records.records import Group
+from scheduler.snapshot.snapshot import Snapshot
 from scheduler.victims.evict import find_victims
+from scheduler.victims.gone import Yields
 from scheduler.victims.leaving import Leaving
-from scheduler.victims.overlap import Overlap
+from scheduler.victims.overlap import Holders, Overlap
 from scheduler.victims.reclaim import Reclaim
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from scheduler.cycle.candidates import Going, Ranked
-    from scheduler.cycle.reservations import Reservations
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.relations import NodeSet
-    from scheduler.gangs.fruitless import Protected
-    from scheduler.records.records import Group
-    from scheduler.snapshot.snapshot import Snapshot
-    from scheduler.victims.gone import Yields
-    from scheduler.victims.overlap import Holders
-
-    Find = Callable[[Group, Gang], "Source | None"]
+Find = Callable[[Group, Gang], "Source | None"]
 
 
 COSTLY = 2000

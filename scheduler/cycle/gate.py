@@ -7,21 +7,17 @@ claims of this priority and of higher ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from kube.amounts import Amounts
 from kube.usage import ROOT_QUEUE
-from scheduler.engine.accounts import copied
+from scheduler.engine.accounts import Account, copied
+from scheduler.engine.arrays import Amount
 from scheduler.engine.cause import Cause, Promise, Reason
 from scheduler.reasons.limits import limit_cause, never_cause
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from kube.amounts import Amounts
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Amount
 
 Minimum = tuple[tuple[str, int], ...]
 

@@ -6,18 +6,14 @@ A node is worth the more the fuller the HyperNodes are that it is in, those of l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from scheduler.cycle.weights import packed_columns
-
-if TYPE_CHECKING:
-    from scheduler.engine.arrays import Scores, Verdicts
-    from scheduler.engine.hyper_nodes import Tier
-    from scheduler.policy.policy import Packing
-    from scheduler.records.records import Group
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.engine.arrays import Scores, Verdicts
+from scheduler.engine.hyper_nodes import Tier
+from scheduler.policy.policy import Packing
+from scheduler.records.records import Group
+from scheduler.snapshot.snapshot import Snapshot
 
 
 class HyperNodePacking:

@@ -10,27 +10,22 @@ may be let in whose own pods find no room in the end, which only they can show. 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from kube.kinds.scheduling import PodGroupPhase
 from scheduler.cycle.enqueue import KEPT_OUT, rest_of
 from scheduler.cycle.quotas import QuotaRoom
-from scheduler.engine.accounts import copied
+from scheduler.engine.accounts import Account, copied
+from scheduler.engine.cause import Cause
 from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer
 from scheduler.engine.pod_class import PodClass
 from scheduler.gangs.waits import made_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.cause import Cause
-    from scheduler.records.records import Group
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.records.records import Group
+from scheduler.snapshot.snapshot import Snapshot
 
 PIECES = 8
 """How many a pod is cut to where those of its group may differ."""

@@ -8,18 +8,15 @@ anti-affinity requires to be avoided are closed, whatever else it says.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine.arrays import Scores, Verdicts
 from scheduler.engine.cause import Exclusion, ExclusionKind
+from scheduler.policy.policy import NodeGrouping
+from scheduler.records.records import Group, GroupAffinity
 from scheduler.shares.tree import QueueTree
-
-if TYPE_CHECKING:
-    from scheduler.engine.arrays import Scores, Verdicts
-    from scheduler.policy.policy import NodeGrouping
-    from scheduler.records.records import Group, GroupAffinity
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.snapshot.snapshot import Snapshot
 
 LABEL = "volcano.sh/nodegroup-name"
 REQUIRED, PREFERRED, AVOIDED = 100.0, 50.0, -1.0

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from scheduler.engine.arrays import Scores, Verdicts
 from scheduler.engine.cause import Exclusion, ExclusionKind
-
-if TYPE_CHECKING:
-    from scheduler.engine.arrays import Scores, Verdicts
-    from scheduler.policy.policy import Usage
-    from scheduler.records.load import Load
-    from scheduler.records.records import Group
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.policy.policy import Usage
+from scheduler.records.load import Load
+from scheduler.records.records import Group
+from scheduler.snapshot.snapshot import Snapshot
 
 LOOK_MS = 15_000
 """After so long it is looked again whether busy nodes are busy; nothing else tells."""

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from scheduler.cycle.hyper_node_packing import HyperNodePacking
 from scheduler.cycle.node_groups import NodeGroups
 from scheduler.cycle.node_loads import NodeLoads
+from scheduler.cycle.protection import Protection
 from scheduler.cycle.revocable_zones import RevocableZones
 from scheduler.cycle.weights import spared_of
+from scheduler.decisions import Eviction
+from scheduler.engine.arrays import Scores, Verdicts
+from scheduler.engine.pod_class import PodClass
 from scheduler.engine.relations import Ties
 from scheduler.engine.wishes import Wishes
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from scheduler.cycle.protection import Protection
-    from scheduler.decisions import Eviction
-    from scheduler.engine.arrays import Scores, Verdicts
-    from scheduler.engine.pod_class import PodClass
-    from scheduler.gangs.layout import PodSet
-    from scheduler.gangs.task_topology import Kinship
-    from scheduler.records.records import Group
-    from scheduler.records.shapes import PodShape
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.gangs.layout import PodSet
+from scheduler.gangs.task_topology import Kinship
+from scheduler.records.records import Group
+from scheduler.records.shapes import PodShape
+from scheduler.snapshot.snapshot import Snapshot
 
 MOST_KINDS = 1 << 20
 FIRST = 1e6

@@ -6,15 +6,11 @@ sla (reference/volcano-scheduler §3.11) then who has waited for his time or wil
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from scheduler.gangs.waits import deadline
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.gangs.waits import Waiter
-    from scheduler.policy.policy import Policy
+from scheduler.gangs.waits import Waiter, deadline
+from scheduler.policy.policy import Policy
 
 Rank = tuple[Any, ...]
 

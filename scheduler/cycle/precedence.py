@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
 
+from scheduler.engine.accounts import Account
+from scheduler.engine.gang import Gang
 from scheduler.engine.turns import Turns
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.gang import Gang
 
 
 def first(gangs: Sequence[Gang], keys: Sequence[str], privileged: Collection[str]) -> list[int]:

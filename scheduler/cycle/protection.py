@@ -16,32 +16,26 @@ Nothing is computed where nobody has a budget, nobody asks for time and nobody w
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from cluster.rules.disruption import says_ready
 from kube.meta import duration_words, parse_time
 from kube.usage import value_of
 from scheduler.gangs.evictable import could_go
+from scheduler.gangs.fruitless import Protected
 from scheduler.gangs.min_runtime import stays_until, whole_until
 from scheduler.reasons.sentence import clock
-from scheduler.records.budgets import allowed_by_group
+from scheduler.records.budgets import Budget, allowed_by_group
 from scheduler.records.demands import labels_of
-from scheduler.records.records import TaskStatus
+from scheduler.records.records import Group, Pod, TaskStatus
+from scheduler.snapshot.snapshot import Snapshot
 from scheduler.victims.units import Allowance
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+Uses = tuple[tuple[Allowance, int], ...]
+"""How many of some pods count for which budget."""
 
-    from scheduler.gangs.fruitless import Protected
-    from scheduler.records.budgets import Budget
-    from scheduler.records.records import Group, Pod
-    from scheduler.snapshot.snapshot import Snapshot
-
-    Uses = tuple[tuple[Allowance, int], ...]
-    """How many of some pods count for which budget."""
-
-    Nodes = Callable[[], Collection[str] | None]
+Nodes = Callable[[], Collection[str] | None]
 
 COOLING = "the time to cool down that they ask for"
 STARTED_AGAIN = "the minimum run time after an eviction (minRuntime {}), until {}"

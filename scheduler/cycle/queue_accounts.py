@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from kube.usage import ROOT_QUEUE
-from scheduler.engine.arrays import times, together
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Matrix, Vector, times, together
 from scheduler.engine.cause import Cause, Reason
+from scheduler.records.records import Group
+from scheduler.records.shapes import PodShape
 from scheduler.shares.deserved import open_accounts
 from scheduler.shares.tree import QueueTree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Matrix, Vector
-    from scheduler.records.records import Group
-    from scheduler.records.shapes import PodShape
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.snapshot.snapshot import Snapshot
 
 
 def queue_accounts(

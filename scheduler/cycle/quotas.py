@@ -11,17 +11,13 @@ This keeps nobody from making pods: that a gang is made whole or not at all is d
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
+from kube.amounts import Amounts
 from kube.kinds.scheduling import PodGroupPhase
 from scheduler.engine.cause import Cause, Reason
 from scheduler.records.quotas import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from kube.amounts import Amounts
-    from scheduler.records.records import Group, Quota
+from scheduler.records.records import Group, Quota
 
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
 

@@ -14,37 +14,32 @@ takes a pod from nodes above their target for good, and after finitely many of t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kube.usage import value_of
 from scheduler.cycle.order import by_turn
+from scheduler.cycle.protection import Protection
 from scheduler.cycle.queue_accounts import queue_cause
 from scheduler.decisions import MOVED, Eviction
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
+from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Bin, Gang
 from scheduler.engine.place import Placer, place
+from scheduler.engine.relations import NodeSet
 from scheduler.gangs.gang_layout import task_order
 from scheduler.gangs.layout import PodSet
 from scheduler.policy.actions import Action
-from scheduler.policy.rescheduling import RESOURCES
-from scheduler.records.records import TaskStatus
+from scheduler.policy.rescheduling import RESOURCES, Levels, Rescheduling
+from scheduler.records.records import Group, Pod, TaskStatus
+from scheduler.snapshot.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from scheduler.cycle.protection import Protection
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.relations import NodeSet
-    from scheduler.policy.rescheduling import Levels, Rescheduling
-    from scheduler.records.records import Group, Pod
-    from scheduler.snapshot.snapshot import Snapshot
-
-    ClassOf = Callable[[Group, PodSet], int]
-    """The number of the class of some pods of a group."""
+ClassOf = Callable[[Group, PodSet], int]
+"""The number of the class of some pods of a group."""
 
 MOST = 16
 """So many pods at most are moved in one round."""

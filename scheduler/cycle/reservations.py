@@ -18,35 +18,28 @@ so every group that fits starts at last if running jobs end at all, and room is 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kube.volcano.kept_room import Reservation
+from kube.volcano.kept_room import Places, Reservation
 from scheduler.cycle import precedence
 from scheduler.cycle.departures import Departures, held_on
-from scheduler.engine.gang import Attempt
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.place import Placer
 from scheduler.engine.soonest import soonest
 from scheduler.gangs import fruitless, reserved
+from scheduler.gangs.layout import Layout
 from scheduler.reasons.explain import fits_on_empty_nodes
-from scheduler.victims.overlap import Overlap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from kube.volcano.kept_room import Places
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Gang
-    from scheduler.gangs.layout import Layout
-    from scheduler.records.records import Group
-    from scheduler.snapshot.snapshot import Snapshot
-    from scheduler.victims.overlap import Holders
+from scheduler.records.records import Group
+from scheduler.snapshot.snapshot import Snapshot
+from scheduler.victims.overlap import Holders, Overlap
 
 MOST = 8
 """Reservations at a time."""

@@ -7,23 +7,18 @@ group so many at a time as its annotations for disruptions allow, one where it h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.cycle.protection import Protection
 from scheduler.decisions import Eviction
+from scheduler.engine.arrays import Scores, Verdicts
 from scheduler.engine.cause import Exclusion, ExclusionKind
-from scheduler.records.records import TaskStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scheduler.cycle.protection import Protection
-    from scheduler.engine.arrays import Scores, Verdicts
-    from scheduler.policy.zones import Zones
-    from scheduler.records.records import Group, Pod
-    from scheduler.snapshot.snapshot import Snapshot
+from scheduler.policy.zones import Zones
+from scheduler.records.records import Group, Pod, TaskStatus
+from scheduler.snapshot.snapshot import Snapshot
 
 LABEL = "volcano.sh/revocable-zone"
 LENT = 100.0

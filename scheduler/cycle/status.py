@@ -26,8 +26,10 @@ when it becomes ready after it was told to wait. Pods: see notes().
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -35,24 +37,16 @@ from kube.kinds.core import EventType
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import now_text, parse_time
 from kube.usage import value_of
-from scheduler.decisions import Bind, GroupDecision, Need, Note, Report
-from scheduler.engine.cause import Reason
+from kube.volcano.kept_room import Reservation
+from scheduler.decisions import Adoption, Bind, Decisions, GroupDecision, Need, Note, Report
+from scheduler.engine.cause import Cause, Reason
 from scheduler.gangs import half_bound, reserved
 from scheduler.gangs.half_bound import SCHEDULED
 from scheduler.gangs.nominations import UNSCHEDULABLE
 from scheduler.reasons.message import gist, people
 from scheduler.reasons.sentence import fit_errors, sentence
 from scheduler.records.reading import GroupCondition
-from scheduler.records.records import READY, TaskStatus
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterable
-
-    from kube.volcano.kept_room import Reservation
-    from scheduler.decisions import Adoption, Decisions
-    from scheduler.engine.cause import Cause
-    from scheduler.records.records import Group, Pod
+from scheduler.records.records import READY, Group, Pod, TaskStatus
 
 PAUSE_MS = 1000
 """How long a group that waits for nothing keeps to itself what became of its pods: Volcano's time between two sessions."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from scheduler.engine.scoring import Weights
 from scheduler.engine.spared import Spared
+from scheduler.policy.policy import Fit, Policy, Scoring
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scheduler.policy.policy import Fit, Policy, Scoring
-
-    Columns = tuple[tuple[int, int, bool], ...]
+Columns = tuple[tuple[int, int, bool], ...]
 
 SIZED = ("cpu", "memory")
 RARE = ("nvidia.com/gpu",)

@@ -13,12 +13,9 @@ arrays of five numbers cost more than they spare.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from scheduler.engine.arrays import UNLIMITED, Amount
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 class Account:

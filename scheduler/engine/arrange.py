@@ -17,27 +17,20 @@ not tried in other orders.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scheduler.engine.arrays import MOST_ASKED
-from scheduler.engine.gang import Attempt
+from scheduler.engine.arrays import MOST_ASKED, Vector
+from scheduler.engine.filler import Filler
+from scheduler.engine.gang import Attempt, Gang, Part
+from scheduler.engine.hyper_nodes import HyperNodes, Tier, Topology
+from scheduler.engine.relations import NodeSet
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.filler import Filler
-    from scheduler.engine.gang import Gang, Part
-    from scheduler.engine.hyper_nodes import HyperNodes, Tier, Topology
-    from scheduler.engine.relations import NodeSet
-
-    Need = tuple[int, Sequence[int]]
-    """So many pods of these bins."""
+Need = tuple[int, Sequence[int]]
+"""So many pods of these bins."""
 
 
 def place_minimum(filler: Filler, gang: Gang) -> Attempt:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Amount, Matrix, Vector
 from scheduler.engine.cause import Exclusion, ExclusionKind
-from scheduler.engine.gang import minimum
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Amount, Matrix, Vector
-    from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.hyper_nodes import HyperNodes
-    from scheduler.engine.pod_class import PodClass
-    from scheduler.engine.relations import Relations
-    from scheduler.engine.scoring import Weights
+from scheduler.engine.gang import Attempt, Gang, minimum
+from scheduler.engine.hyper_nodes import HyperNodes
+from scheduler.engine.pod_class import PodClass
+from scheduler.engine.relations import Relations
+from scheduler.engine.scoring import Weights
 
 OPEN = Exclusion(ExclusionKind.NONE)
 

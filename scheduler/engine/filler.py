@@ -9,21 +9,17 @@ all the same, the next best domain is tried, up to STARTS of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from scheduler.engine.arrays import Amount, Vector
+from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Attempt, Gang
+from scheduler.engine.pod_class import PodClass
 from scheduler.engine.ranking import Ranking
+from scheduler.engine.relations import NodeSet, Relations
 from scheduler.engine.scored_ranking import ScoredRanking
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from scheduler.engine.arrays import Amount, Vector
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.pod_class import PodClass
-    from scheduler.engine.relations import NodeSet, Relations
 
 KEPT_RANKINGS = 128
 """Rankings kept at a time; each costs about 30 bytes a node."""

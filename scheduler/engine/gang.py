@@ -10,19 +10,16 @@ fill it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from collections.abc import Set as AbstractSet
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.hyper_nodes import Topology
-    from scheduler.engine.relations import NodeSet
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
+from scheduler.engine.hyper_nodes import Topology
+from scheduler.engine.relations import NodeSet
 
 
 @dataclass(frozen=True, slots=True)

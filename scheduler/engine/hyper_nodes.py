@@ -7,17 +7,15 @@ their number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from scheduler.engine.arrays import Matrix, Vector
-    from scheduler.engine.relations import NodeSet
+from scheduler.engine.arrays import Matrix, Vector
+from scheduler.engine.relations import NodeSet
 
 NodeList = NDArray[np.int64]
 

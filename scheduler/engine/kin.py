@@ -8,19 +8,14 @@ wait and would find room there as well. So the first of a bucket goes where the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scheduler.engine.relations import OWN_NODE
+from scheduler.engine.arrays import Matrix, Vector
+from scheduler.engine.relations import OWN_NODE, Mark, Relations
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from scheduler.engine.arrays import Matrix, Vector
-    from scheduler.engine.relations import Mark, Relations
-
-    Indices = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from scheduler.engine import arrange
+from scheduler.engine.cluster import Cluster
 from scheduler.engine.filler import Filler
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.turns import Turns
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.engine.cluster import Cluster
 
 
 def place(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.engine.arrays import Amount, Matrix, Scores, Vector, Verdicts
-    from scheduler.engine.cause import Lacking
-    from scheduler.engine.relations import Ties
-    from scheduler.engine.spared import Spared
-    from scheduler.engine.wishes import Wishes
+from scheduler.engine.arrays import Amount, Matrix, Scores, Vector, Verdicts
+from scheduler.engine.cause import Lacking
+from scheduler.engine.relations import Ties
+from scheduler.engine.spared import Spared
+from scheduler.engine.wishes import Wishes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

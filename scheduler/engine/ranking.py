@@ -21,21 +21,17 @@ goes on in a heap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine.arrays import Matrix, Scores, Vector
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.pod_class import PodClass
+from scheduler.engine.relations import NodeSet
 from scheduler.engine.spared import left as left_for
 from scheduler.engine.spared import left_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.engine.arrays import Matrix, Scores, Vector
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.pod_class import PodClass
-    from scheduler.engine.relations import NodeSet
 
 MOST = 1 << 31
 """Capacity of a node for pods that ask for nothing at all; keeps sums in range."""

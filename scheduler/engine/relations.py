@@ -15,21 +15,19 @@ PodTopologySpread.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+from scheduler.engine.cause import Reason
 
-    from scheduler.engine.cause import Reason
+Mark = Hashable
 
-    Mark = Hashable
-
-    Marked = tuple[Mark, int, int]
-    """A mark, a node, and how many pods there have it."""
+Marked = tuple[Mark, int, int]
+"""A mark, a node, and how many pods there have it."""
 
 OWN_NODE = ""
 """The topology in which each node is a domain by itself."""

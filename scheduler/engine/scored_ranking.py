@@ -7,20 +7,15 @@ deep, whatever their number. Among equals the lowest index wins.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappush
-from typing import TYPE_CHECKING
 
+from scheduler.engine.arrays import Matrix, Scores
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.pod_class import PodClass
 from scheduler.engine.ranking import Ranking
-from scheduler.engine.scoring import Scorer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.engine.arrays import Matrix, Scores
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.pod_class import PodClass
-    from scheduler.engine.relations import NodeSet
-    from scheduler.engine.scoring import Weights
+from scheduler.engine.relations import NodeSet
+from scheduler.engine.scoring import Scorer, Weights
 
 
 class ScoredRanking(Ranking):

@@ -7,19 +7,15 @@ same operations in the same order, so that both give the same number to the last
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from scheduler.engine.arrays import Matrix, Scores, Vector
-    from scheduler.engine.pod_class import PodClass
+from scheduler.engine.arrays import Matrix, Scores, Vector
+from scheduler.engine.pod_class import PodClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,16 @@ moment at which the gang fits; otherwise it is a moment at which it does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.place import Placer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Attempt, Gang
 
 
 class Leaver(NamedTuple):

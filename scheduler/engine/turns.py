@@ -16,17 +16,13 @@ less than a pod, so that the outcome is the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from scheduler.engine.arrays import UNLIMITED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Amount
-    from scheduler.engine.gang import Gang
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import UNLIMITED, Amount
+from scheduler.engine.gang import Gang
 
 QUEUE_GRAIN = 1 / 256
 """Part of what a queue deserves by which it may get ahead of others in one turn."""

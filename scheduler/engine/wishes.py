@@ -8,22 +8,18 @@ before. So nodes are compared anew for each pod, or, where nothing moves, for as
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from scheduler.engine.arrays import Matrix, Scores, Vector
+from scheduler.engine.kin import Kin
+from scheduler.engine.relations import Mark, NodeSet, Relations
 
-    from numpy.typing import NDArray
-
-    from scheduler.engine.arrays import Matrix, Scores, Vector
-    from scheduler.engine.kin import Kin
-    from scheduler.engine.relations import Mark, NodeSet, Relations
-
-    Indices = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 MOST = 100
 """What a score gives at most."""

@@ -13,17 +13,11 @@ Rules: reference/volcano-scheduler §1.3 (preemptable), §2.6 (bundles), §3.1 (
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from scheduler.gangs.gang_layout import task_order
-from scheduler.records.records import TaskStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from scheduler.gangs.gang_layout import PriorityOf
-    from scheduler.records.records import Group, Pod
+from scheduler.gangs.gang_layout import PriorityOf, task_order
+from scheduler.records.records import Group, Pod, TaskStatus
 
 KUBE_SYSTEM = "kube-system"
 CRITICAL = ("system-cluster-critical", "system-node-critical")

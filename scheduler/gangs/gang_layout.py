@@ -24,27 +24,21 @@ reference/volcano-queue-podgroup §3.1.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
-from typing import TYPE_CHECKING
 
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.gangs import sub_groups
-from scheduler.gangs.layout import Layout, PodSet
+from scheduler.gangs.layout import Layout, PodSet, SubGroup
 from scheduler.gangs.task_topology import Kinship, Kinships
-from scheduler.records.records import TaskStatus
+from scheduler.policy.policy import TaskTopologies
+from scheduler.records.records import Group, Pod, TaskStatus
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from scheduler.gangs.layout import SubGroup
-    from scheduler.policy.policy import TaskTopologies
-    from scheduler.records.records import Group, Pod
-
-    PriorityOf = Callable[[str], int]
-    """The value of a priority class."""
-    SubGroupOf = Callable[[Pod], SubGroup | None]
-    """The sub-group of a pod."""
+PriorityOf = Callable[[str], int]
+"""The value of a priority class."""
+SubGroupOf = Callable[[Pod], SubGroup | None]
+"""The sub-group of a pod."""
 
 
 @dataclass(frozen=True, slots=True)

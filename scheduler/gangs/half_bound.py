@@ -9,19 +9,14 @@ nothing of this is ever written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
+from scheduler.decisions import Bind, Need
+from scheduler.engine.gang import Gang
+from scheduler.gangs.layout import Layout
 from scheduler.records.reading import GroupCondition
-from scheduler.records.records import TaskStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.decisions import Bind, Need
-    from scheduler.engine.gang import Gang
-    from scheduler.gangs.layout import Layout
-    from scheduler.records.records import Group, Pod
+from scheduler.records.records import Group, Pod, TaskStatus
 
 SCHEDULED = "Scheduled"
 BINDING = "Binding"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from scheduler.engine.cause import Constraint
-    from scheduler.engine.gang import Gang
-    from scheduler.gangs.task_topology import Kinship
-    from scheduler.records.records import Pod
-    from scheduler.records.shapes import PodShape
+from scheduler.engine.cause import Constraint
+from scheduler.engine.gang import Gang
+from scheduler.gangs.task_topology import Kinship
+from scheduler.records.records import Pod
+from scheduler.records.shapes import PodShape
 
 
 class SubGroup(NamedTuple):

@@ -9,10 +9,7 @@ Two queues that are owed something in turn would otherwise take a node from each
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 SECOND_MS = 1000
 

@@ -7,12 +7,8 @@ for the group, and nobody else is evicted for it. It ends when the group gets it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scheduler.engine.cause import Reason
-
-if TYPE_CHECKING:
-    from scheduler.records.reading import GroupView
+from scheduler.records.reading import GroupView
 
 UNSCHEDULABLE = "Unschedulable"
 

@@ -6,18 +6,15 @@ One that did not start in time says in the same place after how long its room wa
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kube.meta import duration_text, now_text, parse_duration, parse_time
 from kube.volcano import kept_room
+from kube.volcano.kept_room import Reservation
 from scheduler.policy.arguments import LONGEST_MS
 from scheduler.records.reading import GroupCondition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kube.volcano.kept_room import Reservation
 
 TYPE = kept_room.CONDITION
 KEPT = "RoomKept"

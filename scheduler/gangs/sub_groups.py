@@ -12,22 +12,17 @@ Rules: reference/volcano-scheduler §1.4 (sub-jobs), reference/volcano-queue-pod
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kube import selector
+from kube.selector import LabelSelector
 from kube.usage import value_of
 from scheduler.engine.gang import Arranged, Part, PartStep
 from scheduler.engine.hyper_nodes import Topology
 from scheduler.gangs.layout import Layout, SubGroup
-from scheduler.records.records import READY, TaskStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from kube.selector import LabelSelector
-    from scheduler.records.reading import SubGroupView, TopologyView
-    from scheduler.records.records import Group, Pod
+from scheduler.records.reading import SubGroupView, TopologyView
+from scheduler.records.records import READY, Group, Pod, TaskStatus
 
 SOFT = "soft"
 

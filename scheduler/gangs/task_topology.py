@@ -12,19 +12,16 @@ All of this is a wish: a bucket that is too large for one node is on several.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from kube.volcano.task_topology import TaskTopology
+from scheduler.engine.arrays import Vector
 from scheduler.engine.kin import Following, Kin
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from kube.volcano.task_topology import TaskTopology
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.relations import Mark
-    from scheduler.records.records import Pod
-    from scheduler.records.shapes import PodShape
+from scheduler.engine.relations import Mark
+from scheduler.records.records import Pod
+from scheduler.records.shapes import PodShape
 
 MIB = 1 << 20
 BYTES = ("memory", "ephemeral-storage")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from scheduler.policy.arguments import duration_of
-
-if TYPE_CHECKING:
-    from scheduler.policy.policy import Policy
-    from scheduler.records.records import Group
+from scheduler.policy.policy import Policy
+from scheduler.records.records import Group
 
 GRACE_MS = 10_000
 """How long pods of a gang may be about to be made before that is called waiting."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from kube.amounts import Amounts
-    from kube.kinds.core import Taint
-    from scheduler.idle.waiting_pod import WaitingPod
+from kube.amounts import Amounts
+from kube.kinds.core import Taint
+from scheduler.idle.waiting_pod import WaitingPod
 
 ROOT_QUEUE = "root"
 

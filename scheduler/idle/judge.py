@@ -10,17 +10,14 @@ is kept by a reservation is what its condition says. While somebody waits for vi
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from kube.amounts import Amounts
 from scheduler.idle import placing
+from scheduler.idle.facts import Group, World
 from scheduler.idle.room import Kept, Room
 from scheduler.idle.waiting_pod import WaitingPod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from kube.amounts import Amounts
-    from scheduler.idle.facts import Group, World
 
 # Reasons by which somebody is told that room is missing: on nodes, under a queue's ceiling, or because it is kept for others.
 OF_ROOM = frozenset(

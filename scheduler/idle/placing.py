@@ -6,20 +6,17 @@ NodeUnschedulable, NodeAffinity and TaintToleration), written down once more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from kube import selector
+from kube.amounts import Amounts
 from kube.kinds.core import Taint
+from kube.kinds.pod import Toleration
+from scheduler.idle.facts import Node
 from scheduler.idle.waiting_pod import WaitingPod, WaitingSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.amounts import Amounts
-    from kube.kinds.pod import Toleration
-    from scheduler.idle.facts import Node
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 

@@ -6,12 +6,14 @@ Of pods that wait those of one template share what is decoded, so ten thousand o
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import field
 
 from kube import amounts, usage
+from kube.amounts import Amounts
 from kube.kinds.core import Node
 from kube.kinds.fields import View
 from kube.kinds.meta import ObjectMeta
@@ -22,12 +24,7 @@ from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, RESOURCE
 from kube.usage import AskingSpec, Usage, group_use, namespace_queue, pod_use, queue_named
 from scheduler.idle import facts, placing
 from scheduler.idle.facts import ROOT_QUEUE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from kube.amounts import Amounts
-    from scheduler.idle.waiting_pod import WaitingPod
+from scheduler.idle.waiting_pod import WaitingPod
 
 KINDS = (NODES, QUEUES, NAMESPACES, RESOURCE_QUOTAS, POD_GROUPS, PODS)
 WAITING = ("", "Pending", "Inqueue", "Unknown")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from kube.amounts import Amounts
 from scheduler.idle import placing
-from scheduler.idle.facts import ROOT_QUEUE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from kube.amounts import Amounts
-    from scheduler.idle.facts import World
-    from scheduler.idle.waiting_pod import WaitingPod
+from scheduler.idle.facts import ROOT_QUEUE, World
+from scheduler.idle.waiting_pod import WaitingPod
 
 
 class Kept(NamedTuple):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kube import lenient
 from kube.errors import Cause
+from kube.meta import Object
 from kube.resources import CONFIGMAPS
 from kube.volcano.scheduler_configuration import is_kept_in
+from scheduler.policy.findings import Finding
 from scheduler.policy.kept import FIELD, reading_of, text_of
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from scheduler.policy.findings import Finding
 
 
 def validate(obj: Object, old: Object | None, view: object) -> list[Cause]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube.meta import duration_text, parse_duration
 from kube.yaml.tree import child
 from scheduler.policy.findings import nearest, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scheduler.policy.known import Plugin
+from scheduler.policy.known import Plugin
 
 LARGEST_WEIGHT = 1_000_000
 LARGEST_FACTOR = 1000

@@ -7,33 +7,26 @@ here each is a finding. So is what Volcano knows and what changes nothing here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 from kube.yaml.problem import YamlError, from_parser
-from kube.yaml.tree import child, trees
+from kube.yaml.tree import Tree, child, trees
 from scheduler.policy import known
 from scheduler.policy.actions import Action
 from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
-from scheduler.policy.policy import DEFAULT, Packing, Policy, Taking, TaskTopologies
-from scheduler.policy.rescheduling import rescheduling_of
+from scheduler.policy.policy import DEFAULT, NodeGrouping, Packing, Policy, Taking, TaskTopologies, Usage
+from scheduler.policy.rescheduling import Rescheduling, rescheduling_of
 from scheduler.policy.strategy_fit import kept_of
-from scheduler.policy.zones import zones_of
+from scheduler.policy.zones import Zones, zones_of
 from scheduler.victims.evict import MOST_DOMAINS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kube.yaml.tree import Tree
-    from scheduler.policy.policy import NodeGrouping, Usage
-    from scheduler.policy.rescheduling import Rescheduling
-    from scheduler.policy.zones import Zones
 
 LONGEST = 65_536  # characters of a configuration
 SECTIONS = ("actions", "tiers", "configurations", "metrics")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from kube import lenient
+from kube.meta import Object
 from kube.volcano.scheduler_configuration import KEY, NAME
 from scheduler.policy import policy
 from scheduler.policy.configuration import Reading, read
 from scheduler.policy.findings import Finding, Severity, nearest
-
-if TYPE_CHECKING:
-    from kube.meta import Object
 
 FIELD = f"data[{KEY}]"
 

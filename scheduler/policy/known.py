@@ -5,14 +5,11 @@ Names: reference/volcano-scheduler §2, §3 and §4.1. What is not listed here V
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 from scheduler.policy.actions import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ORDER = tuple(Action)
 """The order in which a cycle takes its actions, whatever order they are written in."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
 from scheduler.engine.wishes import WishWeights
+from scheduler.policy.arguments import Arguments
 from scheduler.policy.policy import NodeGrouping, Scoring, Usage
 from scheduler.policy.strategy_fit import fit_of
-
-if TYPE_CHECKING:
-    from scheduler.policy.arguments import Arguments
 
 
 def scoring_of(

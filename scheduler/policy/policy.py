@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
 from scheduler.engine.wishes import WishWeights
 from scheduler.policy.actions import Action
+from scheduler.policy.rescheduling import Rescheduling
+from scheduler.policy.zones import Zones
 from scheduler.victims.evict import MOST_DOMAINS
-
-if TYPE_CHECKING:
-    from scheduler.policy.rescheduling import Rescheduling
-    from scheduler.policy.zones import Zones
 
 
 @dataclass(frozen=True, slots=True)

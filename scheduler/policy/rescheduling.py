@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube.yaml.tree import child
 from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import nearest, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 INTERVAL_MS = 300_000
 STRATEGY = "lowNodeUtilization"

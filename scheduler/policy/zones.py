@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kube.yaml.tree import child
+from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import shown
-
-if TYPE_CHECKING:
-    from scheduler.policy.arguments import Arguments
 
 PREFIX, PERIOD = "tdm.revocable-zone.", "tdm.evict.period"
 MINUTE_MS = 60_000

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from scheduler.engine.cause import Arrangement, Cause
+from scheduler.engine.cause import Arrangement, Cause
 
 
 def network_topology(cause: Cause) -> str:

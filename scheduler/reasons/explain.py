@@ -7,25 +7,21 @@ cause speaks of the nodes as people see them; the attempt is undone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
 from scheduler.engine.cause import Cause, Exclusion, ExclusionKind, Reason
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Attempt, Gang
+from scheduler.engine.place import Placer
+from scheduler.engine.pod_class import PodClass
 from scheduler.engine.spared import left
 from scheduler.reasons import obstacle
 from scheduler.reasons.limits import beyond_deserved, limit_cause, most_of, never_cause
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.place import Placer
-    from scheduler.engine.pod_class import PodClass
 
 _OF_LIMITS = ("never", "queue", "resource", "requested", "free", "whole", "keepers")
 

@@ -6,21 +6,17 @@ It is tried in one HyperNode after the other, on what is left after everybody wa
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from scheduler.engine import arrange
 from scheduler.engine.cause import Arrangement, Cause, Reason
-from scheduler.engine.gang import Arranged
-from scheduler.reasons.explain import explain, explain_rest, rooms_when_empty
-
-if TYPE_CHECKING:
-    from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.hyper_nodes import HyperNodes, Topology
-    from scheduler.engine.place import Placer
-    from scheduler.engine.relations import NodeSet
-    from scheduler.reasons.explain import Names
+from scheduler.engine.gang import Arranged, Attempt, Gang
+from scheduler.engine.hyper_nodes import HyperNodes, Topology
+from scheduler.engine.place import Placer
+from scheduler.engine.relations import NodeSet
+from scheduler.reasons.explain import Names, explain, explain_rest, rooms_when_empty
 
 
 class _Best(NamedTuple):

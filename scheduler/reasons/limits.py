@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scheduler.engine.accounts import Account
 from scheduler.engine.cause import Cause, Reason
-
-if TYPE_CHECKING:
-    from scheduler.engine.accounts import Account
 
 
 def most_of(own: Account, account: Account, column: int) -> int:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from scheduler.engine.cause import Obstacle
-from scheduler.engine.relations import Spread, Together
-
-if TYPE_CHECKING:
-    from scheduler.engine.cause import Reason
-    from scheduler.engine.relations import NodeSet, Relations, Rule, Ties
+from scheduler.engine.cause import Obstacle, Reason
+from scheduler.engine.relations import NodeSet, Relations, Rule, Spread, Ties, Together
 
 
 def find(relations: Relations, ties: Ties, roomy: NodeSet) -> tuple[Reason, Obstacle] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from kube.amounts import show
 from kube.meta import moment_of
@@ -11,9 +11,6 @@ from kube.usage import ROOT_QUEUE
 from kube.volcano.pod_groups import job_of
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
 from scheduler.reasons import arrangement_words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def fit_errors(cause: Cause) -> str:

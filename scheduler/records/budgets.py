@@ -7,7 +7,7 @@ A PodDisruptionBudget is about the pods that it selects (reference: kubernetes-a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,10 +16,7 @@ from kube import selector
 from kube.kinds.fields import View
 from kube.kinds.policy import UnhealthyPodEvictionPolicy
 from kube.selector import LabelSelector, SelectorError
-from scheduler.records.records import TaskStatus
-
-if TYPE_CHECKING:
-    from scheduler.records.records import Group
+from scheduler.records.records import Group, TaskStatus
 
 NONE = LabelSelector(nothing=True)
 

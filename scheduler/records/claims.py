@@ -7,14 +7,10 @@ not. So such a pod waits as the one of any unbound claim does, and says for whic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
+from msgspec import Raw
 
 from kube.kinds.fields import View
-
-if TYPE_CHECKING:
-    from msgspec import Raw
 
 BOUND = "Bound"
 UNREADABLE = "volumes that cannot be read"

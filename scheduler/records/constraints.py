@@ -7,22 +7,17 @@ the wrong place in silence. What a pod merely prefers keeps nobody waiting.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from kube.usage import NOTHING
 from scheduler.engine.cause import Constraint
 from scheduler.reasons.sentence import unknown
-from scheduler.records.demands import UnreadableError, demands_of
+from scheduler.records.demands import Demands, UnreadableError, demands_of
 from scheduler.records.reading import PodSpecView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from msgspec import Raw
-
-    from scheduler.records.demands import Demands
 
 
 def warning(spec: Mapping[str, Any], path: str) -> str:

@@ -8,9 +8,10 @@ waiting; a preference that cannot be read is left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -19,11 +20,7 @@ from kube.kinds.fields import View
 from kube.selector import LabelSelector, Requirement
 from kube.usage import NOTHING
 from scheduler.engine.cause import Constraint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from scheduler.records.reading import PodSpecView
+from scheduler.records.reading import PodSpecView
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - an address that pods name, not one to listen on
 HONOR, ANYWAY = "Honor", "ScheduleAnyway"

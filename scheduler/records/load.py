@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 KEPT_MS = 5 * 60_000
 """Over so long figures are averaged; older ones say nothing any more (reference/volcano-scheduler §3.11, usage)."""

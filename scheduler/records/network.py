@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from kube.volcano import topology
+from kube.volcano.topology import HyperNode
 from scheduler.engine.hyper_nodes import HyperNodes, Named
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.volcano.topology import HyperNode
 
 
 def hyper_nodes_of(written: Mapping[str, HyperNode], nodes: Mapping[str, Mapping[str, str]]) -> HyperNodes:

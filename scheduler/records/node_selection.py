@@ -6,9 +6,10 @@ NodeUnschedulable, NodeAffinity, TaintToleration).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,11 +17,7 @@ from kube import selector as selecting
 from kube.kinds.core import Taint, TaintEffect, Toleration
 from kube.kinds.fields import View
 from scheduler.engine.cause import Exclusion, ExclusionKind, Lacking
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from scheduler.records.reading import NodeView
+from scheduler.records.reading import NodeView
 
 # Values of a label among which some are looked for that resemble what was asked: that takes long for many and long ones.
 MOST_COMPARED, MOST_WANTED, LONGEST_VALUE = 50, 4, 63

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+
+import msgspec
 
 from kube.kinds.core import PodPhase
 from kube.priorities import NEVER
+from scheduler.engine.cause import Constraint
 from scheduler.policy.arguments import duration_of
 from scheduler.records import claims, reading
 from scheduler.records.constraints import understood
 from scheduler.records.decoding import decode, time_of
+from scheduler.records.reading import PodSpecView, PodView
 from scheduler.records.records import Pod, TaskStatus, preemptable
+from scheduler.records.shapes import PodShape
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    import msgspec
-
-    from scheduler.engine.cause import Constraint
-    from scheduler.records.reading import PodSpecView, PodView
-    from scheduler.records.shapes import PodShape
-
-    ShapeOf = Callable[[PodSpecView, Constraint | None], PodShape]
-    """The shape of pods with a spec, of which a constraint cannot be judged."""
+ShapeOf = Callable[[PodSpecView, Constraint | None], PodShape]
+"""The shape of pods with a spec, of which a constraint cannot be judged."""
 
 
 def pod_record(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from scheduler.records.demands import ANYWHERE, PodSelector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scheduler.engine.relations import Mark
-    from scheduler.records.demands import Demands, HostPort
+from scheduler.engine.relations import Mark
+from scheduler.records.demands import ANYWHERE, Demands, HostPort, PodSelector
 
 Subject = tuple[PodSelector, ...]
 """Pods that all of these select: the terms of a pod's affinity mean the same pods (kube-scheduler), others stand alone."""

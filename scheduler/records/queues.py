@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kube.kinds.scheduling import DequeueStrategy
 from kube.volcano import intake_times
-from scheduler.records.reading import NodeGroupsView
+from scheduler.records.reading import NodeGroupsView, QueueAffinityView, QueueView
 from scheduler.records.records import GroupAffinity, Queue
 from scheduler.records.shapes import readable
-
-if TYPE_CHECKING:
-    from scheduler.records.reading import QueueAffinityView, QueueView
 
 
 def queue_record(name: str, view: QueueView, created: int) -> Queue:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from kube import quantity
+from kube.amounts import Amounts
+from scheduler.records.reading import QuotaView
 from scheduler.records.records import Quota
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.amounts import Amounts
-    from scheduler.records.reading import QuotaView
 
 
 def quota_record(view: QuotaView) -> Quota | None:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
-from typing import TYPE_CHECKING
 
+import msgspec
+
+from kube.amounts import Amounts
+from kube.kinds.meta import OwnerReference
 from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import queue_named
 from kube.volcano import intake_times, kept_room, task_topology
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import msgspec
-
-    from kube.amounts import Amounts
-    from kube.kinds.meta import OwnerReference
-    from kube.volcano.kept_room import Reservation
-    from kube.volcano.task_topology import TaskTopology
-    from scheduler.records.demands import Demands
-    from scheduler.records.reading import GroupCondition, GroupView, PodAnnotations, Preemptable, SubGroupView
-    from scheduler.records.shapes import PodShape
+from kube.volcano.kept_room import Reservation
+from kube.volcano.task_topology import TaskTopology
+from scheduler.records.demands import Demands
+from scheduler.records.reading import GroupCondition, GroupView, PodAnnotations, Preemptable, SubGroupView
+from scheduler.records.shapes import PodShape
 
 
 class TaskStatus(IntEnum):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kube import amounts, quantity
+from kube.amounts import Amounts
 from kube.usage import RequestKey, request_of
+from scheduler.engine.arrays import Vector
 from scheduler.engine.cause import Constraint
 from scheduler.records.profiles import Profile
-
-if TYPE_CHECKING:
-    from kube.amounts import Amounts
-    from scheduler.engine.arrays import Vector
 
 UNREADABLE = "resources that cannot be read"
 """Stands for a request that is no quantity: no node offers it."""

@@ -12,25 +12,20 @@ can use may be borrowed (reference §11.13), up to the ceilings.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kube.amounts import Amounts
 from kube.kinds.scheduling import DequeueStrategy
 from kube.usage import ROOT_QUEUE
 from scheduler.engine.accounts import Account
 from scheduler.engine.arrays import UNLIMITED, Vector, together
+from scheduler.records.records import Queue
 from scheduler.shares.filling import fill
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-
-    from kube.amounts import Amounts
-    from scheduler.records.records import Queue
-    from scheduler.shares.tree import QueueTree
+from scheduler.shares.tree import QueueTree
 
 
 def open_accounts(

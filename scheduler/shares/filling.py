@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from scheduler.engine.arrays import Vector
+from scheduler.engine.arrays import Vector
 
 STEPS = 128
 """Halvings after which two neighbouring floats are left of any interval that amounts can span."""

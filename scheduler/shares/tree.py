@@ -8,14 +8,10 @@ parents the queue that comes first by name does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from kube.usage import ROOT_QUEUE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from scheduler.records.records import Queue
+from scheduler.records.records import Queue
 
 
 class QueueTree:

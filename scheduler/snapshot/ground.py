@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scheduler.engine.relations import OWN_NODE, Domains
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from scheduler.engine.relations import Mark
-    from scheduler.records.node_selection import NodeFacts
+from scheduler.engine.relations import OWN_NODE, Domains, Mark
+from scheduler.records.node_selection import NodeFacts
 
 
 class Marks:

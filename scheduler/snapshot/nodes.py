@@ -9,34 +9,28 @@ the nodes sorted by name, so that history has no influence on decisions.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kube.amounts import Amounts
 from kube.usage import request_key, value_of
+from scheduler.engine.arrays import Vector, Verdicts
+from scheduler.engine.cause import Constraint, Exclusion, Lacking
 from scheduler.engine.cluster import OPEN
 from scheduler.engine.pod_class import PodClass
-from scheduler.engine.relations import in_all
+from scheduler.engine.relations import NodeSet, in_all
+from scheduler.engine.wishes import WishWeights
 from scheduler.records.node_selection import SELECTOR, NodeFacts, NodeRule, facts_of
+from scheduler.records.profiles import Profile
+from scheduler.records.reading import NodeView, PodSpecView
 from scheduler.records.shapes import LARGEST, PodShape, ShapeKey, readable
 from scheduler.snapshot.ground import Marks, NodeGround
+from scheduler.snapshot.pod_relations import PodRelations
 from scheduler.snapshot.ties import Eligible, ties_of
 from scheduler.snapshot.wishes import wishes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from kube.amounts import Amounts
-    from scheduler.engine.arrays import Vector, Verdicts
-    from scheduler.engine.cause import Constraint, Exclusion, Lacking
-    from scheduler.engine.relations import NodeSet
-    from scheduler.engine.wishes import WishWeights
-    from scheduler.records.profiles import Profile
-    from scheduler.records.reading import NodeView, PodSpecView
-    from scheduler.snapshot.pod_relations import PodRelations
-
 
 MOST_EXCLUSIONS = 10_000
 """Beyond so many all verdicts are made anew, so that those that no node has any more are forgotten."""

@@ -11,17 +11,12 @@ when it is new, so neither costs a look at everything.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
-from scheduler.records.demands import labels_of
+from scheduler.records.demands import Demands, labels_of
 from scheduler.records.profiles import Profile, Subject, subjects_of
-from scheduler.records.records import TaskStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scheduler.records.demands import Demands
-    from scheduler.records.records import Pod
+from scheduler.records.records import Pod, TaskStatus
 
 T = TypeVar("T")
 KEPT_KEYS = 16

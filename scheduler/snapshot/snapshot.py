@@ -11,43 +11,36 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from kube import resources, usage
 from kube.priorities import PriorityClasses
 from kube.volcano import scheduler_configuration, topology
+from kube.volcano.kept_room import Reservation
+from kube.volcano.topology import HyperNode
+from scheduler.engine.hyper_nodes import HyperNodes
 from scheduler.gangs import nominations, reserved
-from scheduler.gangs.evictable import evictable
+from scheduler.gangs.evictable import Evictable, evictable
+from scheduler.gangs.fruitless import Fruitless
 from scheduler.gangs.gang_layout import lay_out
+from scheduler.gangs.layout import Layout
 from scheduler.policy.kept import Configuration
 from scheduler.records import claims, reading
-from scheduler.records.budgets import budget_of
+from scheduler.records.budgets import Budget, budget_of
 from scheduler.records.decoding import decode, time_of
 from scheduler.records.load import Loads
 from scheduler.records.network import hyper_nodes_of
 from scheduler.records.pods import is_orphan, pod_record
 from scheduler.records.queues import queue_record
 from scheduler.records.quotas import quota_record
-from scheduler.records.records import READY, Group, Orphan, Pod, Queue, TaskStatus
-from scheduler.records.shapes import readable
+from scheduler.records.records import READY, Group, Orphan, Pod, Queue, Quota, TaskStatus
+from scheduler.records.shapes import PodShape, readable
 from scheduler.snapshot.nodes import NodeTable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-    from kube.volcano.kept_room import Reservation
-    from kube.volcano.topology import HyperNode
-    from scheduler.engine.hyper_nodes import HyperNodes
-    from scheduler.gangs.evictable import Evictable
-    from scheduler.gangs.fruitless import Fruitless
-    from scheduler.gangs.layout import Layout
-    from scheduler.records.budgets import Budget
-    from scheduler.records.records import Quota
-    from scheduler.records.shapes import PodShape
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from scheduler.engine.cause import Reason
-from scheduler.engine.relations import OWN_NODE, Apart, Rule, Spread, Ties, Together
-from scheduler.records.profiles import Repels, port_conflicts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from scheduler.engine.relations import NodeSet
-    from scheduler.records.demands import Demands
-    from scheduler.records.profiles import Profile, Subject
+from scheduler.engine.relations import OWN_NODE, Apart, NodeSet, Rule, Spread, Ties, Together
+from scheduler.records.demands import Demands
+from scheduler.records.profiles import Profile, Repels, Subject, port_conflicts
 
 
 class Eligible(NamedTuple):

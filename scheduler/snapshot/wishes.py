@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
-from scheduler.engine.relations import OWN_NODE
-from scheduler.engine.wishes import Even, Near, Wishes
-from scheduler.records.profiles import Leans
+from scheduler.engine.arrays import Vector
+from scheduler.engine.relations import OWN_NODE, NodeSet
+from scheduler.engine.wishes import Even, Near, Wishes, WishWeights
+from scheduler.records.demands import Spreading
+from scheduler.records.profiles import Leans, Profile, Subject
+from scheduler.snapshot.ties import Eligible
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.relations import NodeSet
-    from scheduler.engine.wishes import WishWeights
-    from scheduler.records.demands import Spreading
-    from scheduler.records.profiles import Profile, Subject
-    from scheduler.snapshot.ties import Eligible
-
-    Leaned = Mapping[Subject, Mapping[tuple[str, int], int]]
-    """The subjects that pods would rather have in their domain, by topology and weight."""
+Leaned = Mapping[Subject, Mapping[tuple[str, int], int]]
+"""The subjects that pods would rather have in their domain, by topology and weight."""
 
 HOST_NAME = "kubernetes.io/hostname"
 

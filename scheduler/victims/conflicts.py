@@ -7,18 +7,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from scheduler.engine.relations import Apart, Spread
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Gang
-    from scheduler.engine.relations import Mark, Relations, Rule, Tally, Ties
-    from scheduler.victims.units import Unit
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Gang
+from scheduler.engine.relations import Apart, Mark, Relations, Rule, Spread, Tally, Ties
+from scheduler.victims.units import Unit
 
 
 @dataclass(frozen=True, slots=True)

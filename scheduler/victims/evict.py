@@ -15,20 +15,15 @@ Which HyperNode a gang gets that is arranged, and where its parts are, is for `s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Attempt, Gang
 from scheduler.victims.evict_arranged import Arranger
-from scheduler.victims.units import Drawn
+from scheduler.victims.gone import Yields
+from scheduler.victims.units import Drawn, Unit
 from scheduler.victims.victim_search import Search
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Attempt, Gang
-    from scheduler.victims.gone import Yields
-    from scheduler.victims.units import Unit
 
 MOST_DOMAINS = 8
 """So many HyperNodes in which evictions help are compared, unless somebody says otherwise (reference/volcano-scheduler §2.6)."""

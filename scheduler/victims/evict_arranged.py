@@ -8,28 +8,23 @@ promise room and have none, not all of them are tried (EFFORT).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scheduler.engine import arrange
-from scheduler.victims.evict_places import Places
+from scheduler.engine.arrange import Need
+from scheduler.engine.gang import Attempt, Part
+from scheduler.engine.relations import NodeSet
+from scheduler.victims.evict_places import Place, Places
+from scheduler.victims.gone import Lost
+from scheduler.victims.units import Drawn
+from scheduler.victims.victim_search import Search
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from scheduler.engine.arrange import Need
-    from scheduler.engine.gang import Attempt, Part
-    from scheduler.engine.relations import NodeSet
-    from scheduler.victims.evict_places import Place
-    from scheduler.victims.gone import Lost
-    from scheduler.victims.units import Drawn
-    from scheduler.victims.victim_search import Search
-
-    Settle = Callable[[NodeSet | None], bool]
-    Found = list[tuple[Lost, Place]]
-    """What is lost where."""
+Settle = Callable[[NodeSet | None], bool]
+Found = list[tuple[Lost, Place]]
+"""What is lost where."""
 
 
 EFFORT = 10_000

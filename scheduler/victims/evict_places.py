@@ -8,19 +8,17 @@ HyperNodes.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from scheduler.engine.arrange import Need
-    from scheduler.engine.arrays import Matrix, Vector
-    from scheduler.engine.hyper_nodes import Tier, Topology
-    from scheduler.engine.relations import NodeSet
-    from scheduler.victims.units import Drawn, Unit
-    from scheduler.victims.victim_search import Search
+from scheduler.engine.arrange import Need
+from scheduler.engine.arrays import Matrix, Vector
+from scheduler.engine.hyper_nodes import Tier, Topology
+from scheduler.engine.relations import NodeSet
+from scheduler.victims.units import Drawn, Unit
+from scheduler.victims.victim_search import Search
 
 LEVELS = 8
 """So many groups of tiers of units are told apart when it is asked which of them have to go."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from scheduler.engine.accounts import Account
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Gang
+from scheduler.victims.units import Unit
 
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Gang
-    from scheduler.victims.units import Unit
-
-    Yields = Callable[[Account, Sequence[int]], bool]
-    """Whether pods that hold so much may be taken from a queue, as it stands."""
+Yields = Callable[[Account, Sequence[int]], bool]
+"""Whether pods that hold so much may be taken from a queue, as it stands."""
 
 
 class Standing(NamedTuple):

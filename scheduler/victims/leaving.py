@@ -7,18 +7,15 @@ afterwards, so that nobody else gets that room, be it there already or not.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.relations import Mark, Marked
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.relations import Mark, Marked
 
 
 class Leaving:

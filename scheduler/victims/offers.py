@@ -6,23 +6,19 @@ until it has enough of what the pod asks for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence, Set
 
 import numpy as np
 
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.pod_class import PodClass
+from scheduler.engine.relations import NodeSet
 from scheduler.engine.spared import left, left_of
+from scheduler.victims.conflicts import Conflicts
+from scheduler.victims.units import Allowance, Drawn, Unit
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
-
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.pod_class import PodClass
-    from scheduler.engine.relations import NodeSet
-    from scheduler.victims.conflicts import Conflicts
-    from scheduler.victims.units import Allowance, Drawn, Unit
-
-    Cost = tuple[int, int, int]
-    """What is lost: the highest tier, the number of pods, the last unit."""
+Cost = tuple[int, int, int]
+"""What is lost: the highest tier, the number of pods, the last unit."""
 
 _NOBODY: tuple[int, ...] = ()
 NOTHING: Cost = (-1, 0, -1)

@@ -6,18 +6,15 @@ hold there is taken off again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Vector
 
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Vector
-
-    Holders = Mapping[int, Sequence[tuple[Account, Vector]]]
-    """By node, what pods hold there, with the account of their queue."""
+Holders = Mapping[int, Sequence[tuple[Account, Vector]]]
+"""By node, what pods hold there, with the account of their queue."""
 
 
 class Overlap:

@@ -14,14 +14,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.arrays import Amount, Vector
+from scheduler.engine.accounts import Account
+from scheduler.engine.arrays import Amount, Vector
 
 
 class Reclaim:

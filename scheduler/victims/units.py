@@ -6,16 +6,13 @@ much as the gang asks for, then more.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Gang
-    from scheduler.engine.relations import Marked
+from scheduler.engine.accounts import Account
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Gang
+from scheduler.engine.relations import Marked
 
 _DRAWN, _MORE = 4, 8  # times what the gang asks for; so many times as much when that was too little
 _LEAST_WITH_RULES = (

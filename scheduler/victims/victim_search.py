@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
+from scheduler.engine.cluster import Cluster
+from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.place import Placer
+from scheduler.engine.pod_class import PodClass
+from scheduler.engine.relations import NodeSet
+from scheduler.engine.spared import Spared
 from scheduler.victims.conflicts import Conflicts, RuleMarks, marks
-from scheduler.victims.gone import Gone
+from scheduler.victims.gone import Gone, Lost, Standing, Yields
 from scheduler.victims.offers import Offers
+from scheduler.victims.units import Drawn
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.pod_class import PodClass
-    from scheduler.engine.relations import NodeSet
-    from scheduler.engine.spared import Spared
-    from scheduler.victims.gone import Lost, Standing, Yields
-    from scheduler.victims.units import Drawn
-
-    Mark = tuple[Standing, int, Sequence[int]]
-    """Who was gone at some moment, how many places there were, and how many pods of each bin had one."""
+Mark = tuple[Standing, int, Sequence[int]]
+"""Who was gone at some moment, how many places there were, and how many pods of each bin had one."""
 
 FEW = 64
 """Of so many units each is tried with all nodes anew whether it can stay, which takes about 1 ms on thousands of nodes."""

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import math
+import socket
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from cluster.several import entries, reports
+from cluster.several.entries import Entry
 from node.left import AtStop
 from volcano_ui import env
 from volcano_ui.supervision import up
 from volcano_ui.supervision.programs import MANAGE
 from volcano_ui.supervision.supervisor import Program
 from volcano_ui.supervision.up import StartError, say, step
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Sequence
-
-    from cluster.several.entries import Entry
 
 READY_WITHIN_S = 180
 PATIENCE_S = 30.0  # for what a cluster does at its end, its pods' grace among it

@@ -12,19 +12,17 @@ import logging
 import socket
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import DatabaseError, connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 
 from cluster.models import ProgramsLease
 from node import left
 from node.paths import Layout
 from volcano_ui import env
-
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
 
 LOCK = 0x766F6375  # "vocu": the first of two numbers, of which the second is the schema's
 RENEWED_EVERY_S = 2.0

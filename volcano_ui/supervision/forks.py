@@ -8,13 +8,10 @@ import os
 import signal
 import socket
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 ROOM = 1024  # characters of the longest command line that `ps` shows of a program
 BYTES = 1 << 20  # of an order or an answer, at most

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 from cluster.version import VERSION
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Mapping
 
 PATIENCE_S = 5  # for a client that sends nothing
 

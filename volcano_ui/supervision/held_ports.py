@@ -15,17 +15,15 @@ import os
 import secrets
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cluster import sole
 from node import port_holder
 from node.agent import server
 from node.shim import control_socket
 from volcano_ui import env, web
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from node.port_holder import main; main()"
 MARK = b"node.port_holder"  # of its command line

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+import socket
 import sys
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from cluster.runtime import registry
 from node.left import AtStop
 from volcano_ui.supervision.supervisor import Program
-
-if TYPE_CHECKING:
-    import socket
 
 # What the agent makes is for pods, which find it as in a container; all of it lies below a directory for the owner alone.
 POD_UMASK = 0o022

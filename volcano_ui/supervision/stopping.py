@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from node.left import AtStop
 from volcano_ui import env
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SHOWN = 3
 

@@ -18,21 +18,17 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 from redis import RedisError
 
 from node.shim import tree
 from volcano_ui import heartbeat, logs
 from volcano_ui.heartbeat import Pulse
-from volcano_ui.supervision.forks import ForkServer, Order
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from pathlib import Path
-
-    from volcano_ui.supervision.forks import Fork
+from volcano_ui.supervision.forks import Fork, ForkServer, Order
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36

@@ -17,10 +17,11 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import redis
 from django.conf import settings
@@ -40,6 +41,7 @@ from cluster.remote.http.target import IN_CLUSTER
 from cluster.remote.leader_election import standby
 from cluster.remote.webhooks import hooks
 from cluster.rules.node import node_engines
+from cluster.rules.node.node_engines import NodeEngine
 from cluster.store import store
 from cluster.version import VERSION, is_newer
 from node import left
@@ -50,11 +52,6 @@ from volcano_ui.supervision import database_claim, held_ports, probes, programs,
 from volcano_ui.supervision.health_server import HealthServer
 from volcano_ui.supervision.supervisor import Program, Supervisor
 from volcano_ui.supervision.works import Works
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from cluster.rules.node.node_engines import NodeEngine
 
 READY_WITHIN_S = 60
 PROBE_EVERY_S = 0.1

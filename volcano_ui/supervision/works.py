@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from cluster.remote.leader_election import standby
 from cluster.runtime.outage import AWAY, Outage
 from cluster.store.connections import connected
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from volcano_ui.supervision.supervisor import Program, Supervisor
+from volcano_ui.supervision.supervisor import Program, Supervisor
 
 LEAVE_S = 2.0  # a database that does not answer by then need not be told
 T = TypeVar("T")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from argparse import ArgumentParser
+from typing import Any
 
 from django.core.management.base import BaseCommand
 
@@ -10,9 +11,6 @@ from cluster.access import CONSOLE, joining, site
 from cluster.management.commands.kubeconfig import api, explained, seconds
 from cluster.management.embedded import only_embedded
 from kube.meta import timestamp
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 MOST = "30d"
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -16,16 +18,11 @@ from django.db import DatabaseError
 
 from cluster import clock
 from cluster.access import CONSOLE, accounts, kubeconfig, site, tokens
+from cluster.access.site import Site
+from cluster.access.tokens import Issued
 from cluster.management.embedded import only_embedded
 from kube.errors import ApiError
 from kube.meta import timestamp
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Callable, Iterator
-
-    from cluster.access.site import Site
-    from cluster.access.tokens import Issued
 
 UNITS = {"m": tokens.MINUTE_S, "h": 3600, "d": tokens.DAY_S}
 

@@ -6,18 +6,13 @@ job's controller marks pods: no policy takes that for an eviction, and the contr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
-from cluster.remote.dispatch.verdicts import Done
-from cluster.writes import Delete, Patch
+from cluster.remote.dispatch.verdicts import Done, Verdict
+from cluster.writes import Delete, Group, Patch, Write
 from kube.kinds.pod import OUT_OF_SYNC
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from cluster.remote.dispatch.verdicts import Verdict
-    from cluster.writes import Group, Write
 
 
 class Named(Protocol):

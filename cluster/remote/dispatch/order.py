@@ -6,14 +6,10 @@ deleted, and then its status is written. Writes about one object keep their orde
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from cluster.writes import Create, Delete, Mirror, Patch, Update
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.writes import Write
+from cluster.writes import Create, Delete, Mirror, Patch, Update, Write
 
 
 class Place(NamedTuple):

@@ -7,18 +7,14 @@ done stays, but for the bindings of a gang that would be a half one (`gangs`).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from cluster.remote.dispatch import gangs, order, verdicts
 from cluster.remote.dispatch.verdicts import Again, Done, Refused, Verdict
 from cluster.writes import Group
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from kube.errors import ApiError
-    from kube.meta import Object
+from kube.errors import ApiError
+from kube.meta import Object
 
 MOST_FAILURES = 5  # of a server that answers others, before a write is given up
 

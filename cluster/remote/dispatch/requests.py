@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.remote.dispatch.order import place_of
 from cluster.remote.http import paths
 from cluster.remote.http.request import JSON, MANAGER, MEDIA_TYPES
-from cluster.writes import Create, Delete, Mirror, Patch, Update
+from cluster.writes import Create, Delete, Mirror, Patch, Update, Write
 from kube import patch as patching
+from kube.meta import Object
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from cluster.writes import Write
-    from kube.meta import Object
 
 SCHEDULED = "PodScheduled"
 

@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from functools import cache
-from random import SystemRandom
-from typing import TYPE_CHECKING, Any
+from random import Random, SystemRandom
+from typing import Any
 
 import msgspec
 
 from cluster import clock
 from cluster.remote.dispatch import requests, verdicts
 from cluster.remote.dispatch.progress import Progress
-from cluster.remote.dispatch.verdicts import Again, Look
-from cluster.remote.http.request import Unreachable
+from cluster.remote.dispatch.requests import Asked
+from cluster.remote.dispatch.verdicts import Again, Look, Verdict
+from cluster.remote.http.request import RestClient, Unreachable
 from cluster.remote.mirroring import reflection
+from cluster.writes import Group, Write
 from kube.errors import ApiError, NotFound, ServiceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-    from random import Random
-
-    from cluster.remote.dispatch.requests import Asked
-    from cluster.remote.dispatch.verdicts import Verdict
-    from cluster.remote.http.request import RestClient
-    from cluster.writes import Group, Write
-    from kube.meta import Object
+from kube.meta import Object
 
 AT_ONCE = 16  # requests of one process
 ANSWER_S = 10.0

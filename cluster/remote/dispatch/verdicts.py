@@ -6,18 +6,15 @@ or one that was killed. Then a refusal can be the echo of one's own success, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
-from cluster.writes import Create, Delete, Patch, Update
+from cluster.writes import Create, Delete, Patch, Update, Write
 from kube import errors, patch
 from kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, TooManyRequests, Unauthorized
 from kube.kinds.pod import OUT_OF_SYNC
+from kube.meta import Object
 from kube.owners import controller_of
 from kube.resources import COMMANDS, EVENTS
-
-if TYPE_CHECKING:
-    from cluster.writes import Write
-    from kube.meta import Object
 
 AWAY = frozenset({502, 503})  # what stands before a server that is away, or it itself, answers
 FAILED = frozenset({500, 504})  # the server met a failure of its own; perhaps only with this object

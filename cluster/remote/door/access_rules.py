@@ -6,12 +6,10 @@ of them but names (Kubernetes: pkg/apis/rbac/v1/evaluation_helpers.go). Rules on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kube import lenient
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 ALL = "*"
 

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from cluster import clock
-from cluster.access import authorizer, roles
+from cluster.access import Actor, authorizer, roles
+from cluster.access.authorizer import Authorizer
+from cluster.access.roles import Everywhere
 from cluster.api.rights import QUEUE_STATE
 from cluster.remote.door import reviews, server, viewer
+from cluster.remote.door.access_rules import Question
 from cluster.remote.door.reviews import Unanswered
 from cluster.remote.door.viewer import Asking, Viewer
-from cluster.remote.http.request import Unreachable
+from cluster.remote.http.request import Impersonation, Unreachable
 from cluster.remote.mirroring import ways
 from cluster.store import store
 from kube import resources
@@ -25,17 +29,7 @@ from kube.errors import ServiceUnavailable
 from kube.resources import COMMANDS, NAMESPACES
 from kube.volcano.commands import NAMESPACE_OF_QUEUES
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-    from typing import TypeVar
-
-    from cluster.access import Actor
-    from cluster.access.authorizer import Authorizer
-    from cluster.access.roles import Everywhere
-    from cluster.remote.door.access_rules import Question
-    from cluster.remote.http.request import Impersonation
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 AWAY_S = 2.0  # for which nothing is asked of a cluster that did not answer
 NAMES_S = 1.0  # for which the names of namespaces are remembered
@@ -153,5 +147,4 @@ def _is_namespaced(resource: str) -> bool:
     return base.namespaced or base == NAMESPACES
 
 
-if TYPE_CHECKING:
-    _decides: Authorizer = ClusterAuthorizer()
+_decides: Authorizer = ClusterAuthorizer()

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from cluster.backend import How
 from cluster.remote.http import paths
-from cluster.remote.http.request import JSON, MANAGER, MEDIA_TYPES, Unreachable
+from cluster.remote.http.request import JSON, MANAGER, MEDIA_TYPES, Impersonation, Unreachable
+from cluster.store import Stored
+from cluster.store.types import Propagation
 from kube.errors import ApiError, InternalError, ServiceUnavailable, Timeout, Unauthorized
+from kube.meta import Object
+from kube.resources import Resource
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from cluster.backend import How
+if TYPE_CHECKING:  # it brings the official client, which is 900 modules
     from cluster.remote.connection import Connection
-    from cluster.remote.http.request import Impersonation
-    from cluster.store import Stored
-    from cluster.store.types import Propagation
-    from kube.meta import Object
-    from kube.resources import Resource
 
 # How an API server says that it had to ask a webhook and got no answer.
 NO_WEBHOOK = re.compile(

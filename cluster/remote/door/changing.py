@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
+from cluster.access import Actor
 from cluster.access.ownership import creator_of
 from cluster.api import admission, audit_trail, metadata, rights, server_fields, transaction, verbs
 from cluster.api.cluster_view import ClusterView
+from cluster.backend import How, PartOptions
 from cluster.remote import recorder
 from cluster.remote.door import server
+from cluster.remote.door.calls import Calls
+from cluster.store import Stored
 from kube.errors import ApiError, BadRequest, Conflict, Forbidden
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Unpack
-
-    from cluster.access import Actor
-    from cluster.backend import How, PartOptions
-    from cluster.remote.door.calls import Calls
-    from cluster.store import Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 
 def update(actor: Actor, resource: Resource, obj: Object, **options: Unpack[PartOptions]) -> Stored:

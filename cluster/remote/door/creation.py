@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Unpack
 
+from cluster.access import Actor
 from cluster.api import admission, audit_trail, bulk
 from cluster.api import creation as embedded
 from cluster.api.cluster_view import ClusterView
-from cluster.backend import OwnedRefused
+from cluster.backend import Options, OwnedRefused
 from cluster.remote import recorder
 from cluster.remote.door import calls, server
+from cluster.remote.door.calls import Calls
 from cluster.remote.mirroring import kinds
-from cluster.store import store
+from cluster.store import Stored, store
 from kube.errors import AlreadyExists, ApiError
+from kube.meta import Object
 from kube.owners import controller_reference
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Unpack
-
-    from cluster.access import Actor
-    from cluster.backend import Options
-    from cluster.remote.door.calls import Calls
-    from cluster.store import Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.resources import Resource
 
 
 def create(actor: Actor, resource: Resource, obj: Object, **options: Unpack[Options]) -> Stored:

@@ -7,26 +7,21 @@ happened, so that nothing comes back that is gone.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from django.db import transaction as database
 
 from cluster import clock
+from cluster.access import Actor
 from cluster.api import audit_trail, bulk, rights, transaction
 from cluster.api.cluster_view import ClusterView
 from cluster.remote import recorder
 from cluster.remote.door import calls, server
-from cluster.store import store
+from cluster.store import Stored, store
+from cluster.store.types import Propagation
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from cluster.store.types import Propagation
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 GONE_WITHIN_S = 3.0  # how long who deletes waits for the watch to say so
 LOOK_EVERY_S = 0.03

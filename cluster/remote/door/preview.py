@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cluster.access import Actor
 from cluster.api import metadata
 from cluster.api import preview as embedded
 from cluster.api.cluster_view import ClusterView
 from cluster.backend import Admitted
 from cluster.remote.door import creation, server
+from cluster.remote.door.calls import Calls
 from cluster.store import store
 from kube.errors import ApiError, Cause, Conflict
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from cluster.remote.door.calls import Calls
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 
 def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = False) -> Admitted:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster.remote.door import access_rules
-from cluster.remote.http.request import Unreachable
+from cluster.remote.door.access_rules import AccessRules, Question
+from cluster.remote.http.request import Impersonation, Unreachable
 from kube import lenient
 from kube.errors import ApiError, Unauthorized
+from kube.meta import Object
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # it brings the official client, which is 900 modules
     from cluster.remote.connection import Connection
-    from cluster.remote.door.access_rules import AccessRules, Question
-    from cluster.remote.http.request import Impersonation
-    from kube.meta import Object
 
 API = "authorization.k8s.io/v1"
 PATH = "/apis/authorization.k8s.io/v1"

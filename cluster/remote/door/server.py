@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -11,20 +12,18 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from cluster import access, clock
+from cluster.access import Actor
 from cluster.remote import recorder
 from cluster.remote.door import calls as asking
+from cluster.remote.door.calls import Calls
 from cluster.remote.http.request import Impersonation, Unreachable
+from cluster.remote.http.target import Target
 from cluster.remote.mirroring import ways
+from cluster.remote.mirroring.ways import Permits
 from kube.errors import Forbidden, MethodNotAllowed
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.access import Actor
+if TYPE_CHECKING:  # it brings the official client, which is 900 modules
     from cluster.remote.connection import Connection
-    from cluster.remote.door.calls import Calls
-    from cluster.remote.http.target import Target
-    from cluster.remote.mirroring.ways import Permits
 
 FRESH_S = 1.0
 PERSON_S = 5.0

@@ -9,21 +9,17 @@ FRESH_S, what is given is there at once for who opens that namespace, and in lis
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from cluster import clock
-from cluster.access.roles import ALL
+from cluster.access.roles import ALL, Everywhere
 from cluster.remote.door.access_rules import NONE, AccessRules, Question
 from cluster.remote.door.reviews import Unanswered
 from kube.errors import ApiError
 from kube.resources import NAMESPACES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-
-    from cluster.access.roles import Everywhere
 
 FRESH_S = 5.0
 QUIET_S = 60.0

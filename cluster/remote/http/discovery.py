@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from cluster.remote.http import paths
+from cluster.remote.http.request import RestClient
 from kube.errors import NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.remote.http.request import RestClient
-    from kube.resources import Resource
+from kube.resources import Resource
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 

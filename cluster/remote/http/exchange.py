@@ -8,8 +8,9 @@ from __future__ import annotations
 import socket
 import ssl
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -25,11 +26,7 @@ from urllib3.exceptions import (
 
 from cluster.remote.http.request import JSON, Impersonation, Unreachable
 from kube import errors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from kube.errors import ApiError
+from kube.errors import ApiError
 
 CONNECT_S = 5.0
 ANSWER_S = 30.0

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from cluster.remote.http.request import RestClient
 from kube.errors import NotFound
-
-if TYPE_CHECKING:
-    from cluster.remote.http.request import RestClient
-    from kube.meta import Object
+from kube.meta import Object
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 

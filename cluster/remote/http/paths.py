@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-if TYPE_CHECKING:
-    from kube.resources import Resource
+from kube.resources import Resource
 
 
 def version(resource: Resource) -> str:

@@ -5,12 +5,10 @@ Apart from `connection`, so that processes which never ask do not load the offic
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 
 JSON = "application/json"
 MANAGER = "volcano-ui"  # who is noted to manage the fields that change

@@ -9,13 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 IN_CLUSTER = "in-cluster"  # instead of a file: the service account that Kubernetes gives to a pod
 

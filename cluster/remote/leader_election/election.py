@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import msgspec
 from django.conf import settings
@@ -13,21 +14,15 @@ from cluster import clock
 from cluster.models import MirroredCluster
 from cluster.remote.http import paths
 from cluster.remote.http.lookup import look_up
-from cluster.remote.http.request import Unreachable
+from cluster.remote.http.request import RestClient, Unreachable
 from cluster.remote.leader_election import lease
+from cluster.remote.leader_election.lease import Sight
 from cluster.remote.mirroring.ways import READERS
 from cluster.runtime import division, registry
 from cluster.store import store
 from kube.errors import ApiError, Conflict, NotFound
-from kube.meta import now_text
+from kube.meta import Object, now_text
 from kube.resources import LEASES, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.remote.http.request import RestClient
-    from cluster.remote.leader_election.lease import Sight
-    from kube.meta import Object
 
 ANSWER_S = 5.0
 MARGIN_MS = (lease.DURATION_S - lease.RENEW_WITHIN_S) * 1000

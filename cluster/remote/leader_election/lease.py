@@ -8,14 +8,11 @@ Leases that are renewed nothing is written here. All of this is pure; `election`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from kube.kinds.pod import ENDED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from kube.meta import Object
+from kube.meta import Object
 
 NAME = "volcano-ui"
 VOLCANOS = ("vc-controller-manager", "vc-scheduler", "volcano")  # the last is how newer schedulers call theirs

@@ -8,8 +8,8 @@ no term: each cursor has a lease and a generation (`cluster.runtime.division`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -19,9 +19,6 @@ from cluster.models import ProgramsLease
 from cluster.remote.leader_election import lease
 from cluster.remote.leader_election.lease import Sight
 from cluster.store import sql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DURATION_S = 10
 RETRY_S = 2.0  # between two renewals, and between two looks of who stands by

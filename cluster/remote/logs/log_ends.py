@@ -6,14 +6,10 @@ costs the cluster no more than who follows some.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from cluster.remote.logs.log_offsets import offset_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.remote.logs.log_offsets import TimedLine
+from cluster.remote.logs.log_offsets import TimedLine, offset_of
 
 LOOK_S = 0.2  # a log is not asked more often
 RATE = 40  # requests a second for how far logs go that go on

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from cluster import clock
 from cluster.backend import NoLog
 from cluster.remote.logs import log_ends, log_reading
-from cluster.remote.logs.log_ends import End
-from cluster.remote.logs.log_reading import Away, Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cluster.remote.logs.log_ends import LogName
-    from cluster.remote.logs.log_offsets import Block
-    from cluster.remote.logs.log_reading import Place, Stretch
+from cluster.remote.logs.log_ends import End, LogName
+from cluster.remote.logs.log_offsets import Block
+from cluster.remote.logs.log_reading import Away, Place, Refused, Stretch
 
 FIRST_LINES = 200  # of a log that is looked at for the first time
 FRESH_S = 2.0  # so long what was read of the end of a log counts as its end

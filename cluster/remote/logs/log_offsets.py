@@ -9,13 +9,11 @@ was reached, fits into 15 digits, which every reader keeps exactly, and stays va
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kube.meta import now_text, parse_time, timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 BEGIN = 1_577_836_800_000  # 2020-01-01, in epoch ms: no log is older, and the offsets fit until 2051
 LINES = 1000  # of one millisecond; those from that one on have one offset and are read together

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster.backend import NoLog
 from cluster.remote.door import server
 from cluster.remote.http import paths
-from cluster.remote.http.request import Unreachable
+from cluster.remote.http.request import Impersonation, Unreachable
 from cluster.remote.logs import log_offsets
+from cluster.remote.logs.log_ends import Instance
 from cluster.remote.logs.log_offsets import Block, PlacedLine, TimedLine
 from kube.errors import ApiError, Forbidden
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from cluster.remote.http.request import Impersonation
-    from cluster.remote.logs.log_ends import Instance
 
 BLOCK_MOST = 16 * 1024 * 1024  # bytes of a log that are read backwards; kubelets begin a new file after 10 MiB
 ANSWER_S = 10.0

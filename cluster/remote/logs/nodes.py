@@ -7,29 +7,24 @@ status: an instance's number is how often the container was started anew.
 
 from __future__ import annotations
 
+import socket
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster import clock
-from cluster.backend import Line, LogChunk, LogExtent, LogText, NoLog
+from cluster.backend import Line, LogChunk, LogExtent, LogText, Nodes, NoLog
+from cluster.remote.http.request import Impersonation
 from cluster.remote.logs import log_offsets
 from cluster.remote.logs.log_ends import Instance, LogName
 from cluster.remote.logs.log_memory import LogMemory
+from cluster.remote.logs.log_offsets import PlacedLine
 from cluster.remote.logs.log_reading import Place
-from cluster.store import store
+from cluster.store import Stored, store
 from kube.kinds.pod import ENDED
+from kube.meta import Object
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-
-    from cluster.backend import Nodes
-    from cluster.remote.http.request import Impersonation
-    from cluster.remote.logs.log_offsets import PlacedLine
-    from cluster.store import Stored
-    from kube.meta import Object
 
 CHUNK = 1024 * 1024  # bytes of one read, which begins with the second before the one in which the last one ended
 TAIL_MOST = 4 * 1024 * 1024
@@ -202,5 +197,4 @@ def _logs(pod: Stored, impersonation: Impersonation | None) -> Iterator[tuple[Lo
             yield log, Place(pod.namespace, pod.name, log.container, instance, impersonation)
 
 
-if TYPE_CHECKING:
-    _answers_for_nodes: Nodes = RemoteNodes()
+_answers_for_nodes: Nodes = RemoteNodes()

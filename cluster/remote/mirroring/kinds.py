@@ -6,10 +6,11 @@ names that are taken. Of Secrets no more than their metadata, which is all that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from kube.indexes import HOLDS_LABEL, HOLDS_SWEEP
+from kube.meta import Object
 from kube.resources import (
     CLAIMS,
     COMMANDS,
@@ -32,13 +33,8 @@ from kube.resources import (
     RESOURCE_QUOTAS,
     SECRETS,
     SERVICES,
+    Resource,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.meta import Object
-    from kube.resources import Resource
 
 # In the order in which a person misses them.
 KINDS = (

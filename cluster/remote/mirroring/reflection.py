@@ -11,8 +11,9 @@ there before the watch tells it. Versions say which of the two is newer.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,13 +22,8 @@ from cluster.remote.mirroring import kinds
 from cluster.writes import Mirror
 from kube import errors
 from kube.errors import ApiError, Expired, Forbidden, NotFound, Timeout
-from kube.meta import is_older
+from kube.meta import Object, is_older
 from kube.resources import Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from kube.meta import Object
 
 PAGE = 500  # objects asked for at a time
 FIRST_WAIT_S = 0.25

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from random import SystemRandom
+from collections.abc import Callable, Mapping
+from random import Random, SystemRandom
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from cluster import clock
 from cluster.remote.http import paths
-from cluster.remote.http.request import Unreachable
+from cluster.remote.http.request import RestClient, Unreachable
 from cluster.remote.mirroring import reflection
-from cluster.remote.mirroring.reflection import News, Step
+from cluster.remote.mirroring.reflection import News, Standing, Step
 from kube.errors import ApiError
 from kube.meta import is_older
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from random import Random
-
-    from cluster.remote.http.request import RestClient
-    from cluster.remote.mirroring.reflection import Standing
-    from kube.resources import Resource
+from kube.resources import Resource
 
 REFUSED_WAIT_S = 30.0  # rights are given by people
 SHORT_S = 1.0  # a watch that ends sooner was none

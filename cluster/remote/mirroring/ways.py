@@ -8,17 +8,13 @@ beside     Volcano's own controllers and scheduler run there; people change here
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from cluster.remote.mirroring.reflection import Phase
+from cluster.remote.mirroring.reflection import Phase, Standing
 from kube import resources
 from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.remote.mirroring.reflection import Standing
 
 READERS = frozenset({"history"})  # consumers that write nothing into the cluster, and run beside all
 WRITERS = frozenset(

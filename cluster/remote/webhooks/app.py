@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from django.db import DatabaseError
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from cluster.remote.webhooks import hooks
 from cluster.remote.webhooks.review import review
 from cluster.remote.webhooks.rulings import rule
 from cluster.store.connections import connected
 from kube.errors import ApiError, BadRequest, RequestEntityTooLarge
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
 
 THREADS = 4
 LARGEST = 8 * 1024 * 1024  # bytes of a question: an object as it is and as it would be, of 3 MiB each at most

@@ -7,17 +7,23 @@ volcano-queue-podgroup-cli §1.6), so that clients meet what they know.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from cluster.remote.http.request import MANAGER
-from kube.resources import COMMANDS, CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import (
+    COMMANDS,
+    CRON_JOBS,
+    HYPER_NODES,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    JOBS,
+    POD_GROUPS,
+    QUEUES,
+    Resource,
+)
 
 Verb = Literal["mutate", "validate"]
 NAME = "volcano-ui"  # of both configurations

@@ -8,6 +8,8 @@ processes do at once is settled by resourceVersions.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,18 +22,15 @@ from cluster.remote.http.lookup import look_up
 from cluster.remote.leader_election import election
 from cluster.remote.webhooks import hooks
 from cluster.remote.webhooks import keys as keeping
+from cluster.remote.webhooks.hooks import Address, Verb
+from cluster.remote.webhooks.keys import Keys
 from cluster.remote.webhooks.rotation import Lives, Step, next_step
 from kube.errors import AlreadyExists, Conflict, NotFound
+from kube.meta import Object
 from kube.resources import SECRETS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
+if TYPE_CHECKING:  # it brings the official client, which is 900 modules
     from cluster.remote.connection import Connection
-    from cluster.remote.webhooks.hooks import Address, Verb
-    from cluster.remote.webhooks.keys import Keys
-    from kube.meta import Object
 
 SECRET = "volcano-ui-webhooks"  # noqa: S105  its name
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

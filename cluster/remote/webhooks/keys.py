@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
 
 from cryptography import x509
 
 from cluster import issuing
+from cluster.issuing import Pair
 from cluster.remote.webhooks.rotation import Held, Lives, Span, Step
 from kube import lenient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from cluster.issuing import Pair
-    from kube.meta import Object
+from kube.meta import Object
 
 TYPE = "kubernetes.io/tls"
 SERVER = "volcano-ui webhooks"

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from cluster.remote.webhooks.hooks import Webhook
 from kube import lenient
 from kube.errors import ApiError, BadRequest, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.remote.webhooks.hooks import Webhook
-    from kube.meta import Object
+from kube.meta import Object
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"

@@ -7,8 +7,8 @@ may stay: who takes a finalizer away, or scales a job, must not be told of what 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from cluster import backend
 from cluster.api import admission
 from cluster.api.cluster_view import ClusterView
 from cluster.remote import recorder
@@ -17,17 +17,13 @@ from cluster.remote.http import paths
 from cluster.remote.http.lookup import look_up
 from cluster.remote.http.request import Unreachable
 from cluster.remote.mirroring import kinds, reflection
+from cluster.remote.webhooks.hooks import Webhook
 from cluster.remote.webhooks.review import Question, Ruling
+from cluster.store.types import Stored
 from kube import patch
 from kube.errors import ApiError, Forbidden, ServiceUnavailable
-from kube.resources import POD_GROUPS, QUEUES, RESOURCE_QUOTAS
-
-if TYPE_CHECKING:
-    from cluster import backend
-    from cluster.remote.webhooks.hooks import Webhook
-    from cluster.store.types import Stored
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import POD_GROUPS, QUEUES, RESOURCE_QUOTAS, Resource
 
 ANSWER_S = 3.0
 MOST_LOOKED_UP = 10  # pod groups; a queue that has more is not empty for some time

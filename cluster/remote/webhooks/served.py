@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from cryptography import x509
 from django.db import DatabaseError
 
 from cluster import clock
 from cluster.access import certificates
 from cluster.remote.http.request import Unreachable
-from cluster.remote.webhooks.keeper import note
+from cluster.remote.webhooks.keeper import Keeper, note
+from cluster.remote.webhooks.keys import Keys
 from cluster.store.connections import connected
 from kube.errors import ApiError
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cryptography import x509
-
-    from cluster.remote.webhooks.keeper import Keeper
-    from cluster.remote.webhooks.keys import Keys
 
 LOOK_EVERY_S = 15.0  # as long as a leadership lasts
 AGAIN_S = 2.0  # after something could not be done

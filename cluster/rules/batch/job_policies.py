@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from cluster.rules.checks import one_of
 from kube.errors import Cause, duplicate, invalid, required, too_long, too_many
 from kube.kinds.workloads import ExitCodeOperator, FailureAction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
+from kube.meta import Object
 
 MOST_RULES = 20
 MOST_PATTERNS = 20

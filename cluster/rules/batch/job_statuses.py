@@ -5,21 +5,16 @@ Most rules hold only for what changes, so that old objects stay changeable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from cluster.rules.batch import job_policies
-from cluster.rules.checks import IMMUTABLE, not_negative
+from cluster.rules.checks import IMMUTABLE, RulesView, not_negative
 from kube import lenient
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.workloads import CompletionMode
 from kube.kinds.workloads import JobConditionType as Type
-from kube.meta import parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object, parse_time
 
 COUNTERS = ("active", "succeeded", "failed", "ready", "terminating")
 LASTING = (Type.FAILED, Type.COMPLETE, Type.FAILURE_TARGET, Type.SUCCESS_CRITERIA_MET)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from cluster.rules.checks import IMMUTABLE, fixed
 from kube import lenient
 from kube.errors import Cause, invalid
 from kube.kinds.workloads import CompletionMode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
+from kube.meta import Object
 
 FIXED = (
     "selector",

@@ -8,21 +8,17 @@ and success in `job_policies`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from cluster.rules.batch import job_policies, job_updates
-from cluster.rules.checks import check_selector, not_negative, one_of
+from cluster.rules.checks import RulesView, check_selector, not_negative, one_of
 from cluster.rules.pod import pod_defaults, pods, templates
 from kube import lenient, names, selector
 from kube.errors import Cause, invalid, not_supported, required
 from kube.kinds.workloads import CompletionMode, PodReplacementPolicy
+from kube.meta import Object
 from kube.resources import BATCH_JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
 
 ORPHAN_WARNING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background"

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kube import lenient
-from kube.meta import parse_time
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object, parse_time
 
 LEASE_S = 40  # without a renewal for so long a node counts as silent
 LEASE_NAMESPACE = "kube-node-lease"

@@ -8,14 +8,11 @@ number. A pod has them where Kubernetes says so, in
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from kube import lenient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from kube.meta import Object
+from kube.meta import Object
 
 ANNOTATION = "ui.volcano.sh/devices"
 STATUS_FIELD = "allocatedResourcesStatus"

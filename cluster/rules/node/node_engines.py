@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from kube import lenient
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from kube.meta import Object
+from kube.meta import Object
 
 ANNOTATION = "ui.volcano.sh/engine"
 NONE = "none"

@@ -7,20 +7,16 @@ not listed is denied. Whether a condition holds, `cluster.access.nodes` looks up
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from cluster.rules import mentions as naming
 from cluster.rules.node.leases import LEASE_ANNOTATION, LEASE_NAMESPACE
 from cluster.rules.simulation import SIMULATED
 from kube import lenient
+from kube.meta import Object
 from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kube.meta import Object
 
 
 class If(Enum):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kube import lenient
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 ANNOTATION = "ui.volcano.sh/wall"
 HOLDS = "holds"

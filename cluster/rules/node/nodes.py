@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from cluster.rules.checks import one_of
+from cluster.rules.checks import RulesView, one_of
 from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid
 from kube.kinds.core import TaintEffect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 FIXED = ("podCIDR", "podCIDRs", "providerID")
 MACHINE = (

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from cluster.rules.pod import probes
 from kube import amounts, lenient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FILE_MODE = 0o644
 TOKEN_S = 3600  # how long a token in a volume holds

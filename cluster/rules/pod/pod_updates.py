@@ -6,16 +6,14 @@ asks for nodes may be narrowed while scheduling gates hold the pod back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.rules import gates
+from cluster.rules.checks import RulesView
 from kube import lenient
 from kube.errors import Cause, forbidden
 from kube.gates import is_gated
-
-if TYPE_CHECKING:
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 CHANGEABLE = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates")
 CONTAINERS = ("containers", "initContainers")

@@ -7,21 +7,17 @@ what it needs itself.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Collection
+from typing import Any, Protocol
 
 from cluster.rules import disruption_annotations, ranges, simulation
-from cluster.rules.checks import amount
+from cluster.rules.checks import RulesView, amount
 from cluster.rules.node import node_engines
 from cluster.rules.pod import pod_defaults, probes, templates
 from kube import lenient, priorities
 from kube.errors import Cause, Forbidden
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
-    from kube.priorities import PriorityClass
+from kube.meta import Object
+from kube.priorities import PriorityClass
 
 DEFAULT_ACCOUNT = "default"
 TOLERATED_S = 300

@@ -6,13 +6,11 @@ Source: Kubernetes' validation of pods (validateProbe, validateLifecycle, valida
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from kube import lenient
 from kube.errors import Cause, forbidden, invalid, not_supported, required
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 HOOKS = ("postStart", "preStop")

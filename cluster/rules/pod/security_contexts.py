@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from kube import lenient
 from kube.errors import Cause, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MOST_ID = 2**31 - 1
 _OF_BOTH = ("runAsUser", "runAsGroup")

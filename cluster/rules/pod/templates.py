@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
 
 from cluster.rules import gates
 from cluster.rules.pod import probes, security_contexts
 from kube import lenient, mount_paths, names, quantity
 from kube.errors import Cause, duplicate, invalid, not_supported, required
 from kube.kinds.core import RestartPolicy, TaintEffect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from fractions import Fraction
 
 NUL = "must not hold a NUL character, at which a process stops reading; remove it."
 NO_STEPS_BACK = "must not contain '..'"

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cluster.rules.checks import amount, check_selector, one_of
+from cluster.rules.checks import RulesView, amount, check_selector, one_of
 from kube import lenient
 from kube.errors import Cause, forbidden, invalid, required
-
-if TYPE_CHECKING:
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.template.loader import render_to_string
 
 from cluster import access
-from cluster.store import store
+from cluster.access import Actor
+from cluster.store import Stored, store
 from dashboard.live import Parts, Watch
 from dashboard.live.topics import address
 from dashboard.parts import paging, phases, scope
 from dashboard.parts.filters import Filter
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.crons import calendar, plan, schedule
 from jobs.crons.schedule import ScheduleError
 from jobs.made.jobs import MadeJob
 from kube import lenient, meta
 from kube.kinds.batch import CronJob, Job
 from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, JOBS
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from dashboard.parts.table import TableView
 
 SPEC = Spec(
     name="cronjobs:list",

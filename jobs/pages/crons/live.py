@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.template.loader import render_to_string
 
 from cluster import clock
 from dashboard import live
-from dashboard.live import Parts, Watch
+from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.parts.buttons import no_buttons
 from jobs.pages.crons import listing
 from jobs.pages.crons.listing import Detail
 from kube.errors import NotFound
 from kube.resources import CRON_JOBS
-
-if TYPE_CHECKING:
-    from dashboard.live import TopicRequest
 
 
 @live.topic(listing.SPEC.name)

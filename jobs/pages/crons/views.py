@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_POST
 
@@ -19,9 +18,6 @@ from jobs.pages.crons.listing import Detail
 from kube.errors import ApiError
 from kube.kinds.batch import CronJob
 from kube.resources import CRON_JOBS, JOBS
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
 
 
 @require_GET

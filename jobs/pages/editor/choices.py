@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from django.urls import reverse
 
 from cluster import access
-from cluster.access import system_priorities
+from cluster.access import Actor, system_priorities
 from cluster.store import store
 from dashboard import cluster_usage, queue_room
 from dashboard.parts import scope
 from jobs.parameterized.declaration import ANNOTATION
 from kube import lenient
+from kube.meta import Object
 from kube.resources import JOB_TEMPLATES, JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.access import Actor
-    from kube.meta import Object
 
 MOST = 500  # of each; who has more types the name
 MOST_TEMPLATES = 5  # that the page of a new job names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.rules.batch.jobs import JOB_NAME, JOB_UID, LEGACY_JOB_NAME, LEGACY_JOB_UID
 from jobs.rules import yaml_write
@@ -10,9 +10,7 @@ from jobs.rules.job_text import API_VERSION, KIND
 from kube import lenient
 from kube.kinds.batch import Action, JobEvent
 from kube.kinds.workloads import CompletionMode
-
-if TYPE_CHECKING:
-    from kube.meta import Object
+from kube.meta import Object
 
 TASK = "main"
 _GENERATED = (JOB_NAME, JOB_UID, LEGACY_JOB_NAME, LEGACY_JOB_UID)

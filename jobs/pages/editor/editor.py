@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster import api
+from cluster.access import Actor
 from cluster.api.cluster_view import ClusterView
 from cluster.rules import simulation
 from cluster.store import Stored, store
 from jobs.pages.editor import foreseen, held
 from jobs.pages.job import past
 from jobs.rules import job_text, yaml_write
-from jobs.rules.job_text import API_VERSION, KIND
+from jobs.rules.job_text import API_VERSION, KIND, Document
 from jobs.sweeps import placeholders
 from kube import amounts, definitions, lenient, schema
-from kube.errors import AlreadyExists, Cause, Invalid
+from kube.errors import AlreadyExists, ApiError, Cause, Invalid
 from kube.resources import JOBS
 from kube.yaml.problem import YamlError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.access import Actor
-    from jobs.rules.job_text import Document
-    from kube.errors import ApiError
 
 SUBMISSION = "ui.volcano.sh/submission"
 COULD_NOT_START = "This job would be accepted, and could not start on the cluster as it is."

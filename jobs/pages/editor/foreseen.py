@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,14 +15,10 @@ from jobs.controller.pods import Blueprint
 from jobs.pages.job import effective
 from jobs.rules import remedies
 from kube import lenient
+from kube.meta import Object
+from kube.priorities import PriorityClasses
 from scheduler import rehearsal
 from scheduler.engine.cause import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kube.meta import Object
-    from kube.priorities import PriorityClasses
 
 MOST_PODS = 300  # that are rehearsed, while somebody types; what a larger gang asks for in all is looked at whole
 NAME = "rehearsed"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cluster.rules.checks import RulesView
 from cluster.rules.pod import pods
 from kube import lenient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.rules.checks import RulesView
-    from kube.meta import Object
+from kube.meta import Object
 
 
 def of(written: Object, stored: Object, view: RulesView) -> dict[str, str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
-from django.http import Http404, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -22,16 +21,12 @@ from dashboard.parts import responses
 from jobs.operations import allowed_actions
 from jobs.pages.editor import choices, converted, editor, samples
 from jobs.pages.editor.forms import JobForm
+from jobs.pages.editor.samples import Sample
 from jobs.parameterized.builtin import BUILTINS
 from jobs.rules import words, yaml_write
 from kube.errors import ApiError
 from kube.resources import BATCH_JOBS, JOB_TEMPLATES, JOBS, QUEUES
 from kube.yaml.problem import YamlError
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest
-
-    from jobs.pages.editor.samples import Sample
 
 EMPTY_JOB = """\
 apiVersion: batch.volcano.sh/v1alpha1

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.template.loader import render_to_string
 from django.urls import reverse
 
 from cluster import access
-from cluster.store import store
+from cluster.access import Actor
+from cluster.store import Stored, store
 from dashboard.live import Parts, Watch
 from dashboard.live.topics import address
 from dashboard.parts import paging, phases, scope
 from dashboard.parts.filters import Filter
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.flows import graph, steps
 from jobs.operations import allowed_actions
 from jobs.parameterized.declaration import ANNOTATION
@@ -21,15 +22,9 @@ from jobs.rules import yaml_write
 from kube import lenient
 from kube.kinds.batch import JobPhase
 from kube.kinds.flow import FlowPhase, JobFlow
-from kube.resources import CREATOR_ANNOTATION, JOB_FLOWS, JOB_TEMPLATES, JOBS
+from kube.meta import Object
+from kube.resources import CREATOR_ANNOTATION, JOB_FLOWS, JOB_TEMPLATES, JOBS, Resource
 from kube.usage import queue_named
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from dashboard.parts.table import TableView
-    from kube.meta import Object
-    from kube.resources import Resource
 
 SPEC = Spec(
     name="flows:list",

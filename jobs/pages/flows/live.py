@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from django.template.loader import render_to_string
 
+from cluster.access import Actor
+from cluster.store import Stored
 from dashboard import live
-from dashboard.live import Parts, Watch
+from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.parts.buttons import no_buttons
 from jobs.pages.flows import listing
 from kube.errors import NotFound
-from kube.resources import JOB_FLOWS, JOB_TEMPLATES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from dashboard.live import TopicRequest
-    from kube.resources import Resource
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES, Resource
 
 
 @live.topic(listing.SPEC.name)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
@@ -18,9 +17,6 @@ from jobs.operations import allowed_actions
 from jobs.pages.flows import listing
 from kube.errors import ApiError
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
 
 
 @require_GET

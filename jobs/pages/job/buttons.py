@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.template.loader import render_to_string
 
+from cluster.access import Actor
 from dashboard import kept_room
 from jobs.operations import allowed_actions, single
+from jobs.pages.job.detail import Detail
 from jobs.rules import actions
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from jobs.pages.job.detail import Detail
 
 
 def html(shown: Detail, actor: Actor) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from jobs.history.record import PodSpan, Run
 from jobs.lifecycle import messages, retries
 from jobs.lifecycle.phases import DELETED
+from jobs.lifecycle.reading import Pod
 from kube.kinds.batch import JobPhase
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from jobs.history.record import PodSpan, Run
-    from jobs.lifecycle.reading import Pod
 
 WAITS = {
     "queue": "Waited to be let into the queue:",

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cluster.consumers import consumer
+from cluster.store import Stored
 from jobs.controller import asked
 from jobs.rules import words
-
-if TYPE_CHECKING:
-    from cluster.store import Stored
 
 JOBS_CONSUMER = "jobs"
 

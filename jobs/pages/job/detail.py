@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -17,9 +18,12 @@ from cluster.api import backend
 from cluster.rules import simulation
 from cluster.runtime import registry
 from cluster.store import decisions
+from cluster.store.decisions import Kept
 from dashboard.live import Watch
 from dashboard.live.topics import address
+from jobs.history.record import History, PodSpan
 from jobs.lifecycle import causes, messages, progress
+from jobs.lifecycle.causes import Cause, Failure
 from jobs.operations import outcomes
 from jobs.pages.job import (
     chapters,
@@ -37,27 +41,19 @@ from jobs.pages.job import (
     why_waiting,
 )
 from jobs.pages.job.chapters import Chapter
+from jobs.pages.job.chapters import Wait as Stretch
+from jobs.pages.job.evictions import Eviction, Notice, Summary
 from jobs.pages.job.job_record import JobRecord
+from jobs.pages.job.why_waiting import Wait
 from jobs.sweeps.record import sweep_of
 from kube import lenient, pod_health
 from kube.kinds.batch import JobPhase
-from kube.kinds.core import PodPhase
+from kube.kinds.core import Event, PodPhase
 from kube.kinds.pod import ENDED
 from kube.resources import JOBS, POD_GROUPS, PODS
 from kube.volcano import intake_times
 from kube.volcano.evictions import FIRST_EVICTED
 from scheduler import in_force
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.store.decisions import Kept
-    from jobs.history.record import History, PodSpan
-    from jobs.lifecycle.causes import Cause, Failure
-    from jobs.pages.job.chapters import Wait as Stretch
-    from jobs.pages.job.evictions import Eviction, Notice, Summary
-    from jobs.pages.job.why_waiting import Wait
-    from kube.kinds.core import Event
 
 # What Volcano's own scheduler says, after the sentence for people.
 _GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")

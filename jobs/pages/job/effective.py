@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from cluster.store import store
+from cluster.store import Stored, store
 from jobs.controller import facts
 from jobs.controller.pods import Blueprint, claim_name
 from jobs.rules import additions, yaml_write
 from jobs.rules.written import written
 from kube import lenient
+from kube.meta import Object
 from kube.priorities import PriorityClasses
 from kube.resources import CLAIMS, LIMIT_RANGES, PODS, PRIORITY_CLASSES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.store import Stored
-    from kube.meta import Object
 
 MOST_FIELDS = 100  # of one table
 MOST_TASKS = 20

@@ -7,25 +7,21 @@ with it or with the log, and does not name who got the room. Which pods it were,
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from cluster.store import decisions
+from cluster.store import Stored, decisions
+from cluster.writes import Decision
 from jobs.lifecycle.progress import ENDING, STOPPED
+from jobs.lifecycle.reading import Job, Pod
+from jobs.pages.job.fired_policies import Row
 from jobs.pages.job.timeline import Mark
 from kube.kinds.batch import JobEvent, JobPhase
 from kube.volcano.pod_groups import job_of
 from scheduler.decided import ZONE_CLOSED, Kind
 from scheduler.gangs.min_runtime import stays_until, whole_until
 from scheduler.policy.actions import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.store import Stored
-    from cluster.writes import Decision
-    from jobs.lifecycle.reading import Job, Pod
-    from jobs.pages.job.fired_policies import Row
-    from scheduler.policy.policy import Policy
+from scheduler.policy.policy import Policy
 
 MOST_NAMED = 3
 MOST = 50  # of a job that are read, the newest

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.lifecycle import fired
+from jobs.lifecycle.fired import Fired
 from jobs.pages.job import chapters
+from jobs.pages.job.chapters import Chapter
+from jobs.pages.job.timeline import Mark
 from jobs.rules import words
 from kube.kinds.batch import Action, JobPhase
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from jobs.lifecycle.fired import Fired
-    from jobs.pages.job.chapters import Chapter
-    from jobs.pages.job.timeline import Mark
 
 MOST_PODS = 3  # that a row names
 _PARTS = {

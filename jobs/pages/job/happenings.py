@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from cluster.store import store
+from cluster.store import Stored, store
 from jobs.history import record
+from jobs.history.record import History
+from jobs.lifecycle.reading import PodGroup
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.store import Stored
-    from jobs.history.record import History
-    from jobs.lifecycle.reading import PodGroup
 
 MOST_EVENTS = 200
 UNSCHEDULABLE = "Unschedulable"  # as Volcano's scheduler calls it

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from cluster.api import backend
 from jobs.lifecycle import image_waits
 from jobs.lifecycle.image_waits import ImageWait
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobs.lifecycle.reading import ContainerStatus, Pod
+from jobs.lifecycle.reading import ContainerStatus, Pod
 
 MOST = 3  # images that are told
 

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from cluster import access
+from cluster.access import Actor
 from cluster.store import Stored, store
 from jobs.history import record
 from jobs.history.record import History
 from jobs.lifecycle.reading import Job, PodGroup
 from jobs.pages.job import past, pods, timeline, visible
+from jobs.pages.job.pods import Read
 from jobs.pages.job.visible import Sees
 from kube import pod_health
 from kube.errors import NotFound
+from kube.pod_health import Health
 from kube.resources import JOBS, POD_GROUPS
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from jobs.pages.job.pods import Read
-    from kube.pod_health import Health
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cluster.store import Change, store
 from jobs.lifecycle.progress import STOPPED
 from jobs.lifecycle.reading import Job, Pod, PodGroup
 from jobs.pages.job import chapters
-from jobs.pages.job.chapters import Times
+from jobs.pages.job.chapters import Chapter, Times
 from kube.kinds.batch import JobPhase
 from kube.resources import POD_GROUPS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.pages.job.chapters import Chapter
-
 
 MOST_CHANGES = 500  # of a pod group that are looked at: the scheduler counts its pods into it each second
 LAST = 5  # the index of the step that ends a run

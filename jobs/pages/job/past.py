@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
-from cluster.store import Stored, log, records, store
+from cluster.store import Change, Stored, log, records, store
+from cluster.writes import Record
 from jobs.consumers import gather
 from jobs.consumers.gather import Ref
 from jobs.history import fold, record
-from jobs.history.record import History, PodSpan
+from jobs.history.record import History, PodSpan, Stretch
 from jobs.lifecycle.progress import STOPPED
-from jobs.lifecycle.reading import Pod, moment
+from jobs.lifecycle.reading import Job, Pod, moment
 from kube import owners
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from cluster.store import Change
-    from cluster.writes import Record
-    from jobs.history.record import Stretch
-    from jobs.lifecycle.reading import Job
 
 # A job that never was in one of these has had one run.
 _TURNS = (JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Container
+from typing import NamedTuple
 
 from cluster import access
 from cluster.api import backend
 from cluster.runtime import registry
-from cluster.store import store
+from cluster.store import Stored, store
 from kube.volcano.pod_groups import job_of
 from scheduler import waiting_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from cluster.store import Stored
-    from scheduler.waiting_lines import Waiting
+from scheduler.waiting_lines import Waiting
 
 
 class Before(NamedTuple):

@@ -5,21 +5,17 @@ Rules: reference: volcano-job §5.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.plugins import addresses, table
+from jobs.plugins.addresses import Host
+from jobs.plugins.contract import Context
 from jobs.rules import words
 from kube import lenient
+from kube.meta import Object
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from jobs.plugins.addresses import Host
-    from jobs.plugins.contract import Context
-    from kube.meta import Object
-
-    Says = Callable[[Context], Iterator[str]]
+Says = Callable[[Context], Iterator[str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from django.template.loader import render_to_string
@@ -20,12 +20,10 @@ from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle import progress
 from jobs.lifecycle.reading import Pod
 from jobs.pages.job import timeline
+from jobs.pages.job.detail import Detail
+from jobs.pages.job.timeline import Bar
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS, PODS
-
-if TYPE_CHECKING:
-    from jobs.pages.job.detail import Detail
-    from jobs.pages.job.timeline import Bar
 
 MOST_SORTED = 2000  # pods that are put in the order of their numbers; more come in the order of the database
 SPEC = Spec(

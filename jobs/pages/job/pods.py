@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from cluster.rules import simulation
-from cluster.store import store
+from cluster.store import Stored, store
 from jobs.lifecycle.causes import MOST_FAILURES
 from jobs.lifecycle.reading import Pod
 from jobs.pages.job.timeline import IMPORTANCE, MOST_BARS
 from kube import lenient, pod_health
 from kube.kinds.core import PodPhase
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.store import Stored
 
 Read = list[tuple["Stored", Pod]]
 Kept = dict[tuple[str, str], int]  # by phase and cause, or another trouble

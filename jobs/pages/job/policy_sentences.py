@@ -6,18 +6,15 @@ of `jobs.rules.policy_warnings`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.lifecycle import retries
 from jobs.rules import policies, policy_warnings, words
 from kube import lenient
 from kube.kinds.batch import JobEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
+from kube.meta import Object
 
 # A delayed answer to these is called off when the pod runs by then (reference: volcano-job §3.5).
 _UNTIL_IT_RUNS = {JobEvent.POD_PENDING, JobEvent.POD_FAILED, JobEvent.POD_EVICTED}

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from jobs.lifecycle.reading import moment
-from kube.kinds.core import PodPhase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobs.history.record import PodSpan, Stretch
-    from jobs.lifecycle.reading import Job, Pod
-    from jobs.pages.job.chapters import Wait
-    from kube.kinds.core import Event
+from jobs.history.record import PodSpan, Stretch
+from jobs.lifecycle.reading import Job, Pod, moment
+from jobs.pages.job.chapters import Wait
+from kube.kinds.core import Event, PodPhase
 
 STOPPED = "Stopped"  # stands among the phases for pods that were asked to end, or removed, before they had
 EVICTED = "Evicted"  # and for those that were asked to end for others' sake

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster import access
+from cluster.access import Actor
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
 
 LOGS = f"{PODS.id}/log"
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cluster import clock
 from cluster.consumers import behind
+from cluster.consumers.behind import Unread
 from dashboard.pages.overview import HOPELESS
 from jobs.lifecycle import phases
+from jobs.lifecycle.reading import Pod
 from jobs.pages.job import happenings
 from jobs.pages.job import place as places
+from jobs.pages.job.job_record import JobRecord
+from jobs.pages.job.place import Place
 from jobs.rules import remedies
 from kube import pod_health
 from kube.kinds.core import PodPhase
-
-if TYPE_CHECKING:
-    from cluster.consumers.behind import Unread
-    from jobs.lifecycle.reading import Pod
-    from jobs.pages.job.job_record import JobRecord
-    from jobs.pages.job.place import Place
 
 WHOLE = ("Pending", "Restarting")
 """Phases in which the whole job waits."""

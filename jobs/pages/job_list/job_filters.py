@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from cluster.store.query import LABEL_OPERATORS
 from dashboard.parts.moments import moment
 from dashboard.parts.moments import problem as moment_problem
 from kube.selector import SelectorError, parse_labels
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["exit_code_problem", "label_problem", "moment_problem", "searched"]
 HOUR_MS = 3600 * 1000

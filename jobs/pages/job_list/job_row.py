@@ -6,24 +6,21 @@ Which cell is which column, the style sheet knows by its place (`table-jobs.css`
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.http import urlencode
 
+from cluster.store import Stored
 from dashboard.parts import phases, svg
 from jobs.lifecycle import progress
+from jobs.lifecycle.progress import Progress, Ran
 from jobs.lifecycle.reading import Job
+from jobs.pages.job.pods import Kept
 from jobs.rules import short_cause
 from kube import pod_health
 from kube.meta import short_duration_words
-
-if TYPE_CHECKING:
-    from cluster.store import Stored
-    from jobs.lifecycle.progress import Progress, Ran
-    from jobs.pages.job.pods import Kept
-    from kube.pod_health import Health
+from kube.pod_health import Health
 
 UNTROUBLED = ("Running", "Completed")  # phases that need no reason in a list
 LONGEST_BRIEF = 20  # characters of a name that a column shows whole

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.template.loader import render_to_string
 
 from cluster import access
-from cluster.store import store
+from cluster.access import Actor
+from cluster.store import Stored, store
 from dashboard.parts import paging, scope
 from dashboard.parts.filters import Filter
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from kube.resources import BATCH_JOBS, CREATOR_ANNOTATION
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from dashboard.parts.table import TableView
 
 SPEC = Spec(
     name="jobs:kubernetes",

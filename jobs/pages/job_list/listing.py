@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.urls import reverse
 
 from cluster import access, clock
+from cluster.access import Actor
 from cluster.api import backend
-from cluster.store import records, store
+from cluster.store import Stored, records, store
 from dashboard.live import Watch
 from dashboard.parts import bulk, not_run, paging, phases, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle import progress
 from jobs.lifecycle.phases import DELETED
+from jobs.lifecycle.progress import Ran
 from jobs.lifecycle.reading import Job
 from jobs.operations import allowed_actions
 from jobs.pages.job import past, pods
@@ -24,13 +27,6 @@ from jobs.rules import reasons
 from jobs.sweeps import record
 from kube.indexes import HOLDS_SWEEP
 from kube.resources import CONFIGMAPS, JOBS, QUEUES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from jobs.lifecycle.progress import Ran
 
 MOST_OWNERS = 200  # that are offered; any other may be asked for in the address, and by a click on it
 # A deleted job appears once it is recorded, and pods begin to crash-loop, without a change of what the page watches.

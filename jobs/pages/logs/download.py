@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import time
 import zipfile
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from channels.db import database_sync_to_async
 from django.http import HttpResponse, StreamingHttpResponse
 
 from cluster import clock
+from cluster.access import Actor
 from cluster.api import backend
-from cluster.backend import NodeAway, NoLog
+from cluster.backend import LogExtent, NodeAway, Nodes, NoLog
 from jobs.logs import text
 from jobs.pages.logs import pods
+from jobs.pages.logs.pods import Absent, Asked, LogPod
+from jobs.pages.logs.window import Mark
 from kube.errors import NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-
-    from cluster.access import Actor
-    from cluster.backend import LogExtent, Nodes
-    from jobs.pages.logs.pods import Absent, Asked, LogPod
-    from jobs.pages.logs.window import Mark
 
 PIECE = 256 * 1024  # of an archive is sent at once
 STATES_BYTES = 1024 * 1024  # of a line are read for its states

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
 
 from channels.db import database_sync_to_async
 
 from cluster import clock
+from cluster.access import Actor
 from cluster.api import backend
-from cluster.backend import NoLog
+from cluster.backend import Line, LogExtent, NoLog
 from cluster.store import store
 from dashboard import live
+from dashboard.live import StreamRequest
 from jobs.lifecycle.reading import Pod
 from jobs.logs import merge
 from jobs.logs.merge import Entry, Log
@@ -21,13 +24,6 @@ from jobs.pages.logs.pods import Absent, Asked, LogPod
 from jobs.pages.logs.window import Limits, Mark, Window, log_of
 from kube.meta import now_text, parse_time
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-
-    from cluster.access import Actor
-    from cluster.backend import Line, LogExtent
-    from dashboard.live import StreamRequest
 
 MOST_PODS = 200  # followed together
 START = "start"  # stands for the first line that is kept

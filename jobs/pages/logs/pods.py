@@ -7,26 +7,23 @@ change log or the record of a job knows a pod with that uid and name in a namesp
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from cluster import access
+from cluster.access import Actor
 from cluster.api import backend
+from cluster.backend import LogExtent
 from cluster.store import store
 from jobs.lifecycle.reading import Pod
 from jobs.pages.job import past
 from jobs.pages.job.detail import Detail
 from kube.errors import ApiError, NotFound
 from kube.resources import JOBS, PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from cluster.access import Actor
-    from cluster.backend import LogExtent
 
 EVERY = "*"  # stands for all pods of the run
 TASK = "task/"  # begins the choice of all pods of a task

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from cluster.access import Actor
 from cluster.api import backend
+from cluster.backend import LogExtent, Nodes
 from cluster.store import store
+from jobs.logs.merge import Log
 from jobs.logs.text import Run, ShownLine
+from jobs.pages.job.detail import Detail
 from jobs.pages.logs import pods, window
 from jobs.pages.logs.follow import MOST_PODS
 from jobs.pages.logs.pods import EVERY, TASK, Absent, Asked, LogPod
 from jobs.pages.logs.window import Limits, Mark, Window
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.access import Actor
-    from cluster.backend import LogExtent, Nodes
-    from jobs.logs.merge import Log
-    from jobs.pages.job.detail import Detail
 
 MOST_NAMES = 1000  # of pods that the box offers
 PAGE = Limits(300, 256 * 1024)  # what a page without JavaScript shows at most

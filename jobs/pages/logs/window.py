@@ -5,20 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from cluster.backend import NoLog
+from cluster.backend import Line, LogChunk, LogExtent, Nodes, NoLog
 from jobs.logs import merge
 from jobs.logs.merge import Entry, Log, Newest
 from kube.errors import BadRequest
 from kube.meta import parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.backend import Line, LogChunk, LogExtent, Nodes
 
 STEP_LINES = 200  # read at a time when a log is read backwards
 STEP_BYTES = 32 * 1024

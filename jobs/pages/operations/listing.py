@@ -8,32 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.template.loader import render_to_string
 
 from cluster import access, clock
+from cluster.access import Actor
 from cluster.api import bulk
 from cluster.store import store
 from dashboard.parts import paging, phases, svg
 from dashboard.parts.filters import Filter
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle.reading import Job
-from jobs.models import Operation
+from jobs.models import Operation, OperationItem
 from jobs.operations import allowed_actions
 from jobs.rules import actions
-from jobs.rules.actions import OPEN, Extent, Result
+from jobs.rules.actions import OPEN, Action, Extent, Result
 from kube.errors import NotFound
 from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
-    from cluster.access import Actor
-    from dashboard.parts.table import TableView
-    from jobs.models import OperationItem
-    from jobs.rules.actions import Action
 
 HIGHEST = 2**63 - 1  # that a database can be asked for
 AGAIN_MS = 1000  # until the page of an operation that runs is drawn anew

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.urls import reverse
 
+from cluster.access import Actor
 from dashboard import live
+from dashboard.live import Parts, TopicRequest
 from dashboard.parts import bulk
 from dashboard.parts.bulk import Bulk, Choice
 from jobs.operations import allowed_actions
@@ -14,11 +14,6 @@ from jobs.pages.operations import listing
 from jobs.pages.operations.listing import Shown
 from kube.errors import NotFound
 from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from cluster.access import Actor
-    from dashboard.live import Parts, TopicRequest
-
 
 MOST_DIGITS = 18
 

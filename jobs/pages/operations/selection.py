@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from django.http import QueryDict
 
 from cluster import access, clock
+from cluster.access import Actor
 from cluster.store import store
+from dashboard.parts.table import TableView
 from jobs.operations.drafts import Selection
 from jobs.pages.job_list import listing
 from kube.errors import BadRequest
 from kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from django.http import QueryDict
-
-    from cluster.access import Actor
-    from dashboard.parts.table import TableView
 
 MOST = 50_000  # jobs of one operation: its items are stored before it is confirmed
 TICKED, ALL = "ticked", "all"

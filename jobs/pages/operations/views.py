@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -18,9 +17,6 @@ from jobs.pages.operations import listing, selection
 from jobs.pages.operations.listing import Shown
 from jobs.rules import actions
 from kube.errors import ApiError, BadRequest, Forbidden
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

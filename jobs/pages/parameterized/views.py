@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
-from django.http import Http404
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
@@ -23,19 +23,12 @@ from jobs.parameterized import declaration
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.declaration import DeclarationError
 from jobs.parameterized.keeping import Kept
-from jobs.parameterized.parameters import KINDS, fill
+from jobs.parameterized.parameters import KINDS, Parameter, fill
 from jobs.rules import yaml_write
+from jobs.sweeps.placeholders import Template
 from jobs.sweeps.values import ValuesError
 from kube.errors import ApiError
 from kube.resources import JOB_TEMPLATES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from django.http import HttpRequest, HttpResponse
-
-    from jobs.parameterized.parameters import Parameter
-    from jobs.sweeps.placeholders import Template
 
 PREFIX = "value-"  # of the form's fields, so that a parameter may have any name
 

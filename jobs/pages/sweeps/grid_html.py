@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from django.urls import reverse
 
 from dashboard.parts import phases
-
-if TYPE_CHECKING:
-    from jobs.sweeps.outcomes import Grid, Outcomes
+from jobs.sweeps.outcomes import Grid, Outcomes
 
 # One character for each phase, where its word has no room; the word is the cell's name all the same.
 GLYPHS = {

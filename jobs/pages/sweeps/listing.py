@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.template.loader import render_to_string
 from django.urls import reverse
 
 from cluster import access
-from cluster.store import store
+from cluster.access import Actor
+from cluster.store import Stored, store
 from cluster.store.types import decode
 from dashboard.live import Watch
 from dashboard.parts import paging, phases, scope
 from dashboard.parts.filters import Filter
-from dashboard.parts.table import Column, Spec, Table
+from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle.reading import Metadata
 from jobs.operations import allowed_actions
 from jobs.pages.sweeps import grid_html
 from jobs.sweeps import outcomes, record
-from jobs.sweeps.outcomes import Outcomes
+from jobs.sweeps.outcomes import Grid, Outcomes
+from jobs.sweeps.record import Record
 from kube.errors import NotFound
 from kube.indexes import HOLDS_SWEEP
 from kube.kinds.fields import View
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from cluster.access import Actor
-    from cluster.store import Stored
-    from dashboard.parts.table import TableView
-    from jobs.sweeps.outcomes import Grid
-    from jobs.sweeps.record import Record
 
 SPEC = Spec(
     name="sweeps:list",

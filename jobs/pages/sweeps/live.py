@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.template.loader import render_to_string
 
 from dashboard import live
-from dashboard.live import Parts, Watch
+from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.parts.buttons import no_buttons
 from jobs.pages.sweeps import listing
 from jobs.sweeps import record
 from kube.errors import NotFound
 from kube.resources import CONFIGMAPS
-
-if TYPE_CHECKING:
-    from dashboard.live import TopicRequest
 
 
 @live.topic(listing.SPEC.name)

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cluster import api
+from cluster.access import Actor
 from cluster.backend import OwnedRefused
 from cluster.store import Stored, store
 from jobs.pages.editor import editor, foreseen
 from jobs.pages.editor.editor import SUBMISSION, Finding
 from jobs.rules import yaml_write
 from jobs.sweeps import placeholders, record
+from jobs.sweeps.draft import Draft
 from jobs.sweeps.plan import Plan, plan
 from jobs.sweeps.values import ValuesError
 from kube import lenient
-from kube.errors import AlreadyExists, Invalid
+from kube.errors import AlreadyExists, ApiError, Invalid
 from kube.resources import CONFIGMAPS, JOBS
 from kube.yaml.problem import YamlError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cluster.access import Actor
-    from jobs.sweeps.draft import Draft
-    from kube.errors import ApiError
 
 MOST_REVIEWED = 20  # jobs that are judged while somebody types; submitting judges all
 SHOWN = 3  # jobs whose YAML is shown

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -19,6 +20,7 @@ from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
 from jobs.operations import allowed_actions
 from jobs.pages.sweeps import listing, samples, submission
+from jobs.pages.sweeps.submission import Preview
 from jobs.parameterized import declaration
 from jobs.parameterized.builtin import BUILTINS
 from jobs.sweeps import record, values
@@ -27,13 +29,6 @@ from jobs.sweeps.values import ValuesError
 from kube.errors import ApiError
 from kube.resources import CONFIGMAPS, JOB_TEMPLATES
 from kube.yaml.problem import YamlError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from django.http import HttpRequest, HttpResponse
-
-    from jobs.pages.sweeps.submission import Preview
 
 
 @require_GET

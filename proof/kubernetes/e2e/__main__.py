@@ -18,16 +18,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import django
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from proof.kubernetes.cluster import Kubernetes
-    from proof.kubernetes.e2e.report import Spec
+from proof.kubernetes.cluster import Kubernetes
+from proof.kubernetes.e2e.report import Spec
 
 # The order of the specs. With this one those of guarantees come last in schedulingaction: they leave queues behind, for which
 # two CPUs are kept, and specs that come after them then lack these.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from typing import Any
 
 # Those of Volcano's own continuous integration that a cluster of four nodes is enough for; the one that waits for minutes of the clock last.
 SUITES = ("vcctl", "jobp", "jobseq", "schedulingbase", "schedulingaction", "schedulinggates", "admission", "cronjob")

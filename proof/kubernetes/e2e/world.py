@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.remote.webhooks import hooks
+from kube.meta import Object
 from kube.volcano import scheduler_configuration
 from proof.harness.ports import free_port
 from proof.harness.waiting import until
@@ -14,12 +15,7 @@ from proof.kubernetes import world
 from proof.kubernetes.cluster import ACCOUNT, DEPLOY, NAMESPACE, Kubernetes
 from proof.kubernetes.volcano import Volcano
 from proof.kubernetes.webhooks import CONFIGURATIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube.meta import Object
-    from proof.systems.system import System
+from proof.systems.system import System
 
 STAGES = Path(__file__).parent / "stages.yaml"
 NODES, AMOUNTS = 4, {"cpu": "4", "memory": "16Gi"}

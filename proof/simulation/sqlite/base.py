@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from django.db.backends.sqlite3 import base
 from django.db.backends.sqlite3.base import FORMAT_QMARK_REGEX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class DatabaseWrapper(base.DatabaseWrapper):

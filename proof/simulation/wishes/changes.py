@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
 
+from kube.meta import Object
 from kube.resources import BATCH_JOBS, JOBS
-from proof.simulation.desk import is_unfinished, wish
-from proof.simulation.request import APPLY, JSON_PATCH, STRATEGIC, name_of, patch, replace, version_of
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from proof.simulation.desk import Desk
-    from proof.simulation.request import Request
+from proof.simulation.desk import Desk, is_unfinished, wish
+from proof.simulation.request import APPLY, JSON_PATCH, STRATEGIC, Request, name_of, patch, replace, version_of
 
 MOST_REPLICAS = 8
 EDITABLE = ("name", "labels", "namespace", "resourceVersion")

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kube.resources import COMMANDS, JOBS, QUEUES
-from proof.simulation.desk import phase_of, queue_state, wish
-from proof.simulation.request import create, name_of
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.simulation.desk import Desk
-    from proof.simulation.request import Request
+from kube.meta import Object
+from kube.resources import COMMANDS, JOBS, QUEUES, Resource
+from proof.simulation.desk import Desk, phase_of, queue_state, wish
+from proof.simulation.request import Request, create, name_of
 
 ACTIVE = ("Pending", "Running", "Restarting")
 STOPPED = ("Aborted", "Aborting")

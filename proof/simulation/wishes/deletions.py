@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kube.resources import BATCH_JOBS, JOBS, POD_GROUPS, PODS
-from proof.simulation.desk import OVER, Crowd, has_owner, is_unfinished, phase_of, pod_phase, wish
+from kube.meta import Object
+from kube.resources import BATCH_JOBS, JOBS, POD_GROUPS, PODS, Resource
+from proof.simulation.desk import OVER, Crowd, Desk, has_owner, is_unfinished, phase_of, pod_phase, wish
 from proof.simulation.request import Request, delete, name_of, path, path_of
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.simulation.desk import Desk
 
 PROPAGATIONS = {"Background": 5, "Foreground": 3, "Orphan": 1}
 MOST_JOBS = 150

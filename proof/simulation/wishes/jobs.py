@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from cluster.rules.simulation import SIMULATED
+from kube.meta import Object
 from kube.resources import BATCH_JOBS, CLAIMS, CONFIGMAPS, JOBS, NAMESPACES
-from proof.simulation.desk import wish
+from proof.simulation.desk import Desk, wish
 from proof.simulation.request import APPLY, Request, create, name_of, path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from kube.meta import Object
-    from proof.simulation.desk import Desk
 
 CPU = {"100m": 10, "250m": 15, "500m": 20, "1": 25, "2": 15, "4": 8, "8": 3}
 MEMORY = {"64Mi": 30, "256Mi": 30, "1Gi": 25, "4Gi": 15}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
-from kube.resources import DISRUPTION_BUDGETS, JOBS, LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, RESOURCE_QUOTAS
+from kube.meta import Object
+from kube.resources import (
+    DISRUPTION_BUDGETS,
+    JOBS,
+    LIMIT_RANGES,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
+    Resource,
+)
 from proof.simulation.before import QUOTA, ROOMY
-from proof.simulation.desk import PROTECTED, Crowd, is_unfinished, wish
-from proof.simulation.request import create, delete, name_of, patch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.simulation.desk import Desk
-    from proof.simulation.request import Request
+from proof.simulation.desk import PROTECTED, Crowd, Desk, is_unfinished, wish
+from proof.simulation.request import Request, create, delete, name_of, patch
 
 TIGHT = {"pods": "2", "requests.cpu": "2"}
 JOB_NAME = "volcano.sh/job-name"  # the label of a job's pods

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+from kube.meta import Object
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES
-from proof.simulation.desk import wish
-from proof.simulation.request import create, delete, name_of, patch
+from proof.simulation.desk import Desk, wish
+from proof.simulation.request import Request, create, delete, name_of, patch
 from proof.simulation.wishes.jobs import job, task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kube.meta import Object
-    from proof.simulation.desk import Desk
-    from proof.simulation.request import Request
 
 MOST_FLOWS, MOST_CRONS = 8, 4
 MOST_PARTS = 4

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from kube.meta import Object
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES, PODS, QUEUES, RESOURCE_QUOTAS
 from proof.simulation.before import WEIGHTS
-from proof.simulation.desk import creator_of, is_unfinished, phase_of, pod_phase, queue_state, wish
+from proof.simulation.desk import Desk, creator_of, is_unfinished, phase_of, pod_phase, queue_state, wish
 from proof.simulation.request import STRATEGIC, SUBMITTERS, Request, create, delete, name_of, patch, path_of, replace
 from proof.simulation.wishes.jobs import job, submit, task
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from proof.simulation.desk import Desk
 
 WRONG_UID = "00000000-0000-4000-8000-000000000000"
 STALE = "1"

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from kube.meta import Object
 from kube.resources import NODES
-from proof.simulation.desk import wish
-from proof.simulation.request import STRATEGIC, name_of, patch, version_of
+from proof.simulation.desk import Desk, wish
+from proof.simulation.request import STRATEGIC, Request, name_of, patch, version_of
 from proof.simulation.wishes.jobs import ZONES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kube.meta import Object
-    from proof.simulation.desk import Desk
-    from proof.simulation.request import Request
 
 FAIL_AT = "ui.volcano.sh/fail-at-seconds"
 TAINT = "simulation.example/out"

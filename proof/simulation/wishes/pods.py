@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from kube.meta import Object
 from kube.resources import CONFIGMAPS, JOBS, POD_GROUPS, PODS, QUEUES
-from proof.simulation.desk import has_owner, is_unfinished, pod_phase, queue_state, wish
-from proof.simulation.request import JSON_PATCH, STRATEGIC, create, name_of, patch
+from proof.simulation.desk import Desk, has_owner, is_unfinished, pod_phase, queue_state, wish
+from proof.simulation.request import JSON_PATCH, STRATEGIC, Request, create, name_of, patch
 from proof.simulation.wishes.jobs import FAILING_SHARE, simulated
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from proof.simulation.desk import Desk
-    from proof.simulation.request import Request
 
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"

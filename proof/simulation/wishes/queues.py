@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from kube.meta import Object
 from kube.resources import QUEUES
 from proof.simulation.before import WEIGHTS
-from proof.simulation.desk import Crowd, queue_state, wish
-from proof.simulation.request import JSON_PATCH, create, delete, name_of, patch, version_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kube.meta import Object
-    from proof.simulation.desk import Desk
-    from proof.simulation.request import Request
+from proof.simulation.desk import Crowd, Desk, queue_state, wish
+from proof.simulation.request import JSON_PATCH, Request, create, delete, name_of, patch, version_of
 
 KEPT = ("root", "default", *WEIGHTS)
 MOST_QUEUES = 30

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kube.resources import CLAIMS, CONFIGMAPS, JOBS, POD_GROUPS, PODS, SECRETS, SERVICES
-from proof.simulation.desk import OVER, Crowd, has_owner, is_going, wish
+from kube.meta import Object
+from kube.resources import CLAIMS, CONFIGMAPS, JOBS, POD_GROUPS, PODS, SECRETS, SERVICES, Resource
+from proof.simulation.desk import OVER, Crowd, Desk, has_owner, is_going, wish
 from proof.simulation.request import (
     APPLY,
     STRATEGIC,
+    Picture,
     Request,
     create,
     delete,
@@ -18,12 +18,6 @@ from proof.simulation.request import (
     replace,
     version_of,
 )
-
-if TYPE_CHECKING:
-    from kube.meta import Object
-    from kube.resources import Resource
-    from proof.simulation.desk import Desk
-    from proof.simulation.request import Picture
 
 FINALIZER = "simulation.example/keep"
 SHARED = "settings"  # a ConfigMap that two managers apply to

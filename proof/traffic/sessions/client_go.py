@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from proof.traffic.sessions.objects import CORE, node, object_
-
-if TYPE_CHECKING:
-    from proof.traffic.stage import Stage
+from proof.traffic.stage import Stage
 
 SOURCE = Path(__file__).parent / "go"
 JSON = ("typed", "pods", "informers", "dynamic", "leader", "events", "metadata")

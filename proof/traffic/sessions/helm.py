@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import yaml
 
 from proof.traffic.sessions.objects import CORE, Object, job, object_, queue
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from proof.traffic.stage import Stage
+from proof.traffic.stage import Stage
 
 
 def play(stage: Stage) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from proof.traffic.sessions.objects import CORE, labelled, node, object_, pod, pod_spec
-
-if TYPE_CHECKING:
-    from proof.traffic.stage import Stage
+from proof.traffic.stage import Stage
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from proof.traffic.sessions.objects import CORE, object_
-
-if TYPE_CHECKING:
-    from proof.traffic.stage import Stage
+from proof.traffic.stage import Stage
 
 
 def play(stage: Stage) -> None:

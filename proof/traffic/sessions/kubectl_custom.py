@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proof.traffic.sessions.objects import object_
-
-if TYPE_CHECKING:
-    from proof.traffic.stage import Stage
+from proof.traffic.stage import Stage
 
 GROUP = "example.com"
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from proof.traffic.sessions.objects import QUEUES, VOLCANO, job, object_, pod_spec, queue
-
-if TYPE_CHECKING:
-    from proof.traffic.stage import Stage
+from proof.traffic.stage import Stage
 
 MERGE = "application/merge-patch+json"
 

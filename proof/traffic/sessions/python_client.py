@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from kubernetes import client, dynamic, watch
 
 from proof.traffic.sessions.objects import CORE, VOLCANO, job, node, object_, pod, queue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from proof.traffic.stage import Stage
+from proof.traffic.stage import Stage
 
 CLIENT = "python"
 PODS = "/api/v1/namespaces/default/pods"

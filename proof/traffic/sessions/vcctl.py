@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from proof.traffic.sessions.kubectl_volcano import ALL_QUEUES, JOBS
 from proof.traffic.sessions.objects import CORE, QUEUES, job, object_, pod, pod_spec
-
-if TYPE_CHECKING:
-    from proof.traffic.stage import Stage
+from proof.traffic.stage import Stage
 
 
 def play(stage: Stage) -> None:

@@ -6,8 +6,9 @@ import logging
 import socket
 import sys
 import time
+from argparse import ArgumentParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -21,14 +22,10 @@ from node.agent.daemon import Daemon
 from node.agent.machine import valid_name
 from node.joined import agent, joining
 from node.joined.joining import JoinError, Wish
+from node.membership import Membership
 from node.pods.cluster import Dismissed
 from volcano_ui import heartbeat
 from volcano_ui.process_exit import exit_at_once
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
-    from node.membership import Membership
 
 RETRY_S = 2.0
 log = logging.getLogger(__name__)

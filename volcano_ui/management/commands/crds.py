@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from django.core.management import BaseCommand
 
 from kube import resources
 from kube.custom import manifests
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
-    from kube.resource import Resource
+from kube.resource import Resource
 
 KINDS = (
     resources.JOBS,

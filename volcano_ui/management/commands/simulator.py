@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -14,9 +15,6 @@ from node.simulator.simulator import Simulator
 from node.simulator.stages import StageError
 from volcano_ui import collector, heartbeat
 from volcano_ui.process_exit import exit_at_once
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 
 class Command(BaseCommand):

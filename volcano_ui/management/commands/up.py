@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import SUPPRESS
-from typing import TYPE_CHECKING, Any
+from argparse import SUPPRESS, ArgumentParser
+from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand
 
 from volcano_ui import env
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
 
 OPTIONS = (
     "port",

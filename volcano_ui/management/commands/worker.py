@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from argparse import ArgumentParser
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
@@ -13,9 +14,6 @@ from django.core.management.base import BaseCommand
 from cluster.runtime import registry
 from volcano_ui import celery_app, heartbeat
 from volcano_ui.process_exit import exit_at_once
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 
 class Command(BaseCommand):

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
-from proof.conformance.items import differs, not_done, section
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from proof.conformance.items import Item
+from proof.conformance.items import Item, differs, not_done, section
 
 ACTIONS = (
     "SyncJob",
