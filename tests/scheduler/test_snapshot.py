@@ -204,16 +204,11 @@ def _seconds_per_change(pods):
 
 
 def test_why_nodes_were_closed_once_is_forgotten():
-    """A taint's value is a part of it, and some write times into it."""
-
-    def tainted(value):
-        return node("n1", "4", taints=[{"key": "seen", "value": value, "effect": "NoSchedule"}])
-
-    world = World(tainted("first"), pod("p", "g", "1"))
+    world = World(pod("p", "g", "1"))
     nodes = world.snapshot.nodes
-    for number in range(MOST_EXCLUSIONS):
+    for number in range(MOST_EXCLUSIONS):  # a taint's value is a part of it, and some write times into it
         nodes.code(Exclusion(ExclusionKind.TAINT, shown=str(number)))
-    world.put(tainted("last"))
+    world.put(node("n1", "4", taints=[{"key": "seen", "value": "last", "effect": "NoSchedule"}]))
     (closed,) = nodes.verdicts(next(iter(world.snapshot.pods.values())).shape)
     assert [each.shown for each in nodes.exclusions[1:]] == [nodes.exclusions[closed].shown]
     assert "last" in nodes.exclusions[closed].shown

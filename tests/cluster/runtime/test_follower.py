@@ -1,4 +1,4 @@
-"""A follower of the log: what it takes has no gaps, or it hears that it has."""
+"""Readers in one process: what a follower takes has no gaps, or it hears that it has; what is kept of some kinds goes on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cluster.runtime import nudge
 from cluster.runtime.follower import Follower, Pace, Wanted
+from cluster.runtime.picture import Kept
 from cluster.runtime.room import PART_OF_ONE, Room
 from cluster.store import Create, Delete, Patch, log, store
 from kube.errors import Timeout
+from kube.kinds.pod import Pod
 from kube.resources import CONFIGMAPS, PODS
+from tests import builders
 from tests.cluster.store.forgetting import forget, forget_elsewhere
 from tests.dashboard.live.world import until
 
@@ -240,3 +243,24 @@ def test_who_holds_most_goes_first_and_who_reads_stays():
     for shelf in other:
         shelf.put(bytes(90))
     assert cut == ["bob", "other"]
+
+
+class Names:
+    """The pods that could be read."""
+
+    def __init__(self, revision):
+        self.revision, self.names = revision, []
+
+    def take(self, change):
+        self.names.append(change.read(Pod).metadata.name)
+
+
+def test_of_what_cannot_be_read_nothing_is_known_and_the_rest_goes_on():
+    kept = Kept([PODS], Names)
+    with kept.current(store.revision()):
+        pass
+    odd = builders.pod("odd")
+    odd["metadata"]["labels"] = "none"
+    store.write(Create(PODS, odd), Create(PODS, builders.pod("even")))
+    with kept.current(store.revision()) as known:
+        assert known.names == ["even"]
