@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from apiserver import handlers  # noqa: F401  handlers registers the paths
 from apiserver.discovery import Discovery
 from apiserver.health import MAJOR, MINOR
 from apiserver.http import routes

@@ -66,10 +66,7 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
     """Serve until SIGTERM."""
     import uvicorn
 
-    from apiserver import (
-        handlers,  # noqa: F401  handlers registers who answers what
-        openapi,
-    )
+    from apiserver import handlers, openapi  # noqa: F401  handlers registers who answers what
     from apiserver.app import App
     from apiserver.http import authentication
     from volcano_ui.web import become_server

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 import httpx
 from asgiref.sync import sync_to_async
 
+from apiserver import handlers  # noqa: F401  handlers registers who answers what
 from apiserver.app import App
 from apiserver.http import threads
 from cluster import access, clock
