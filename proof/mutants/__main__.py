@@ -81,6 +81,7 @@ def _plant(tree: Path, digest: str) -> None:
 def _hunt_all(tree: Path, mutants: Sequence[Mutant], options: argparse.Namespace) -> None:
     """Fill in who finds each, stage by stage; what the results have of this tree is taken from there."""
     reach, results = hunting.read(tree), CACHE / "results.jsonl"
+    places = listing.located(mutants, listing.sources())
     lines = results.read_bytes().splitlines() if results.exists() else []
     known: dict[tuple[int, str], str] = {
         (number, stage): found for number, stage, found in map(msgspec.json.decode, lines)
@@ -90,7 +91,8 @@ def _hunt_all(tree: Path, mutants: Sequence[Mutant], options: argparse.Namespace
     def hunted(each: Mutant, stage: hunting.Stage) -> None:
         found = known.get((each.number, stage))
         if found is None:
-            found = hunting.hunt(tree, each.number, each.module, reach, stage, options.most)
+            at_import = each.number in places and places[each.number][1].at_import
+            found = hunting.hunt(tree, each.number, each.module, reach, stage, options.most, at_import=at_import)
             with writing, results.open("ab") as file:
                 file.write(msgspec.json.encode([each.number, stage, found]) + b"\n")
             _say(f"{each.number:4} {each.module:50} {each.operator:12} {found or '–'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import enum
+import functools
 import itertools
 import os
 import re
@@ -18,6 +19,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
+
+from proof.mutants.listing import ROOT
 
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 # What `make test` runs.
@@ -45,20 +48,24 @@ class Reach:
     tests: Mapping[int, frozenset[str]]
     seconds: Mapping[str, float]
 
-    def of(self, number: int, module: str) -> list[str]:
-        """Return the tests that can find a defect: the nearest and quickest first."""
+    def of(self, number: int, module: str, *, at_import: bool) -> list[str]:
+        """Return the tests that can find a defect: the nearest and quickest first.
+
+        Of what is met at an import, such as an entry of a table, nobody knows which tests use it: then these are all.
+        """
         folders = PurePosixPath(module).with_suffix("").parts
 
         def distance(test: str) -> tuple[int, float]:
             file = PurePosixPath(test.partition("::")[0])
             near = sum(word in file.parts or f"test_{word}.py" == file.name for word in folders)
+            near += 2 * (".".join(folders[:-1]) in _text(file))
             return (-near, self.seconds.get(test, 0.0))
 
         reaching = set()
         for test in self.tests.get(number, frozenset()):
             reaching |= {test} if "::" in test else {each for each in self.seconds if each.startswith(f"{test}::")}
-        # Of what only an import reaches, such as a table, nobody knows which tests use it.
-        return sorted(reaching & self.seconds.keys() or self.seconds, key=distance)
+        reaching &= self.seconds.keys()
+        return sorted(reaching if reaching and not at_import else self.seconds, key=distance)
 
     def taken_s(self, tests: Iterable[str]) -> float:
         """Return how long tests take."""
@@ -96,6 +103,11 @@ def read(tree: Path) -> Reach:
     return Reach({number: frozenset(each) for number, each in tests.items()}, seconds)
 
 
+@functools.cache
+def _text(test: PurePosixPath) -> str:
+    return (ROOT / test).read_text()
+
+
 class Stage(enum.StrEnum):
     """Who is asked, one after the other: each of them is asked of all defects that nobody before has found."""
 
@@ -105,14 +117,16 @@ class Stage(enum.StrEnum):
     SYSTEMS = "tests of whole systems"
 
 
-def hunt(tree: Path, number: int, module: str, reach: Reach, stage: Stage, most: float) -> str:
+def hunt(
+    tree: Path, number: int, module: str, reach: Reach, stage: Stage, most: float, *, at_import: bool = False
+) -> str:
     """Return who of a stage finds a defect: the file of a test, "simulation", or nothing.
 
     most: which share of what all tests take those that reach it may take.
     """
     if stage is Stage.SIMULATION:
         return "simulation" if _by_simulation(tree, number) else ""
-    tests, all_s = reach.of(number, module), reach.taken_s(reach.seconds)
+    tests, all_s = reach.of(number, module, at_import=at_import), reach.taken_s(reach.seconds)
     alone = [test for test in tests if not test.startswith(WHOLE)]
     passed = list(itertools.accumulate(reach.seconds[test] for test in alone))
     first, last = (bisect.bisect(passed, share * all_s) + 1 for share in (NEAR, most))

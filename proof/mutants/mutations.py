@@ -47,7 +47,7 @@ class Mutation:
     """A defect: in a function ("" outside of all), `before` becomes `after`; both as `ast.unparse` writes them.
 
     nth: among the defects of the function that look the same. start, end: where it stands, in bytes of the source.
-    is_statement: a whole statement, which is left out.
+    is_statement: a whole statement, which is left out. at_import: it is met when the module is imported, and not by who calls.
     """
 
     function: str
@@ -58,6 +58,7 @@ class Mutation:
     start: int
     end: int
     is_statement: bool = False
+    at_import: bool = False
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
@@ -97,6 +98,7 @@ class _Finder(ast.NodeVisitor):
         self.names: list[str] = []
         self.returns_bool = [False]
         self.in_function = False
+        self.at_import = True
         self.seen: Counter[tuple[str, str, str, str]] = Counter()
         self.found: list[Mutation] = []
 
@@ -109,7 +111,7 @@ class _Finder(ast.NodeVisitor):
         if before == after or (is_statement and self.source[self.lines[node.lineno - 1] : start].strip()):
             return
         looks = (function, operator, before, after)
-        self.found.append(Mutation(*looks, self.seen[looks], start, end, is_statement))
+        self.found.append(Mutation(*looks, self.seen[looks], start, end, is_statement, self.at_import))
         self.seen[looks] += 1
 
     def _leave_out(self, node: ast.stmt, operator: str) -> None:
@@ -123,7 +125,9 @@ class _Finder(ast.NodeVisitor):
         self.returns_bool.append(isinstance(node.returns, ast.Name) and node.returns.id == "bool")
         for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
             self.visit(default)
+        at_import, self.at_import = self.at_import, False
         self._body(node.body)
+        self.at_import = at_import
         self.names.pop()
         self.returns_bool.pop()
         self.in_function = was
