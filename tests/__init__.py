@@ -1,3 +1,0 @@
-"""The tests; they mirror the packages."""
-
-from __future__ import annotations

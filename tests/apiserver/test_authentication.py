@@ -9,8 +9,10 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from starlette.datastructures import Headers
 
 from apiserver.http import authentication
+from apiserver.http.authentication import PROTOCOL, credentials
 from cluster import access, clock
 from cluster.access import accounts, authorizer, tokens
 from cluster.access.roles import Role
@@ -67,6 +69,13 @@ def unauthorized(answer):
 
 def bearer(secret):
     return {"Authorization": f"Bearer {secret}"}
+
+
+def test_who_opened_a_stream_is_known_by_the_headers_that_let_him_in():
+    token, acting = ("sec-websocket-protocol", f"{PROTOCOL}dG9rZW4"), ("impersonate-user", "bob")
+    headers = Headers(dict([("sec-websocket-version", "13"), ("accept", "*/*"), token, acting]))
+    assert credentials(headers) == (token, acting)
+    assert credentials(Headers({"sec-websocket-protocol": "v5.channel.k8s.io"})) == ()
 
 
 @pytest.fixture

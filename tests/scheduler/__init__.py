@@ -1,3 +1,0 @@
-"""Tests of the scheduler."""
-
-from __future__ import annotations
