@@ -6,12 +6,13 @@ Rules return them, so nothing here may need Django.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+from kube.kinds.pod import OUT_OF_SYNC
 from kube.meta import Object
-from kube.resources import Resource
+from kube.resources import PODS, Resource
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
@@ -187,3 +188,23 @@ class Record(Struct, frozen=True):
     history: bytes = b""
     trouble: str = ""
     terms: str = ""
+
+
+class Named(Protocol):
+    """What says which pod is meant."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+
+
+def removal(pods: Sequence[Named]) -> list[Write]:
+    """Return the writes that have pods made again by their controllers."""
+    mark = {"metadata": {"annotations": {OUT_OF_SYNC: "true"}}}
+    return [
+        *(Patch(PODS, pod.namespace, pod.name, mark, uid=pod.uid) for pod in pods),
+        *(Delete(PODS, pod.namespace, pod.name, uid=pod.uid) for pod in pods),
+    ]

@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from cluster.remote.dispatch import gangs
 from cluster.store import Create, Group, Patch, Write
-from cluster.writes import Minimum
+from cluster.writes import Minimum, removal
 from kube import events
 from kube.kinds.core import EventType
 from kube.meta import Object, now_text
@@ -38,7 +37,7 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
     victims = _by_beneficiary(decisions.evictions)
     for decision in decisions.groups:
         writes: list[Write] = [_bind(bind, time) for bind in decision.binds]
-        writes += gangs.removal(decision.given_back)
+        writes += removal(decision.given_back)
         writes += _about_group(decision, now)
         evictions = victims.pop(decision.key, ())
         writes += evicting.writes_of(evictions, now)

@@ -11,15 +11,11 @@ keeps what they did.
 from __future__ import annotations
 
 from cluster.access.authorizer import (
-    ALL,
     BOOTSTRAPPERS,
     CONSOLE,
-    EVERYWHERE,
     MASTERS,
     SYSTEM,
     Actor,
-    Everywhere,
-    Role,
     account_of,
     allowed,
     decides_elsewhere,
@@ -38,6 +34,7 @@ from cluster.access.authorizer import (
     scope,
     somewhere,
 )
+from cluster.access.roles import ALL, EVERYWHERE, Everywhere, Role
 
 __all__ = [
     "ALL",

@@ -34,40 +34,6 @@ from cluster.store import sql
 from kube.errors import Forbidden
 from kube.resources import Resource
 
-__all__ = [
-    "ALL",
-    "BOOTSTRAPPERS",
-    "CONSOLE",
-    "EVERYWHERE",
-    "FRESH_S",
-    "MASTERS",
-    "NODE",
-    "NODES",
-    "SYSTEM",
-    "Actor",
-    "Authorizer",
-    "Everywhere",
-    "Grants",
-    "Role",
-    "account_of",
-    "allowed",
-    "decides_elsewhere",
-    "delegate",
-    "for_user",
-    "generation",
-    "grants",
-    "is_system",
-    "namespaces",
-    "node_of",
-    "of",
-    "refuse",
-    "remedy",
-    "renew",
-    "require",
-    "scope",
-    "somewhere",
-]
-
 FRESH_S = 10.0
 MASTERS = "system:masters"  # the group that may do anything, as in Kubernetes (§6.4)
 ACCOUNT = "system:serviceaccount:"  # the names of service accounts begin so; a user's name holds no colon

@@ -6,24 +6,10 @@ job's controller marks pods: no policy takes that for an eviction, and the contr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Mapping
 
 from cluster.remote.dispatch.verdicts import Done, Verdict
-from cluster.writes import Delete, Group, Patch, Write
-from kube.kinds.pod import OUT_OF_SYNC
-from kube.resources import PODS
-
-
-class Named(Protocol):
-    """What says which pod is meant."""
-
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def uid(self) -> str: ...
+from cluster.writes import Group, Patch, Write, removal
 
 
 def bound(group: Group, verdicts: Mapping[int, Verdict]) -> list[Patch]:
@@ -60,12 +46,3 @@ def taken_back(
     made = bound(group, verdicts)
     perhaps = bound(group, {number: Done() for number in unknown})
     return removal([write for write in (*made, *perhaps) if write.uid not in ended])
-
-
-def removal(pods: Sequence[Named]) -> list[Write]:
-    """Return the writes that have pods made again by their controllers."""
-    mark = {"metadata": {"annotations": {OUT_OF_SYNC: "true"}}}
-    return [
-        *(Patch(PODS, pod.namespace, pod.name, mark, uid=pod.uid) for pod in pods),
-        *(Delete(PODS, pod.namespace, pod.name, uid=pod.uid) for pod in pods),
-    ]
