@@ -17,8 +17,9 @@ NEEDED = (
     "kube/__init__.py",
     "kube/mount_paths.py",
     "node/__init__.py",
-    "node/agent/__init__.py",
+    "node/containers/__init__.py",
     "node/containers/spawn.py",
+    "node/rules/__init__.py",
     "node/rules/programs.py",
     *(f"{name}/__init__.py" for name in ("proof", "proof/harness", "proof/escapes")),
     "proof/harness/waiting.py",
@@ -28,7 +29,7 @@ NEEDED = (
 
 def code(home: Path) -> Path:
     """Copy what the test runs to where everybody may read it: this clone may lie in somebody's closed home."""
-    shim = [str(path.relative_to(PROJECT)) for path in (PROJECT / "node" / "shim").glob("*.py")]
+    shim = [str(path.relative_to(PROJECT)) for path in (PROJECT / "node" / "shim").rglob("*.py")]
     for name in (*NEEDED, *shim):
         copy = home / name
         copy.parent.mkdir(parents=True, exist_ok=True)

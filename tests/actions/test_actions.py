@@ -272,14 +272,14 @@ ACTIONS = {
     # settings of the scheduler
     "scheduler: change": Row(fill("/queues/-/scheduler/", text=CONFIGURATION, do="save"), "namespaces configmaps", 60),
     # people
-    "people: an account": Row(ACCOUNT, "", 24),
+    "people: an account": Row(ACCOUNT, "", 26),
     "people: a link": Row(post("/access/users/olive/link/"), ""),
-    "people: out": Row(after(ACCOUNT, post("/access/users/ann/active/", active="0")), "", 39),
+    "people: out": Row(after(ACCOUNT, post("/access/users/ann/active/", active="0")), "", 41),
     "people: a role": Row(post("/access/roles/", kind="user", subject="rita", role="operator", namespace=PLACE), ""),
     "people: a token": Row(TOKEN, ""),
     "people: a token revoked": Row(after(TOKEN, revoke), "", 40),
     "people: a password": Row(after(ACCOUNT, post("/access/users/ann/password/", password="another horse 8")), "", 39),
-    "people: a role taken away": Row(after(ACCOUNT, post("/access/roles/remove/", user="ann", namespace=PLACE)), "", 39),
+    "people: a role taken away": Row(after(ACCOUNT, post("/access/roles/remove/", user="ann", namespace=PLACE)), "", 41),
     # kinds of one's own
     "kind: define": Row(create(CUSTOM_RESOURCE_DEFINITIONS, KIND), "customresourcedefinitions"),
     "kind: and delete": Row(after(create(CUSTOM_RESOURCE_DEFINITIONS, KIND), delete(CUSTOM_RESOURCE_DEFINITIONS, "models.example.com")), "customresourcedefinitions", 44),
