@@ -14,7 +14,8 @@ HEAD = """# Mutants: what the tests would notice
 
 `make mutants` makes small defects in the rules and controllers, one at a time, and looks who finds each: the tests of
 `make test` that reach it, then 60 seconds of the simulation. The list was drawn once by a seed, in proportion to the code of
-each package, and stays: `proof/mutants/mutants.jsonl`. What is removed from the tests must not lower the score.
+each package, and stays: `proof/mutants/mutants.jsonl`. What is removed from the tests must not lower the score. Where nobody
+found one, a test has been written since: the score says what is kept, and of a fresh list it would be lower.
 
 Pages, migrations and the shim of containers have no defects here; browsers, `make escapes` and the drills are what holds those.
 """
