@@ -11,6 +11,28 @@ from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.turns import Turns
 
 
+class Placer(Filler):
+    """Places gangs one by one on one cluster."""
+
+    def place_minimum(self, gang: Gang) -> Attempt:
+        """Place what must start together; if it is short, nothing is placed."""
+        if not self.may_fit(gang):
+            attempt = Attempt(gang)
+            attempt.short = (0, 0)
+            return attempt
+        if gang.arranged is not None:
+            return arrange.place_minimum(self, gang)
+        return self.start_anywhere(gang, self.place_part)
+
+    def fits(self, gang: Gang) -> bool:
+        """Tell whether what must start together finds room; nothing is placed."""
+        attempt = self.place_minimum(gang)
+        if attempt.short is not None:
+            return False
+        self.undo(gang, attempt)
+        return True
+
+
 def place(
     cluster: Cluster, gangs: Sequence[Gang], *, pods: int = -1, tried: Mapping[int, Attempt] | None = None
 ) -> list[Attempt]:
@@ -64,25 +86,3 @@ def _place_rest(placer: Placer, turns: Turns, number: int, attempt: Attempt) -> 
         attempt.full.add(some)  # room only shrinks; where others who come make some, the next cycle finds it
     if attempt.rest() is not None:
         turns.again(number)
-
-
-class Placer(Filler):
-    """Places gangs one by one on one cluster."""
-
-    def place_minimum(self, gang: Gang) -> Attempt:
-        """Place what must start together; if it is short, nothing is placed."""
-        if not self.may_fit(gang):
-            attempt = Attempt(gang)
-            attempt.short = (0, 0)
-            return attempt
-        if gang.arranged is not None:
-            return arrange.place_minimum(self, gang)
-        return self.start_anywhere(gang, self.place_part)
-
-    def fits(self, gang: Gang) -> bool:
-        """Tell whether what must start together finds room; nothing is placed."""
-        attempt = self.place_minimum(gang)
-        if attempt.short is not None:
-            return False
-        self.undo(gang, attempt)
-        return True
