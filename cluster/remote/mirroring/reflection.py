@@ -83,6 +83,7 @@ class Standing(Struct, frozen=True):
 
 _PHASES = {
     Step.BEGUN: Phase.LOADING,
+    Step.PAGE: Phase.LOADING,
     Step.LISTED: Phase.LIVE,
     Step.WATCHED: Phase.LIVE,
     Step.AWAY: Phase.AWAY,
@@ -97,6 +98,8 @@ def standing_after(before: Standing, news: News, now: int) -> Standing:
     match news.step:
         case Step.BEGUN:
             after = replace(after, version="", objects_read=0)
+            if before.phase in (Phase.AWAY, Phase.REFUSED):
+                return replace(after, reason=before.reason)  # nothing has been heard yet that would mend it
         case Step.PAGE:
             after = replace(after, objects_read=before.objects_read + len(news.writes))
         case Step.LISTED:

@@ -102,12 +102,13 @@ class Reflector:
             page = reflection.page(self.kind, answer, anew=self._is_anew)
             uids.update(write.object["metadata"]["uid"] for write in page.writes)
             self._tell(page)
+            self._trouble = ("", "")
             if not metadata.get("continue"):
                 break
             query["continue"] = str(metadata["continue"])
         self._say(Step.LISTED, version=version, uids=frozenset(uids), anew=self._is_anew)
         self._version = self._last = version
-        self._is_anew, self._is_live, self._trouble = False, True, ("", "")
+        self._is_anew, self._is_live = False, True
 
     def _watch(self) -> None:
         """Hear what changes, until the server ends the watch."""

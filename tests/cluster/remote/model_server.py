@@ -16,7 +16,7 @@ from cluster.remote.http.request import Unreachable
 from cluster.remote.mirroring.reflection import Standing
 from cluster.remote.mirroring.reflector import Reflector
 from kube import patch, resources
-from kube.errors import AlreadyExists, Conflict, Expired, NotFound
+from kube.errors import AlreadyExists, Conflict, Expired, Forbidden, NotFound
 from proof.harness.answers import REFUSALS, Answer, met
 
 PLURALS = frozenset(kind.plural for kind in resources.ALL)
@@ -67,7 +67,7 @@ class ModelServer:
         self.uids = 0
         self.objects = {}  # (plural, name) → object
         self.history = []  # (version, plural, verb, object, what it was before)
-        self.reachable = True
+        self.reachable = self.readable = True
         self.cut_after = None
         self.next_answers = []
         self.deleted = []  # uids for which a deletion was accepted, in order
@@ -156,6 +156,8 @@ class ModelServer:
     def _check(self):
         if not self.reachable:
             raise Unreachable("https://model", "connection refused")
+        if not self.readable:
+            raise Forbidden("not for you")
 
     def _cut(self):
         if self.cut_after is not None:

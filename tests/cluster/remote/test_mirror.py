@@ -257,9 +257,19 @@ class MirrorMachine(RuleBasedStateMachine):
     def next_answer_is_cut(self, lines):
         self.server.cut_after = lines
 
-    @rule(reachable=st.booleans())
-    def network_goes_or_comes(self, reachable):
-        self.server.reachable = reachable
+    @rule(reachable=st.booleans(), readable=st.booleans())
+    def network_or_right_goes_or_comes(self, reachable, readable):
+        self.server.reachable, self.server.readable = reachable, readable
+
+    @precondition(lambda self: not (self.server.reachable and self.server.readable))
+    @rule()
+    def nothing_is_heard_for_a_while(self):
+        """Then the mirror says why, however often it has asked."""
+        self.server.cut_after = None
+        for _ in range(3):
+            self.mirror.hear()
+        standing = recorder.standings([PODS])[PODS.id]
+        assert standing.phase is (Phase.REFUSED if self.server.reachable else Phase.AWAY)
 
     @rule()
     def mirror_listens_once(self):
@@ -272,7 +282,7 @@ class MirrorMachine(RuleBasedStateMachine):
     @rule()
     def all_is_well_for_a_while(self):
         """Then the mirror is the server, whatever was before."""
-        self.server.reachable, self.server.cut_after = True, None
+        self.server.reachable, self.server.readable, self.server.cut_after = True, True, None
         for _ in range(3):
             self.mirror.listen()
         self.mirror.record()
