@@ -47,18 +47,18 @@ class System:
 
     def _read(self):
         with self.process.stdout as stream:
-            self.lines.extend(iter(lambda: stream.readline().rstrip("\n") or None, None))
+            self.lines.extend(line.rstrip("\n") for line in stream)
 
     def said(self, pattern):
         """Wait for a line that matches; return the match."""
 
         def look():
-            return next((match for line in self.lines if (match := re.search(pattern, line))), None)
+            ended = self.process.poll() is not None and self.ended() is not None
+            match = next((match for line in self.lines if (match := re.search(pattern, line))), None)
+            assert match or not ended, "up ended:\n" + "\n".join(self.lines)
+            return match
 
-        return until(lambda: look() or (self.process.poll() is not None and (look() or self._fail())), what=pattern)
-
-    def _fail(self):
-        raise AssertionError("up ended:\n" + "\n".join(self.lines))
+        return until(look, what=pattern)
 
     def healthy(self):
         try:
@@ -88,7 +88,8 @@ class System:
         until(lambda: pid not in self.pids(), what=f"end of {part}")
 
     def ended(self):
-        """Return the exit status once it ended by itself."""
+        """Return the exit status once it ended by itself, and all that it printed was read."""
+        self._reader.join(HANG_S)
         return self.process.wait(HANG_S)
 
     def stop(self, number=signal.SIGTERM):
