@@ -277,6 +277,9 @@ def conclude(results: list[Result], flaky: list[str]) -> None:
                 print(line)
     for name in flaky:
         print(f"FLAKY {name}")
+    for result in results:
+        for test in result.record.failed:
+            print(f"FAILED {test['test']} of {result.stage.name}: {test['reason'][:300]}")
     passed, failed, skipped = (sum(column) for column in zip(*(each.record.counts() for each in results), strict=True))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
 

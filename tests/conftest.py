@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import os
 import socket
 
@@ -45,6 +46,7 @@ def pytest_configure(config):
     _guard("connect")
     _guard("connect_ex")
     database.flush_by_deletion()
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it has a line for each request
 
 
 @pytest.hookimpl(trylast=True)

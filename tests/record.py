@@ -1,7 +1,7 @@
 """pytest's option `--record FILE`: how each test ended and what it took, one line of JSON a test, for CI.
 
     {"test": nodeid, "outcome": "passed", "failed", "error" or "skipped",
-     "setup": s, "call": s, "teardown": s, "fixtures": [[name, scope, "setup" or "teardown", s], ...]}
+     "reason": why it failed, in a line, "setup": s, "call": s, "teardown": s, "fixtures": [[name, scope, "setup" or "teardown", s], ...]}
 
 A line is appended when its test has ended. A phase that did not happen is null: a test whose worker process
 crashed has failed and has no tear-down, and a module that was skipped or could not be collected has no phase.
@@ -98,11 +98,18 @@ class Recorder:
         phases = {report.when: report for report in reports if report.when in PHASES}
         times = {name: round(phases[name].duration, 4) if name in phases else None for name in PHASES}
         fixtures = [each for report in phases.values() for each in report.fixtures]
-        self.append({"test": nodeid, "outcome": outcome(reports), **times, "fixtures": fixtures})
+        why = next((reason(report) for report in reports if report.failed), "")
+        self.append({"test": nodeid, "outcome": outcome(reports), "reason": why, **times, "fixtures": fixtures})
 
     def append(self, line):
         with self.file.open("a") as file:
             file.write(json.dumps(line) + "\n")
+
+
+def reason(report):
+    """Return why a phase failed, in a line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return (crash.message if crash else str(report.longrepr)).strip().partition("\n")[0]
 
 
 def outcome(reports):

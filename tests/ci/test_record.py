@@ -76,6 +76,7 @@ def test_each_test_has_a_line(record, workers):
         "test_fails_after": "error",
         "test_none.py": "skipped",
     }
+    assert (tests["test_passes"]["reason"], tests["test_fails"]["reason"]) == ("", "assert False")
     assert phases(tests["test_passes"]) == ["setup", "call", "teardown"]
     assert phases(tests["test_fails_before"]) == ["setup", "teardown"]
     assert phases(tests["test_none.py"]) == []

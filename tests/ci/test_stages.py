@@ -235,6 +235,8 @@ def test_others_fail_the_run(run, project, files, workers, second, flaky, last):
         f"FLAKY test_a.py::test_{each}" for each in flaky
     ]
     assert ran.lines[-1] == f"{last}, 0 skipped"
+    said = [re.fullmatch(r"FAILED \S+ of test: .+", line) for line in ran.lines if line.startswith("FAILED")]
+    assert (len(said), all(said)) == (int(last.split()[-2]), True)
     if ALWAYS in "".join(files.values()):
         assert all(f"AssertionError: {which}" in ran.printed for which in ("the first", "the second"))
 
