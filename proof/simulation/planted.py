@@ -710,14 +710,15 @@ def group_forgotten(put: Put) -> None:
 
 @plant("after the clock was set back a gang says only when it shows the same time that pods of it are missing")
 def gang_waits_for_clock(put: Put) -> None:
-    from scheduler.cycle import cycle
+    from scheduler.cycle import enqueue, outcomes
     from scheduler.gangs import waits
 
     def made_until(group: PodGroup, now: int) -> int | None:
         due = group.changed + waits.GRACE_MS
         return due if due > now else None
 
-    put(cycle, "made_until", made_until)
+    for module in (enqueue, outcomes):
+        put(module, "made_until", made_until)
 
 
 @plant("after the clock was set back a queue's counters stay as they are until it shows the same time again")

@@ -13,53 +13,41 @@ They take turns as others do. A queue that is first in, first out lets nobody pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from scheduler.cycle import precedence
+from scheduler.cycle import order
 from scheduler.cycle.departures import end_of
-from scheduler.cycle.protection import Protection
 from scheduler.cycle.reservations import Reservations, Standing
+from scheduler.cycle.world import World
 from scheduler.engine import arrange
 from scheduler.engine.arrays import Amount
-from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.place import Placer
 from scheduler.gangs.evictable import may_go
 from scheduler.policy.actions import Action
 from scheduler.records.records import Group
-from scheduler.snapshot.snapshot import Snapshot
 
 
 class Backfill:
     """One round of it, at the end of placing."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        cluster: Cluster,
-        gangs: Mapping[str, Gang],
-        reservations: Reservations,
-        protection: Protection,
-        pods: int,
-        now: int,
-    ) -> None:
-        self._snapshot, self._cluster, self._gangs = snapshot, cluster, gangs
-        self._reservations, self._protection, self._pods, self._now = reservations, protection, pods, now
+    def __init__(self, world: World, reservations: Reservations) -> None:
+        self._world, self._reservations = world, reservations
         self._limits: dict[str, int] = {}
         self._placers: dict[tuple[str, ...], Placer] = {}
 
     def run(self, attempts: list[Attempt]) -> None:
         """Place more of the gangs of these attempts, which are in the order of gangs: replace those that are short, and add to others."""
-        keys, gangs = list(self._gangs), list(self._gangs.values())
+        keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
         standing = self._reservations.standing
         short = [number for number, key in enumerate(keys) if key not in standing and _wants_more(attempts[number])]
-        for number in precedence.in_turn(gangs, [each for each in short if _is_guaranteed(gangs[each])]):
+        for number in order.in_turn(gangs, [each for each in short if _is_guaranteed(gangs[each])]):
             attempts[number] = self._place(gangs[number], attempts[number], tuple(standing), by_right=True)
-        if Action.BACKFILL not in self._snapshot.policy.actions:
+        if Action.BACKFILL not in self._world.policy.actions:
             return
         lifted = {number: rooms for number in short if (rooms := self._open_to(keys[number]))}
         failed: set[tuple[object, ...]] = set()
-        for number in precedence.in_turn(gangs, list(lifted)):
+        for number in order.in_turn(gangs, list(lifted)):
             gang = gangs[number]
             likeness = gang.bins, gang.steps, gang.arranged, gang.account, lifted[number]
             if attempts[number].short is not None and likeness in failed:
@@ -73,8 +61,8 @@ class Backfill:
         with self._reservations.lifted(self._reservations.standing[key] for key in lifted):
             placer = self._placers.get(lifted)
             if placer is None:  # one for each such state: in the same one room only shrinks
-                placer = self._placers[lifted] = Placer(self._cluster, pods=self._pods)
-            if attempt.short is not None and (not by_right or _covers(gang, self._cluster.asked(gang), 1)):
+                placer = self._placers[lifted] = self._world.placer()
+            if attempt.short is not None and (not by_right or _covers(gang, self._world.cluster.asked(gang), 1)):
                 attempt = placer.place_minimum(gang)
             if attempt.short is None:
                 for number, some in enumerate(gang.bins):
@@ -89,8 +77,8 @@ class Backfill:
 
     def _open_to(self, key: str) -> tuple[str, ...]:
         """Return the keys of the groups whose kept room a group may use."""
-        group, gang = self._snapshot.groups[key], self._gangs[key]
-        end = end_of(group, self._now)
+        group, gang = self._world.snapshot.groups[key], self._world.gangs[key]
+        end = end_of(group, self._world.now)
         return tuple(
             each.key
             for each in self._reservations.standing.values()
@@ -109,9 +97,9 @@ class Backfill:
 
     def _free_at(self, standing: Standing) -> int | None:
         """Return when all kept room is free, by what is known; None where it is not known."""
-        last = self._now
+        last = self._world.now
         for node in standing.nodes:
-            free = self._cluster.free[node].copy()
+            free = self._world.cluster.free[node].copy()
             for departure in self._reservations.departures.on(node):
                 if (free >= 0).all():
                     break
@@ -126,16 +114,18 @@ class Backfill:
 
     def _may_be_evicted(self, group: Group, gang: Gang, standing: Standing) -> bool:
         """Tell whether the one for whom room is kept may preempt a group."""
-        keeper = self._gangs.get(standing.key)
-        if keeper is None or Action.PREEMPT not in self._snapshot.policy.actions:
+        keeper = self._world.gangs.get(standing.key)
+        if keeper is None or Action.PREEMPT not in self._world.policy.actions:
             return False
-        if gang.account is not keeper.account or gang.level >= keeper.level or self._cluster.has_rules(keeper):
+        if gang.account is not keeper.account or gang.level >= keeper.level or self._world.cluster.has_rules(keeper):
             return False
-        mine = self._snapshot.groups[standing.key]
-        if not self._snapshot.preempts(mine.priority_class) or not all(pod.preempts for pod in mine.pending.values()):
+        mine = self._world.snapshot.groups[standing.key]
+        if not self._world.snapshot.preempts(mine.priority_class) or not all(
+            pod.preempts for pod in mine.pending.values()
+        ):
             return False
         pods = (*group.pending.values(), *group.holders.values())
-        return all(may_go(pod, group) for pod in pods) and not self._protection.may_concern(group, pods)
+        return all(may_go(pod, group) for pod in pods) and not self._world.protection.may_concern(group, pods)
 
 
 def _is_guaranteed(gang: Gang) -> bool:

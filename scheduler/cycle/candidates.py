@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from scheduler.cycle.protection import KeptBack, Protection, Uses
-from scheduler.engine.accounts import Account
+from scheduler.cycle.protection import KeptBack, Uses
+from scheduler.cycle.world import World
 from scheduler.engine.relations import Mark
 from scheduler.gangs.evictable import Evictable, evictable
 from scheduler.records.records import Group, Pod
 from scheduler.records.shapes import PodShape
-from scheduler.snapshot.snapshot import Snapshot
 from scheduler.victims.units import Unit
 
 Going = tuple[Group, tuple[Pod, ...]]
@@ -25,8 +24,8 @@ Ranked = Iterable[tuple[tuple[float, ...], Group]]
 class Candidates:
     """The pods of groups as units, with what they hold of the nodes and columns of a cycle."""
 
-    def __init__(self, snapshot: Snapshot, accounts: Mapping[str, Account], protection: Protection) -> None:
-        self._snapshot, self._accounts, self._protection = snapshot, accounts, protection
+    def __init__(self, world: World) -> None:
+        self._world = world
         self._vectors: dict[PodShape, list[int]] = {}
         self._going: dict[str, set[str]] = {}
         """The keys of pods that are asked to end in this cycle, by their groups."""
@@ -48,9 +47,9 @@ class Candidates:
             before: dict[str, list[int]] = {}
             limited: list[tuple[Group, Pod, Uses]] = []
             for group in (each for each in groups if self._has_loose(each)):
-                first, is_limited = len(going), self._protection.concerns(group)
+                first, is_limited = len(going), self._world.protection.concerns(group)
                 for pod in self._evictable(group, kept).loose:
-                    if is_limited and (uses := self._protection.uses(group, (pod,))):
+                    if is_limited and (uses := self._world.protection.uses(group, (pod,))):
                         limited.append((group, pod, uses))
                         continue
                     going.append((group, (pod,)))
@@ -66,7 +65,7 @@ class Candidates:
                     if kept.concerns(group):  # of those who go with it some may not go alone
                         alone = {pod.key for number in before.get(group.key, ()) for pod in going[number][1]}
                         pods = tuple(pod for pod in (*whole.loose, *whole.core) if pod.key not in alone)
-                    uses = kept.heeded(self._protection.uses(group, pods))
+                    uses = kept.heeded(self._world.protection.uses(group, pods))
                     going.append((group, pods))
                     yield self._unit(group, pods, tier, before.get(group.key, ()), uses)
 
@@ -80,15 +79,15 @@ class Candidates:
         if kept.concerns(group):
             pods = (pod for pod in group.holders.values() if pod.key not in going)
             protected = kept.protected(group, pods, together=not self._has_loose(group), whole=whole)
-            return evictable(group, self._snapshot.priority_of, going, protected)
+            return evictable(group, self._world.snapshot.priority_of, going, protected)
         if going:
-            return evictable(group, self._snapshot.priority_of, going)
-        return self._snapshot.evictable_of(group)
+            return evictable(group, self._world.snapshot.priority_of, going)
+        return self._world.snapshot.evictable_of(group)
 
     def _unit(
         self, group: Group, pods: tuple[Pod, ...], tier: int, before: Sequence[int] = (), uses: Uses = ()
     ) -> Unit:
-        account = self._accounts[group.queue]
+        account = self._world.accounts[group.queue]
         if len(pods) == 1:
             node, holds = self.node(pods[0]), self.vector(pods[0].shape)
             if node is None:
@@ -111,12 +110,12 @@ class Candidates:
         """Return what pods of a shape hold, by column."""
         known = self._vectors.get(shape)
         if known is None:
-            known = self._vectors[shape] = self._snapshot.nodes.vector(shape).tolist()
+            known = self._vectors[shape] = self._world.snapshot.nodes.vector(shape).tolist()
         return known
 
     def node(self, pod: Pod) -> int | None:
         """Return the number of the node of a pod, None when it is not there."""
-        return self._snapshot.nodes.numbers().get(pod.node)
+        return self._world.snapshot.nodes.numbers().get(pod.node)
 
 
 def marks_of(pod: Pod) -> tuple[Mark, ...]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kube.meta import parse_time
 from kube.usage import ROOT_QUEUE
+from scheduler.cycle.world import World
 from scheduler.engine.accounts import Account
 from scheduler.engine.arrays import Vector
 from scheduler.engine.gang import Attempt
@@ -16,7 +17,6 @@ from scheduler.engine.soonest import Leaver
 from scheduler.gangs.half_bound import SCHEDULED
 from scheduler.policy.arguments import duration_of
 from scheduler.records.records import Group, Pod, TaskStatus
-from scheduler.snapshot.snapshot import Snapshot
 
 
 class Departure(NamedTuple):
@@ -48,11 +48,10 @@ def end_of(group: Group, assumed: int | None = None) -> int | None:
     return None if estimate is None or start is None else start + estimate
 
 
-def held_on(
-    snapshot: Snapshot, accounts: Mapping[str, Account], nodes: Collection[int]
-) -> dict[int, list[tuple[Account, Vector]]]:
+def held_on(world: World, nodes: Collection[int]) -> dict[int, list[tuple[Account, Vector]]]:
     """Return by node, of those named, what pods of groups hold there, with the account that it is charged to."""
     found: dict[int, list[tuple[Account, Vector]]] = {}
+    snapshot, accounts = world.snapshot, world.accounts
     numbers = {name: node for name, node in snapshot.nodes.numbers().items() if node in nodes}
     for key in snapshot.holding:
         for pod in snapshot.groups[key].holders.values():
@@ -69,16 +68,9 @@ class Departures:
     where the fewest pods have to end.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        accounts: Mapping[str, Account],
-        now: int,
-        assumed: Mapping[str, Attempt] | None = None,
-    ) -> None:
+    def __init__(self, world: World, assumed: Mapping[str, Attempt] | None = None) -> None:
         """assumed are the attempts by which pods get nodes in this cycle, by the keys of their groups."""
-        self._snapshot, self._accounts, self._now = snapshot, accounts, now
-        self._assumed = assumed or {}
+        self._world, self._assumed = world, assumed or {}
 
     def but(self, group: Group) -> Sequence[Departure]:
         """Return all but those of one group."""
@@ -110,29 +102,29 @@ class Departures:
 
     def _of_bound(self) -> Iterator[tuple[str, bool, Departure]]:
         """Yield the pods that have nodes since earlier cycles: the key, and whether it is going."""
-        vectors, numbers = self._snapshot.nodes.vector, self._snapshot.nodes.numbers()
-        for key in self._snapshot.holding:
-            group = self._snapshot.groups[key]
+        vectors, numbers = self._world.snapshot.nodes.vector, self._world.snapshot.nodes.numbers()
+        for key in self._world.snapshot.holding:
+            group = self._world.snapshot.groups[key]
             end = end_of(group) if group.exists else None
             for name, pod in group.holders.items():
                 leaver = Leaver(numbers.get(pod.node), vectors(pod.shape), self._account(group, pod))
                 is_going = pod.status is TaskStatus.RELEASING
-                yield name, is_going, Departure(self._now if is_going else end, key, leaver)
+                yield name, is_going, Departure(self._world.now if is_going else end, key, leaver)
 
     def _of_assumed(self) -> Iterator[tuple[str, bool, Departure]]:
         """Yield the pods that get nodes in this cycle, in the same way."""
         for key, attempt in self._assumed.items():
-            group = self._snapshot.groups[key]
-            end = end_of(group, self._now)
-            for number, some in enumerate(self._snapshot.layout_of(group).pod_sets):
-                vector = self._snapshot.nodes.vector(some.shape)
+            group = self._world.snapshot.groups[key]
+            end = end_of(group, self._world.now)
+            for number, some in enumerate(self._world.snapshot.layout_of(group).pod_sets):
+                vector = self._world.snapshot.nodes.vector(some.shape)
                 for pod, node in zip(some.pods, attempt.nodes(number).tolist(), strict=False):
                     leaver = Leaver(node, vector, self._account(group, pod))
                     yield pod.key, False, Departure(end, key, leaver)
 
     def _account(self, group: Group, pod: Pod) -> Account:
-        queue = group.queue if group.exists else self._snapshot.queue_of(pod)
-        return self._accounts.get(queue) or self._accounts[ROOT_QUEUE]
+        queue = group.queue if group.exists else self._world.snapshot.queue_of(pod)
+        return self._world.accounts.get(queue) or self._world.accounts[ROOT_QUEUE]
 
     @cached_property
     def _by_node(self) -> dict[int, list[Departure]]:

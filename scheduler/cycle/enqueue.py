@@ -43,7 +43,7 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -55,15 +55,14 @@ from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
 from scheduler.cycle.queue_accounts import giving_queues, queue_cause
 from scheduler.cycle.quotas import QuotaRoom
 from scheduler.cycle.reservations import Reservations
-from scheduler.engine.accounts import Account
+from scheduler.cycle.world import World
 from scheduler.engine.arrays import UNLIMITED, Vector
 from scheduler.engine.cause import Cause, Reason
-from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Gang
 from scheduler.engine.turns import Turns
-from scheduler.gangs.waits import deadline
+from scheduler.gangs.waits import deadline, made_until
 from scheduler.policy.actions import Action
-from scheduler.policy.policy import Policy
+from scheduler.reasons.explain import fits_on_empty_nodes
 from scheduler.records.records import Group
 from scheduler.records.shapes import LARGEST, PodShape
 from scheduler.shares.deserved import ceiling
@@ -84,55 +83,43 @@ KEPT_OUT = frozenset(
 """Causes for which a queue that is first in, first out lets nobody pass."""
 
 
-def enqueue(
-    snapshot: Snapshot,
-    ordered: Sequence[Group],
-    cluster: Cluster,
-    accounts: Mapping[str, Account],
-    reservations: Reservations,
-    may_start: Callable[[Group], bool],
-    now: int,
-) -> dict[str, Cause | None]:
-    """Decide about each group that is outside: None lets it in, a cause keeps it out.
+def enqueue(world: World, reservations: Reservations) -> dict[str, Cause | None]:
+    """Decide about each group that is outside, by its key: None lets it in, a cause keeps it out.
 
-    Groups that were let in before get a cause as well where the queue waits for one before them.
-    ordered are the groups that wait, highest priority first. The cluster and the accounts are
-    as they are before anything is placed. may_start tells of a group that was let in whether it could if nothing else ran.
+    Groups that were let in before get a cause as well where the queue waits for one before them. The cluster and the accounts are
+    as they are before anything is placed.
     """
-    answers: dict[str, Cause | None] = {}
-    asking: list[Group] = []
-    for group in ordered:
+    snapshot = world.snapshot
+    entries: dict[str, Cause | None] = {}
+    entrants: list[Group] = []
+    for group in world.waiting:
         if group.is_outside:
-            answers[group.key] = cause = queue_cause(snapshot, group) or _closed(snapshot, group)
+            entries[group.key] = cause = queue_cause(snapshot, group) or _closed(snapshot, group)
             if cause is None:
-                asking.append(group)
-    if Action.ENQUEUE in snapshot.policy.actions and any(group.min_resources for group in asking):
-        gate = _gate(snapshot, ordered, asking, cluster, accounts, may_start)
-        giving = giving_queues(snapshot, accounts) if Action.RECLAIM in snapshot.policy.actions else set()
-        quotas = QuotaRoom(snapshot.quotas, ordered, snapshot.groups)
-        answers |= _ask(snapshot, gate, asking, giving, quotas, reservations, now)
-        answers |= _behind(ordered, answers, accounts)
-    return answers
+                entrants.append(group)
+    if Action.ENQUEUE in world.policy.actions and any(group.min_resources for group in entrants):
+        entries |= _let_in(world, entrants, reservations)
+        entries |= _behind(world, entries)
+    if world.policy.sla:
+        dues = (deadline(world.policy, group) for group in world.waiting if entries.get(group.key) is not None)
+        world.wake_at(min((due for due in dues if due is not None and due > world.now), default=None))
+    return entries
 
 
-def _ask(
-    snapshot: Snapshot,
-    gate: Gate,
-    asking: Sequence[Group],
-    giving: Collection[str],
-    quotas: QuotaRoom,
-    reservations: Reservations,
-    now: int,
-) -> Iterator[tuple[str, Cause | None]]:
-    """Yield for each group, by its key, None when it is let in or why it is not; giving are the queues that others may reclaim from."""
-    priorities = [snapshot.priority_of(group.priority_class) for group in asking]
-    entrants = [
+def _let_in(world: World, entrants: Sequence[Group], reservations: Reservations) -> Iterator[tuple[str, Cause | None]]:
+    """Yield for each group that asks to enter, by its key, None when it is let in or why it is not."""
+    snapshot = world.snapshot
+    gate = _gate(world, entrants)
+    giving = giving_queues(snapshot, world.accounts) if Action.RECLAIM in world.policy.actions else set()
+    quotas = QuotaRoom(snapshot.quotas, world.waiting, snapshot.groups)
+    priorities = [snapshot.priority_of(group.priority_class) for group in entrants]
+    gangs = [
         Gang((), account=gate.account(group.queue), level=priority)
-        for group, priority in zip(asking, priorities, strict=True)
+        for group, priority in zip(entrants, priorities, strict=True)
     ]
-    turns = Turns(entrants, ())
+    turns = Turns(gangs, ())
     while (turn := turns.take()) is not None:
-        group = asking[turn.gang]
+        group = entrants[turn.gang]
         if (exceeded := quotas.refusal(group)) is not None:
             yield group.key, exceeded
             turns.end()
@@ -140,7 +127,8 @@ def _ask(
         claim = Claim(priorities[turn.gang], group.queue, rest_of(group), 1, 1)
         wanted = group.min_resources or ()
         cause = gate.ask(wanted, claim)
-        is_promised = (giving and gate.is_deserved(group.queue, wanted)) or _is_due(snapshot.policy, group, now)
+        due = deadline(world.policy, group)
+        is_promised = (giving and gate.is_deserved(group.queue, wanted)) or (due is not None and due <= world.now)
         if cause is not None and not cause.never and is_promised:
             gate.admit(claim)
             cause = None
@@ -151,29 +139,21 @@ def _ask(
         if cause is None:
             quotas.admit(group)
         elif gate.account(group.queue).fifo:
-            yield from ((asking[number].key, _order_cause(group)) for number in turns.close())
+            yield from ((entrants[number].key, _order_cause(group)) for number in turns.close())
         turns.end()
 
 
-def _is_due(policy: Policy, group: Group, now: int) -> bool:
-    """Tell whether a group has waited for as long as it may."""
-    due = deadline(policy, group)
-    return due is not None and due <= now
-
-
-def _behind(
-    ordered: Iterable[Group], answers: Mapping[str, Cause | None], accounts: Mapping[str, Account]
-) -> Iterator[tuple[str, Cause]]:
+def _behind(world: World, entries: Mapping[str, Cause | None]) -> Iterator[tuple[str, Cause]]:
     """Yield a cause for each group that is in already, but behind one that its queue waits for; not for those that started."""
     first: dict[str, Group] = {}
-    for group in ordered:
-        cause = answers.get(group.key)
-        account = accounts.get(group.queue)
+    for group in world.waiting:
+        cause = entries.get(group.key)
+        account = world.accounts.get(group.queue)
         if account is None or not account.fifo:
             continue
         if cause is not None and cause.reason in KEPT_OUT:
             first.setdefault(group.queue, group)
-        elif group.queue in first and group.key not in answers and group.ready() < max(group.min_member, 1):
+        elif group.queue in first and group.key not in entries and group.ready() < max(group.min_member, 1):
             yield group.key, _order_cause(first[group.queue])
 
 
@@ -191,31 +171,24 @@ def _closed(snapshot: Snapshot, group: Group) -> Cause | None:
     return Cause(Reason.QUEUE_CLOSED, queue=group.queue)
 
 
-def _gate(
-    snapshot: Snapshot,
-    ordered: Iterable[Group],
-    asking: Iterable[Group],
-    cluster: Cluster,
-    accounts: Mapping[str, Account],
-    may_start: Callable[[Group], bool],
-) -> Gate:
-    used = list(_used(snapshot))
-    priorities = {snapshot.priority_of(group.priority_class) for group in asking}
-    room = _room_of_cluster(snapshot, cluster, used)
-    return Gate(accounts, room, [*used, *_expected(snapshot, ordered, room, may_start)], priorities)
+def _gate(world: World, entrants: Iterable[Group]) -> Gate:
+    used = list(_used(world.snapshot))
+    priorities = {world.snapshot.priority_of(group.priority_class) for group in entrants}
+    room = _room_of_cluster(world, used)
+    return Gate(world.accounts, room, [*used, *_expected(world, room)], priorities)
 
 
-def _room_of_cluster(snapshot: Snapshot, cluster: Cluster, used: Iterable[Claim]) -> ClusterRoom:
+def _room_of_cluster(world: World, used: Iterable[Claim]) -> ClusterRoom:
     """Return what nodes that take pods offer, how much may be given out, and what pods hold there that use no queue."""
-    nodes = snapshot.nodes
+    nodes, cluster = world.snapshot.nodes, world.cluster
     taking = nodes.taking_pods()
     allocatable, free = cluster.allocatable[taking], cluster.free[taking]
     size = allocatable.sum(axis=0)
     foreign = (allocatable - free).sum(axis=0)
     for claim in used:
         foreign -= nodes.amounts(claim.amounts) * claim.times
-    most = _most(size.tolist(), snapshot.policy.overcommit)
-    if (root := snapshot.queues.get(ROOT_QUEUE)) is not None:
+    most = _most(size.tolist(), world.policy.overcommit)
+    if (root := world.snapshot.queues.get(ROOT_QUEUE)) is not None:
         most = np.minimum(most, ceiling(root, nodes.amounts, len(most)))
     away = cluster.allocatable[~taking].sum(axis=0)
     return ClusterRoom(nodes.columns, size.tolist(), most.tolist(), np.maximum(foreign, 0).tolist(), away.tolist())
@@ -235,18 +208,17 @@ def _used(snapshot: Snapshot) -> Iterator[Claim]:
             yield Claim(snapshot.priority_of(name), queue, _request(shape), count)
 
 
-def _expected(
-    snapshot: Snapshot, ordered: Iterable[Group], room: ClusterRoom, may_start: Callable[[Group], bool]
-) -> list[Claim]:
+def _expected(world: World, room: ClusterRoom) -> list[Claim]:
     """Return what groups that were let in before may still take; nothing of those that cannot start, were the cluster empty."""
+    snapshot = world.snapshot
     untouched: Counter[tuple[int, str, Minimum]] = Counter()
     claims: list[Claim] = []
-    for group in ordered:
+    for group in world.waiting:
         if group.phase != PodGroupPhase.INQUEUE or not group.min_resources or queue_cause(snapshot, group):
             continue
         if group.key in snapshot.reserved:
             continue
-        if not _is_held_by(room, group.min_resources) or not may_start(group):
+        if not _is_held_by(room, group.min_resources) or not _may_start(world, group):
             continue
         priority = snapshot.priority_of(group.priority_class)
         if group.shapes or group.barred:
@@ -254,6 +226,21 @@ def _expected(
         else:
             untouched[priority, group.queue, group.min_resources] += 1
     return claims + [Claim(*key[:2], dict(key[2]), times, times) for key, times in untouched.items()]
+
+
+def _may_start(world: World, group: Group) -> bool:
+    """Tell whether a group that was let in may come to what it was promised: whether its minimum would fit if nothing else ran.
+
+    While its pods are being made nobody knows.
+    """
+    layout = world.snapshot.layout_of(group)
+    if not group.pending:
+        return True
+    if layout.constraint() is not None or world.snapshot.unbound_claim(group):
+        return False
+    if layout.absent:
+        return made_until(group, world.now) is not None
+    return fits_on_empty_nodes(world.cluster, world.gang_of(group, layout))
 
 
 def _is_held_by(room: ClusterRoom, minimum: Minimum) -> bool:

@@ -21,25 +21,23 @@ from typing import NamedTuple
 import numpy as np
 
 from kube.usage import ROOT_QUEUE
-from scheduler.cycle import precedence
+from scheduler.cycle import order
 from scheduler.cycle.candidates import Candidates, Going, Ranked, marks_of
-from scheduler.cycle.protection import KeptBack, Protection
+from scheduler.cycle.protection import KeptBack
 from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.cycle.reservations import Reservations
+from scheduler.cycle.world import World
 from scheduler.decisions import ROOM, Eviction
-from scheduler.engine.accounts import Account
 from scheduler.engine.arrays import Vector
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Attempt, Gang
-from scheduler.engine.place import Placer
 from scheduler.engine.relations import NodeSet
 from scheduler.gangs import fruitless
 from scheduler.gangs.fruitless import Protected
 from scheduler.policy.actions import Action
 from scheduler.reasons.explain import fits_on_empty_nodes
 from scheduler.records.records import Group
-from scheduler.snapshot.snapshot import Snapshot
 from scheduler.victims.evict import find_victims
 from scheduler.victims.gone import Yields
 from scheduler.victims.leaving import Leaving
@@ -95,23 +93,9 @@ class _Kept:
 class Evictions:
     """Who is asked to end in one cycle, for whom, and for whom room is kept."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        cluster: Cluster,
-        accounts: Mapping[str, Account],
-        gangs: Mapping[str, Gang],
-        pods: int,
-        now: int,
-        reservations: Reservations,
-    ) -> None:
-        """gangs are those that are placed in this cycle, by the keys of their groups: the caller fills them in. pods is the column of `pods`."""
-        self._snapshot, self._cluster, self._accounts = snapshot, cluster, accounts
-        self._gangs, self._pods, self._now = gangs, pods, now
-        self._reservations = reservations
-        self._keys: list[str] = []
-        self.protection = Protection(snapshot, now)
-        self._candidates = Candidates(snapshot, accounts, self.protection)
+    def __init__(self, world: World, reservations: Reservations) -> None:
+        self._world, self._reservations = world, reservations
+        self._candidates = Candidates(world)
         self._protected: dict[str, Counter[str]] = {}
         self._leaving: Leaving | None = None
         self._failed: dict[tuple[object, ...], Protected] = {}
@@ -122,8 +106,6 @@ class Evictions:
         self._expected: dict[int, Vector] = {}
         """By node, what of that comes from those who are going."""
         self.found: list[Eviction] = []
-        self.wakes: list[int] = []
-        """When to look again although nothing changed."""
 
     def cause_of(self, key: str) -> Cause | None:
         """Return the cause of a group that waits for others to end; None for all others."""
@@ -135,13 +117,13 @@ class Evictions:
 
     def withholding(self, gang: Gang) -> tuple[str, ...]:
         """Return the queues that have more than they deserve of what is owed to a gang, and need not give it back: `reclaimable: false`."""
-        queues = self._snapshot.queues
+        queues = self._world.snapshot.queues
         unwilling = {
             name: account
-            for name, account in self._accounts.items()
+            for name, account in self._world.accounts.items()
             if name in queues and not queues[name].reclaimable and not account.below
         }
-        if not unwilling or Action.RECLAIM not in self._snapshot.policy.actions:
+        if not unwilling or Action.RECLAIM not in self._world.policy.actions:
             return ()
         reclaim = self._owed(gang)
         if not reclaim:
@@ -151,7 +133,7 @@ class Evictions:
     def is_news(self, key: str) -> bool:
         """Tell whether a group is nominated by this cycle, or ceases to be."""
         cause = self._waiting.get(key)
-        return bool(cause.victims) if cause is not None else key in self._snapshot.nominated
+        return bool(cause.victims) if cause is not None else key in self._world.snapshot.nominated
 
     # Those who wait for their victims
 
@@ -162,17 +144,15 @@ class Evictions:
         gone that is going, is nominated no more.
         """
         kept: dict[int, Attempt] = {}
-        self._keys = list(self._gangs)
-        gangs = list(self._gangs.values())
-        for number in precedence.first(gangs, self._keys, self._snapshot.nominated):
-            key = self._keys[number]
-            gang = self._gangs[key]
+        keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
+        for number in order.first(self._world.gangs, self._world.snapshot.nominated):
+            key, gang = keys[number], gangs[number]
             with self._reservations.aside(key):
-                attempt = Placer(self._cluster, pods=self._pods).place_minimum(gang)
+                attempt = self._world.placer().place_minimum(gang)
                 if attempt.short is None:
                     kept[number] = attempt
                     self._reservations.drop(key)
-                elif key in self._snapshot.nominated:
+                elif key in self._world.snapshot.nominated:
                     with self._gone():
                         later = self._place_later(gang)
                     if later.short is None:
@@ -183,30 +163,30 @@ class Evictions:
 
     def _place_later(self, gang: Gang) -> Attempt:
         """Place a minimum while those are gone who are going: on what they leave, if that is enough, since what is idle may others use meanwhile."""
-        idle = self._cluster.free.copy()
+        idle = self._world.cluster.free.copy()
         for node, left in self._all_leaving().by_node().items():
             idle[node] -= np.minimum(left - self._expected.get(node, 0), np.maximum(idle[node], 0))
-        self._cluster.free -= idle
-        attempt = Placer(self._cluster, pods=self._pods).place_minimum(gang)
-        self._cluster.free += idle
+        self._world.cluster.free -= idle
+        attempt = self._world.placer().place_minimum(gang)
+        self._world.cluster.free += idle
         if attempt.short is None:
             return attempt
-        return Placer(self._cluster, pods=self._pods).place_minimum(gang)
+        return self._world.placer().place_minimum(gang)
 
     def _keep(self, key: str, gang: Gang, attempt: Attempt) -> _Kept:
         """Keep the room on which a gang is placed already, as far as those who are going do not leave it."""
         leaving = self._all_leaving()
         rooms = leaving.by_node()
         coming: dict[int, Vector] = {}
-        for node, wanted in self._cluster.taken(gang, attempt).items():
+        for node, wanted in self._world.cluster.taken(gang, attempt).items():
             nothing = np.zeros_like(wanted)
             left = rooms.get(node, nothing)
             coming[node] = np.minimum(wanted, left - self._expected.get(node, nothing))
             self._expected[node] = self._expected.get(node, nothing) + coming[node]
         holders = {node: leaving.on(node) for node in coming}
-        placer, runs = Placer(self._cluster, pods=self._pods), [list(some) for some in attempt.runs]
+        placer, runs = self._world.placer(), [list(some) for some in attempt.runs]
         placer.undo(gang, attempt)
-        kept = _Kept(key, gang, attempt, self._cluster, coming, holders)
+        kept = _Kept(key, gang, attempt, self._world.cluster, coming, holders)
         placer.redo(gang, attempt, runs)
         kept.count_once(on=True)
         return kept
@@ -215,15 +195,15 @@ class Evictions:
         """Return the groups, by name, for which the room is kept that a gang would fit into; none where it would not fit anyway."""
         if not self._kept:
             return ()
-        placer = Placer(self._cluster, pods=self._pods)
+        placer = self._world.placer()
         placed = [[list(runs) for runs in each.attempt.runs] for each in self._kept]
         with self._counted_twice():
             for each in self._kept:
                 placer.undo(each.gang, each.attempt)
-            fits = Placer(self._cluster, pods=self._pods).fits(gang)
+            fits = self._world.placer().fits(gang)
             for each, runs in zip(self._kept, placed, strict=True):
                 placer.redo(each.gang, each.attempt, runs)
-        return tuple(self._snapshot.groups[each.key].name for each in self._kept) if fits else ()
+        return tuple(self._world.snapshot.groups[each.key].name for each in self._kept) if fits else ()
 
     @contextmanager
     def _counted_twice(self) -> Iterator[None]:
@@ -246,7 +226,7 @@ class Evictions:
 
     def make_room(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:
         """Find victims for groups, in their order, whose minimum was placed nowhere."""
-        actions = self._snapshot.policy.actions
+        actions = self._world.policy.actions
         self._starting = {key for key, each in attempts.items() if each.has_minimum() and each.placed()}
         sources = [
             (action, source)
@@ -257,9 +237,9 @@ class Evictions:
             attempt = attempts.get(group.key)
             if attempt is None or attempt.short is None or attempt.behind is not None:
                 continue
-            if group.key in self._waiting or group.key + ROOM in self._snapshot.resting:
+            if group.key in self._waiting or group.key + ROOM in self._world.snapshot.resting:
                 continue
-            gang = self._gangs[group.key]
+            gang = self._world.gangs[group.key]
             for action, source in sources:
                 if not self._somebody_may_go(action, group, gang):
                     continue
@@ -274,24 +254,24 @@ class Evictions:
 
     @cached_property
     def _giving(self) -> set[str]:
-        return giving_queues(self._snapshot, self._accounts)
+        return giving_queues(self._world.snapshot, self._world.accounts)
 
     @cached_property
     def _lowest(self) -> dict[str, int]:
         """The lowest priority of pods on nodes, by queue."""
         lowest: dict[str, int] = {}
-        for queue, name in self._snapshot.usage:
-            level = self._snapshot.priority_of(name)
+        for queue, name in self._world.snapshot.usage:
+            level = self._world.snapshot.priority_of(name)
             lowest[queue] = min(lowest.get(queue, level), level)
         return lowest
 
     def _may_have_others_go(self, group: Group) -> bool:
         pods = group.pending.values()
-        return self._snapshot.preempts(group.priority_class) and all(pod.preempts for pod in pods)
+        return self._world.snapshot.preempts(group.priority_class) and all(pod.preempts for pod in pods)
 
     def _preempt(self, group: Group, gang: Gang) -> Source:
         """Return the groups of lower priority in the same queue."""
-        priority_of = self._snapshot.priority_of
+        priority_of = self._world.snapshot.priority_of
         levels = ((priority_of(other.priority_class), other) for other in self._holding())
         lower = (((level,), other) for level, other in levels if level < gang.level and other.queue == group.queue)
         return Source(lower, lambda _account, _holds: True)
@@ -305,16 +285,16 @@ class Evictions:
         reclaim = self._owed(gang)
         if not reclaim:
             return None
-        queues = self._snapshot.queues
+        queues = self._world.snapshot.queues
         ranks = {
             name: (-reclaim.nearness(account), queues[name].priority, -account.share())
-            for name, account in self._accounts.items()
+            for name, account in self._world.accounts.items()
             if name in self._giving and reclaim.may_have_to_give(account)
         }
         if not ranks:
             return None
         others = (
-            ((*ranks[other.queue], self._snapshot.priority_of(other.priority_class)), other)
+            ((*ranks[other.queue], self._world.snapshot.priority_of(other.priority_class)), other)
             for other in self._holding()
             if other.queue in ranks
         )
@@ -324,9 +304,11 @@ class Evictions:
         """Return what others owe to a gang's queue; None without one."""
         if gang.account is None:
             return None
-        free = self._cluster.free[self._open_nodes(gang)]
+        free = self._world.cluster.free[self._open_nodes(gang)]
         idle = np.maximum(free, 0).sum(axis=0).tolist()
-        return Reclaim(gang.account, self._cluster.asked(gang), self._pods, idle, self._reservations.charged())
+        return Reclaim(
+            gang.account, self._world.cluster.asked(gang), self._world.pods, idle, self._reservations.charged()
+        )
 
     def _holding(self) -> Iterator[Group]:
         """Yield the groups that have pods on nodes, but for those that get more in this cycle, or for which others end in it.
@@ -334,11 +316,11 @@ class Evictions:
         Pods that get their nodes in this cycle are not among those that can be evicted, so a gang would go without them, and they
         would stay without it.
         """
-        for key in self._snapshot.holding:
-            group = self._snapshot.groups[key]
+        for key in self._world.snapshot.holding:
+            group = self._world.snapshot.groups[key]
             if not group.exists or key in self._waiting or key in self._starting:
                 continue
-            if group.queue in self._accounts:
+            if group.queue in self._world.accounts:
                 yield group
 
     def _try_aside(self, action: Action, source: Find, group: Group, gang: Gang) -> bool:
@@ -359,14 +341,14 @@ class Evictions:
             going: list[Going] = []
             with self._gone():
                 drawn = source(group, gang)
-                if drawn is not None and Placer(self._cluster, pods=self._pods).fits(gang):
+                if drawn is not None and self._world.placer().fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
                 nodes = partial(self._helping_nodes, gang)
                 heeds_runtime = action is Action.RECLAIM
-                kept = KeptBack(self.protection, nodes, heeds_budgets=True, heeds_runtime=heeds_runtime)
+                kept = KeptBack(self._world.protection, nodes, heeds_budgets=True, heeds_runtime=heeds_runtime)
                 victims = self._victims(action, drawn, gang, going, kept)
-                if victims is None and kept.has_budgets() and not self._snapshot.policy.budgets:
-                    kept = KeptBack(self.protection, nodes, heeds_budgets=False, heeds_runtime=heeds_runtime)
+                if victims is None and kept.has_budgets() and not self._world.policy.budgets:
+                    kept = KeptBack(self._world.protection, nodes, heeds_budgets=False, heeds_runtime=heeds_runtime)
                     going = []
                     victims = self._victims(action, source(group, gang), gang, going, kept)
                 if victims is not None:
@@ -380,48 +362,49 @@ class Evictions:
 
     def _helping_nodes(self, gang: Gang) -> frozenset[str] | None:
         """Return the nodes where it could help a gang that pods go, None for all: where a ceiling, or a rule about other pods, is in its way."""
-        cluster = self._cluster
+        cluster = self._world.cluster
         line, asked = gang.account.line if gang.account else (), cluster.asked(gang)
         is_above = any(each.held[column] + amount > each.ceiling[column] for each in line for column, amount in asked)
         if is_above or cluster.has_rules(gang):
             return None
-        names = self._snapshot.nodes.names()
+        names = self._world.snapshot.nodes.names()
         return frozenset(names[node] for node in np.flatnonzero(self._open_nodes(gang)).tolist())
 
     def _open_nodes(self, gang: Gang) -> NodeSet:
         """Return the nodes that some pods of a gang may use."""
-        is_open = np.zeros(len(self._cluster.free), dtype=bool)
+        is_open = np.zeros(len(self._world.cluster.free), dtype=bool)
         for number in {some.pod_class for some in gang.bins}:
-            is_open |= self._cluster.classes[number].verdicts == 0
+            is_open |= self._world.cluster.classes[number].verdicts == 0
         return is_open
 
     def _victims(
         self, action: Action, drawn: Source | None, gang: Gang, going: list[Going], kept: KeptBack
     ) -> list[Going] | None:
         """Return whose pods are to go for a gang, None where nothing helps; `going` has all who were looked at."""
-        if drawn is None or not fits_on_empty_nodes(self._cluster, gang):
+        if drawn is None or not fits_on_empty_nodes(self._world.cluster, gang):
             return None
-        policy = self._snapshot.policy
+        policy = self._world.policy
         taking = policy.reclaim if action is Action.RECLAIM else policy.preempt
         units = self._candidates.units(drawn.groups, going, kept, gangs=taking.gangs)
-        found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods, domains=taking.domains)
+        found = find_victims(
+            self._world.cluster, gang, units, drawn.yields, pods=self._world.pods, domains=taking.domains
+        )
         return None if found is None else [going[number] for number in found[0]]
 
     def _rest(self, likeness: tuple[object, ...], looked_at: int, kept: KeptBack) -> None:
         """Let those rest for whom a costly search was in vain, and look again when the first pod may go that has just started, or started again."""
-        if (until := kept.until()) is not None:
-            self.wakes.append(until)
+        self._world.wake_at(kept.until())
         if looked_at <= COSTLY:
             return
-        fruitless.note(self._snapshot.fruitless, likeness, self._now, kept.told())
-        self.wakes.append(self._now + fruitless.REST_MS)
+        fruitless.note(self._world.snapshot.fruitless, likeness, self._world.now, kept.told())
+        self._world.wake_at(self._world.now + fruitless.REST_MS)
 
     def _resting(self, likeness: tuple[object, ...]) -> Protected | None:
         """Return who was protected where so many pods were looked at in vain, a short time ago, that nobody looks yet again."""
-        search = fruitless.resting(self._snapshot.fruitless, likeness, self._now)
+        search = fruitless.resting(self._world.snapshot.fruitless, likeness, self._world.now)
         if search is None:
             return None
-        self.wakes.append(search.due)
+        self._world.wake_at(search.due)
         return search.protected
 
     def _evict(self, action: Action, group: Group, victims: list[Going]) -> None:
@@ -438,7 +421,7 @@ class Evictions:
                 leaving.add(
                     self._candidates.node(pod),
                     self._candidates.vector(pod.shape),
-                    self._accounts[other.queue],
+                    self._world.accounts[other.queue],
                     marks_of(pod),
                 )
         told = tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
@@ -447,9 +430,11 @@ class Evictions:
     def _all_leaving(self) -> Leaving:
         """Return what is going, with those whom this cycle has asked to end."""
         if self._leaving is None:
-            self._leaving = Leaving(self._cluster)
-            for pod in self._snapshot.releasing.values():
-                account = self._accounts.get(self._snapshot.queue_of(pod)) or self._accounts[ROOT_QUEUE]
+            self._leaving = Leaving(self._world.cluster)
+            for pod in self._world.snapshot.releasing.values():
+                account = (
+                    self._world.accounts.get(self._world.snapshot.queue_of(pod)) or self._world.accounts[ROOT_QUEUE]
+                )
                 self._leaving.add(
                     self._candidates.node(pod), self._candidates.vector(pod.shape), account, marks_of(pod)
                 )

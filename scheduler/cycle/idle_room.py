@@ -10,14 +10,15 @@ may be let in whose own pods find no room in the end, which only they can show. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from kube.kinds.scheduling import PodGroupPhase
 from scheduler.cycle.enqueue import KEPT_OUT, rest_of
 from scheduler.cycle.quotas import QuotaRoom
-from scheduler.engine.accounts import Account, copied
+from scheduler.cycle.world import World
+from scheduler.engine.accounts import copied
 from scheduler.engine.cause import Cause
 from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Bin, Gang, GangStep
@@ -25,39 +26,30 @@ from scheduler.engine.place import Placer
 from scheduler.engine.pod_class import PodClass
 from scheduler.gangs.waits import made_until
 from scheduler.records.records import Group
-from scheduler.snapshot.snapshot import Snapshot
 
 PIECES = 8
 """How many a pod is cut to where those of its group may differ."""
 
 
-def entrants(
-    snapshot: Snapshot,
-    ordered: Sequence[Group],
-    answers: Mapping[str, Cause | None],
-    cluster: Cluster,
-    accounts: Mapping[str, Account],
-    pods: int,
-    now: int,
-) -> list[str]:
-    """Return the keys of the groups that are let in after all; nothing is charged to the cluster and the accounts, which are as after placing.
+def entrants(world: World, entries: Mapping[str, Cause | None]) -> list[str]:
+    """Return the keys of the groups that are let in after all; nothing is charged to the world, which is as after placing.
 
-    ordered are the groups that wait, answers what the gate said of those that are outside, in its order. pods is the column of `pods`.
+    entries are what the gate said of those that are outside, in its order.
     """
     outside = [
-        snapshot.groups[key]
-        for key, cause in answers.items()
+        world.snapshot.groups[key]
+        for key, cause in entries.items()
         if cause is not None and cause.entering and not cause.never and cause.reason in KEPT_OUT
     ]
-    if not outside:
+    if not outside or not world.allocates:
         return []
-    room = _Room(snapshot, cluster, accounts, pods)
-    quotas = QuotaRoom(snapshot.quotas, ordered, snapshot.groups)
-    for group in ordered:
+    room = _Room(world)
+    quotas = QuotaRoom(world.snapshot.quotas, world.waiting, world.snapshot.groups)
+    for group in world.waiting:
         if group.phase == PodGroupPhase.INQUEUE:
-            if made_until(group, now) is not None and len(group.pending) < group.min_member - group.ready():
+            if made_until(group, world.now) is not None and len(group.pending) < group.min_member - group.ready():
                 room.take(group)
-        elif group.key in answers and answers[group.key] is None:
+        elif group.key in entries and entries[group.key] is None:
             room.take(group)
             quotas.admit(group)
     found = []
@@ -71,14 +63,14 @@ def entrants(
 class _Room:
     """What is idle: a copy of the nodes and of the accounts of queues, on which pods stand in for those that are not made yet."""
 
-    def __init__(self, snapshot: Snapshot, cluster: Cluster, accounts: Mapping[str, Account], pods: int) -> None:
-        self._nodes, self._pods = snapshot.nodes, pods
-        self._accounts = copied(accounts, charged=True)
+    def __init__(self, world: World) -> None:
+        self._nodes, self._pods = world.snapshot.nodes, world.pods
+        self._accounts = copied(world.accounts, charged=True)
         self._classes: dict[int, PodClass] = {}
-        self._cluster = Cluster(cluster.allocatable, cluster.free.copy(), self._classes)
-        self._placer = Placer(self._cluster, pods=pods)
-        self._verdicts = np.where(snapshot.nodes.taking_pods(), 0, 1).astype(np.int32)
-        self._left = np.maximum(cluster.free, 0)[self._verdicts == 0].sum(axis=0)
+        self._cluster = Cluster(world.cluster.allocatable, world.cluster.free.copy(), self._classes)
+        self._placer = Placer(self._cluster, pods=world.pods)
+        self._verdicts = np.where(self._nodes.taking_pods(), 0, 1).astype(np.int32)
+        self._left = np.maximum(world.cluster.free, 0)[self._verdicts == 0].sum(axis=0)
         self._numbers: dict[bytes, int] = {}
         self._failed: set[tuple[object, ...]] = set()
 

@@ -1,4 +1,4 @@
-"""In which order groups of a queue are tried: priority, age, key.
+"""In which order groups of a queue are tried: priority, age, key; and who is placed before all others.
 
 Groups for which others were asked to end come first among those of their priority (`scheduler.gangs.nominations`); with the plugin
 sla (reference/volcano-scheduler §3.11) then who has waited for his time or will have first.
@@ -6,9 +6,12 @@ sla (reference/volcano-scheduler §3.11) then who has waited for his time or wil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from scheduler.engine.accounts import Account
+from scheduler.engine.gang import Gang
+from scheduler.engine.turns import Turns
 from scheduler.gangs.waits import Waiter, deadline
 from scheduler.policy.policy import Policy
 
@@ -36,3 +39,27 @@ def in_line(policy: Policy, priority_of: Callable[[str], int]) -> Callable[[Wait
         return level, not is_nominated, *rest
 
     return rank
+
+
+def first(gangs: Mapping[str, Gang], privileged: Collection[str]) -> list[int]:
+    """Return, in turn, the numbers of the gangs with these keys and of those of higher priority in their queues."""
+    if not privileged:
+        return []
+    least: dict[Account | None, int] = {}
+    for key in gangs.keys() & privileged:
+        gang = gangs[key]
+        least[gang.account] = min(least.get(gang.account, gang.level), gang.level)
+    numbers = [
+        number
+        for number, (key, gang) in enumerate(gangs.items())
+        if key in privileged or (gang.account in least and gang.level > least[gang.account])
+    ]
+    return list(in_turn(list(gangs.values()), numbers))
+
+
+def in_turn(gangs: Sequence[Gang], numbers: Sequence[int]) -> Iterator[int]:
+    """Yield some gangs by their numbers in the order of `scheduler.engine.turns`, by the accounts as they are by then."""
+    turns = Turns([gangs[number] for number in numbers], ())
+    while (turn := turns.take()) is not None:
+        yield numbers[turn.gang]
+        turns.end()

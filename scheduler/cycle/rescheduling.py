@@ -14,7 +14,7 @@ takes a pod from nodes above their target for good, and after finitely many of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -22,24 +22,18 @@ import numpy as np
 
 from kube.usage import value_of
 from scheduler.cycle.order import by_turn
-from scheduler.cycle.protection import Protection
 from scheduler.cycle.queue_accounts import queue_cause
+from scheduler.cycle.world import World
 from scheduler.decisions import MOVED, Eviction
-from scheduler.engine.accounts import Account
 from scheduler.engine.arrays import Vector
-from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Bin, Gang
-from scheduler.engine.place import Placer, place
+from scheduler.engine.place import place
 from scheduler.engine.relations import NodeSet
 from scheduler.gangs.gang_layout import task_order
 from scheduler.gangs.layout import PodSet
 from scheduler.policy.actions import Action
 from scheduler.policy.rescheduling import RESOURCES, Levels, Rescheduling
 from scheduler.records.records import Group, Pod, TaskStatus
-from scheduler.snapshot.snapshot import Snapshot
-
-ClassOf = Callable[[Group, PodSet], int]
-"""The number of the class of some pods of a group."""
 
 MOST = 16
 """So many pods at most are moved in one round."""
@@ -57,32 +51,39 @@ class Move(NamedTuple):
     pod_class: int
 
 
-def due(snapshot: Snapshot, policy: Rescheduling, now: int) -> int:
+def moved(world: World) -> list[Eviction]:
+    """Return which pods end so that they are made again elsewhere, if it is time to ask that."""
+    policy = world.policy.rescheduling
+    if policy is None:
+        return []
+    found: list[Eviction] = []
+    if _due(world, policy) <= world.now:
+        world.snapshot.rescheduled = world.now
+        found = Moves(world, policy).found()
+    world.wake_at(_due(world, policy))
+    return found
+
+
+def _due(world: World, policy: Rescheduling) -> int:
     """Return when to ask next whether pods are to be moved (ms); at once where that was last done later than now, by a clock set back."""
-    last = snapshot.rescheduled
-    return last + policy.interval_ms if last <= now else now
+    last = world.snapshot.rescheduled
+    return last + policy.interval_ms if last <= world.now else world.now
 
 
 class Moves:
     """One round: the nodes above their target, and who goes from them."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        policy: Rescheduling,
-        cluster: Cluster,
-        accounts: Mapping[str, Account],
-        class_of: ClassOf,
-    ) -> None:
-        """The cluster and the accounts are as they are after the cycle has placed; they are left so."""
-        self._snapshot, self._policy, self._cluster = snapshot, policy, cluster
-        self._accounts, self._class_of = accounts, class_of
-        self._names = snapshot.nodes.names()
-        self._columns = {name: snapshot.nodes.columns[name] for name in RESOURCES if name in snapshot.nodes.columns}
+    def __init__(self, world: World, policy: Rescheduling) -> None:
+        """The world is as it is after the cycle has placed; it is left so."""
+        self._world, self._policy = world, policy
+        self._accounts = world.accounts or world.open_accounts()
+        nodes = world.snapshot.nodes
+        self._names = nodes.names()
+        self._columns = {name: nodes.columns[name] for name in RESOURCES if name in nodes.columns}
         self._low = ~self._above(policy.low)
         self._tried = 0
 
-    def found(self, protection: Protection) -> list[Eviction]:
+    def found(self) -> list[Eviction]:
         """Return which pods end so that they are made again elsewhere."""
         above = self._above(self._policy.target)
         if not above.any() or not self._low.any() or self._is_under_way():
@@ -90,7 +91,7 @@ class Moves:
         by_node = self._candidates(above)
         moves: list[Move] = []
         for node in sorted(by_node, key=lambda node: (-self._fullness(node), node)):
-            moves += self._of_node(by_node[node], protection, MOST - len(moves))
+            moves += self._of_node(by_node[node], MOST - len(moves))
         while moves and not self._helps(moves):
             moves.pop()
         return [self._eviction(move) for move in moves]
@@ -99,20 +100,20 @@ class Moves:
         """Return the nodes of which more than these percentages is asked for."""
         found = np.zeros(len(self._names), dtype=bool)
         for name, column in self._columns.items():
-            whole = self._cluster.allocatable[:, column]
+            whole = self._world.cluster.allocatable[:, column]
             # Divided rather than multiplied: a hundred times the bytes of a node could leave the range of numbers.
-            used = (whole - self._cluster.free[:, column]) / np.maximum(whole, 1)
+            used = (whole - self._world.cluster.free[:, column]) / np.maximum(whole, 1)
             found |= used > levels.of(name) / 100
         return found
 
     def _is_under_way(self) -> bool:
         """Tell whether pods that were moved before have not left their nodes yet."""
-        leaving = self._snapshot.releasing.values()
+        leaving = self._world.snapshot.releasing.values()
         return any(each.get("reason") == MOVED for pod in leaving for each in value_of(pod.conditions) or ())
 
     def _fullness(self, node: int) -> float:
         """Return by what the fullest nodes come first: the shares of CPU and memory that are asked for, together."""
-        free, whole = self._cluster.free[node], np.maximum(self._cluster.allocatable[node], 1)
+        free, whole = self._world.cluster.free[node], np.maximum(self._world.cluster.allocatable[node], 1)
         columns = [self._columns[name] for name in ("cpu", "memory") if name in self._columns]
         return float(sum((whole[column] - free[column]) / whole[column] for column in columns))
 
@@ -120,15 +121,15 @@ class Moves:
         """Return the pods that may go, by their nodes, those first that are to go first."""
         numbers = {self._names[node]: node for node in np.flatnonzero(above).tolist()}
         found: dict[int, list[Move]] = {}
-        for key in sorted(self._snapshot.holding):
-            group = self._snapshot.groups[key]
+        for key in sorted(self._world.snapshot.holding):
+            group = self._world.snapshot.groups[key]
             if not self._gives(group):
                 continue
-            for pod in self._snapshot.evictable_of(group).loose:
+            for pod in self._world.snapshot.evictable_of(group).loose:
                 node = numbers.get(pod.node)
                 if node is not None and pod.controlled and not pod.claims and pod.status is TaskStatus.RUNNING:
                     alone = PodSet(0, pod.role, pod.shape, [pod])
-                    found.setdefault(node, []).append(Move(pod, group, node, self._class_of(group, alone)))
+                    found.setdefault(node, []).append(Move(pod, group, node, self._world.class_of(group, alone)))
         for some in found.values():
             some.sort(key=lambda move: (self._priority(move), -move.pod.created))
         return found
@@ -137,19 +138,19 @@ class Moves:
         """Tell whether pods of a group may be moved at all: it has all of its pods, and its queue takes them again."""
         if not group.exists or group.is_arranged or group.pending or group.counts[TaskStatus.RELEASING]:
             return False
-        if self._snapshot.policy.tasks is not None and group.task_topology is not None:
+        if self._world.policy.tasks is not None and group.task_topology is not None:
             return False  # where they go that are made again depends on where the others of their gang are
         is_mixed = len({pod.revocable for pod in group.holders.values()}) > 1
-        if is_mixed and self._snapshot.policy.zones is not None:
+        if is_mixed and self._world.policy.zones is not None:
             return False  # where those go that are made again depends on which they are (tdm)
-        return group.ready() > group.min_member and queue_cause(self._snapshot, group) is None
+        return group.ready() > group.min_member and queue_cause(self._world.snapshot, group) is None
 
     def _priority(self, move: Move) -> tuple[int, int]:
         """Return the priority of a group, then that of its pod."""
-        priority_of = self._snapshot.priority_of
+        priority_of = self._world.snapshot.priority_of
         return priority_of(move.group.priority_class), -task_order(move.pod, priority_of)[0]
 
-    def _of_node(self, candidates: Sequence[Move], protection: Protection, most: int) -> list[Move]:
+    def _of_node(self, candidates: Sequence[Move], most: int) -> list[Move]:
         """Return who goes from one node until nothing of it is above its target, so many at most."""
         found: list[Move] = []
         in_vain: set[tuple[str, int]] = set()
@@ -157,23 +158,23 @@ class Moves:
             exceeded = self._exceeded(move.node, found)
             if not exceeded or len(found) >= most or self._tried >= MOST_TRIED:
                 break
-            request = self._cluster.classes[move.pod_class].request
+            request = self._world.cluster.classes[move.pod_class].request
             if not any(request[self._columns[name]] > 0 for name in exceeded):
                 continue
             alike = move.group.key, move.pod_class
-            if alike in in_vain or move.pod.key in protection.cooling(move.group):
+            if alike in in_vain or move.pod.key in self._world.protection.cooling(move.group):
                 continue
             self._tried += 1
             if not self._helps([move]):
                 in_vain.add(alike)
-            elif protection.let_go(move.group, (move.pod,), 1):
+            elif self._world.protection.let_go(move.group, (move.pod,), 1):
                 found.append(move)
         return found
 
     def _exceeded(self, node: int, gone: Sequence[Move]) -> list[str]:
         """Return the resources of which more than its target is asked for of a node when some pods are gone."""
-        free = self._cluster.free[node] + self._asked(gone)
-        whole = self._cluster.allocatable[node]
+        free = self._world.cluster.free[node] + self._asked(gone)
+        whole = self._world.cluster.allocatable[node]
         return [
             name
             for name, column in self._columns.items()
@@ -182,9 +183,9 @@ class Moves:
 
     def _asked(self, moves: Sequence[Move]) -> Vector:
         """Return what pods ask for together."""
-        total = self._snapshot.nodes.amounts({})
+        total = self._world.snapshot.nodes.amounts({})
         for move in moves:
-            total += self._cluster.classes[move.pod_class].request
+            total += self._world.cluster.classes[move.pod_class].request
         return total
 
     def _helps(self, moves: Sequence[Move]) -> bool:
@@ -192,14 +193,13 @@ class Moves:
         for move in moves:
             self._fill(move, -1)
         gangs = self._gangs(moves)
-        pods = self._snapshot.nodes.columns.get("pods", -1)
-        attempts = place(self._cluster, gangs, pods=pods)
+        attempts = place(self._world.cluster, gangs, pods=self._world.pods)
         nodes = {int(node) for each in attempts for some in range(len(each.runs)) for node in each.nodes(some)}
         chosen = sorted(nodes)
         is_whole = sum(attempt.placed() for attempt in attempts) == len(moves)
         above = self._above(self._policy.target)
         helps = is_whole and bool(self._low[chosen].all()) and not above[chosen].any()
-        placer = Placer(self._cluster, pods=pods)
+        placer = self._world.placer()
         for gang, attempt in zip(gangs, attempts, strict=True):
             placer.undo(gang, attempt)
         for move in moves:
@@ -207,30 +207,30 @@ class Moves:
         return helps
 
     def _fill(self, move: Move, count: int) -> None:
-        some = self._cluster.classes[move.pod_class]
-        self._cluster.fill([move.node], [count], some, self._accounts.get(move.group.queue))
+        some = self._world.cluster.classes[move.pod_class]
+        self._world.cluster.fill([move.node], [count], some, self._accounts.get(move.group.queue))
 
     def _gangs(self, moves: Sequence[Move]) -> list[Gang]:
         """Return the pods as the cycle will place them when they are made again: group by group, in the order of their turns."""
-        turn = by_turn(self._snapshot.policy, self._snapshot.priority_of)
+        turn = by_turn(self._world.policy, self._world.snapshot.priority_of)
         ordered = sorted(moves, key=lambda move: turn(move.group))
         return [self._gang(list(some)) for _, some in groupby(ordered, key=lambda move: move.group.key)]
 
     def _gang(self, moves: list[Move]) -> Gang:
-        group, nodes = moves[0].group, self._snapshot.nodes
-        moves.sort(key=lambda move: task_order(move.pod, self._snapshot.priority_of))
+        group, nodes = moves[0].group, self._world.snapshot.nodes
+        moves.sort(key=lambda move: task_order(move.pod, self._world.snapshot.priority_of))
         bins = tuple(Bin(number, len(list(some))) for number, some in groupby(moves, key=lambda move: move.pod_class))
         held = -self._asked(moves)
         for shape, count in group.shapes.items():
             held += nodes.vector(shape) * count
-        level = self._snapshot.priority_of(group.priority_class)
+        level = self._world.snapshot.priority_of(group.priority_class)
         return Gang(bins, (), self._accounts.get(group.queue), level, tuple(held.tolist()))
 
     def _eviction(self, move: Move) -> Eviction:
         name = self._exceeded(move.node, ())[0]
         column = self._columns[name]
-        whole = int(self._cluster.allocatable[move.node, column])
-        used = 100 * (whole - int(self._cluster.free[move.node, column])) // max(whole, 1)
+        whole = int(self._world.cluster.allocatable[move.node, column])
+        used = 100 * (whole - int(self._world.cluster.free[move.node, column])) // max(whole, 1)
         message = (
             f"It is moved: {used} % of the {WORDS[name]} of its node {move.pod.node} is asked for, "
             f"above the target of {self._policy.target.of(name)} %."

@@ -26,19 +26,18 @@ from functools import cached_property
 import numpy as np
 
 from kube.volcano.kept_room import Places, Reservation
-from scheduler.cycle import precedence
+from scheduler.cycle import order
 from scheduler.cycle.departures import Departures, held_on
+from scheduler.cycle.world import World
 from scheduler.engine.accounts import Account
 from scheduler.engine.arrays import Vector
 from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Attempt, Gang
-from scheduler.engine.place import Placer
 from scheduler.engine.soonest import soonest
 from scheduler.gangs import fruitless, reserved
 from scheduler.gangs.layout import Layout
 from scheduler.reasons.explain import fits_on_empty_nodes
 from scheduler.records.records import Group
-from scheduler.snapshot.snapshot import Snapshot
 from scheduler.victims.overlap import Holders, Overlap
 
 MOST = 8
@@ -108,31 +107,18 @@ class Standing:
 class Reservations:
     """The reservations of one cycle: those that stand, those that are made, and those that end."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        cluster: Cluster,
-        accounts: Mapping[str, Account],
-        gangs: Mapping[str, Gang],
-        pods: int,
-        now: int,
-    ) -> None:
-        """gangs are those that are placed in this cycle, by the keys of their groups: the caller fills them in. pods is the column of `pods`."""
-        self._snapshot, self._cluster, self._accounts = snapshot, cluster, accounts
-        self._gangs, self._pods, self._now = gangs, pods, now
-        self._wait = snapshot.policy.reserves_ms
-        self.departures = Departures(snapshot, accounts, now)
+    def __init__(self, world: World) -> None:
+        self._world, self._wait = world, world.policy.reserves_ms
+        self.departures = Departures(world)
         self.kept: dict[str, Reservation] = {}
         """What stands after this cycle, by the keys of groups."""
         self.in_vain: set[str] = set()
         """Groups whose room is given back although they have not started."""
         self.standing: dict[str, Standing] = {}
-        self.wakes: list[int] = []
-        """When to look again although nothing changed."""
 
     def is_news(self, key: str) -> bool:
         """Tell whether the reservation of a group is made, changed or ended by this cycle."""
-        return self.kept.get(key) != self._snapshot.reserved.get(key)
+        return self.kept.get(key) != self._world.snapshot.reserved.get(key)
 
     # At the entry
 
@@ -141,8 +127,8 @@ class Reservations:
         if self._wait is None or group.queue in self._queues:
             return False
         due = self._patience(group) + self._wait
-        if due > self._now:
-            self.wakes.append(due)
+        if due > self._world.now:
+            self._world.wake_at(due)
             return False
         return self._is_open(group)
 
@@ -157,9 +143,9 @@ class Reservations:
         if self._wait is None:
             return
         for key, reservation in self._still_waiting.items():
-            group = self._snapshot.groups[key]
-            if key in self._gangs:
-                self._stand(group, self._snapshot.layout_of(group), reservation)
+            group = self._world.snapshot.groups[key]
+            if key in self._world.gangs:
+                self._stand(group, self._world.snapshot.layout_of(group), reservation)
             else:
                 self._without_gang(group)
 
@@ -172,13 +158,13 @@ class Reservations:
             return tried
         tried = dict(tried)
         mine = self._still_waiting
-        keys, gangs = list(self._gangs), list(self._gangs.values())
-        for number in precedence.first(gangs, keys, mine) if mine else ():
+        keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
+        for number in order.first(self._world.gangs, mine) if mine else ():
             key = keys[number]
             attempt = tried.get(number)
             if attempt is None:
                 with self.aside(key):
-                    attempt = Placer(self._cluster, pods=self._pods).place_minimum(gangs[number])
+                    attempt = self._world.placer().place_minimum(gangs[number])
                     if attempt.short is not None and key in mine:
                         attempt = self._place_where_kept(key, gangs[number], mine[key].places) or attempt
             if key in mine:
@@ -186,10 +172,10 @@ class Reservations:
             if attempt.short is None:
                 tried[number] = attempt
             elif key in mine and number not in tried:
-                self._go_on(self._snapshot.groups[key], mine[key])
+                self._go_on(self._world.snapshot.groups[key], mine[key])
                 tried[number] = attempt
         fitting: set[tuple[object, ...]] = set()
-        others = {key: gang for number, (key, gang) in enumerate(self._gangs.items()) if number not in tried}
+        others = {key: gang for number, (key, gang) in enumerate(self._world.gangs.items()) if number not in tried}
         assumed = {keys[number]: attempt for number, attempt in tried.items() if attempt.placed()}
         self._make_for_others(others, assumed, lambda gang: not self._fits(gang, fitting))
         return tried
@@ -201,7 +187,7 @@ class Reservations:
         """
         if self._wait is None:
             return
-        before = self._still_waiting.keys() | self._snapshot.nominated
+        before = self._still_waiting.keys() | self._world.snapshot.nominated
         others = {
             key: attempt.gang for key, attempt in attempts.items() if attempt.short is not None and key not in before
         }
@@ -216,18 +202,18 @@ class Reservations:
         own = self.standing.get(key)
         if own is None or gang.account is None or gang.arranged is not None:
             return None
-        if self._cluster.has_rules(gang) or not self._is_usable(gang, places):
+        if self._world.cluster.has_rules(gang) or not self._is_usable(gang, places):
             return None
         later = [each for each in self.standing.values() if self._due(each) > self._due(own)]
         with self.lifted(later):
-            if not own.is_free() or gang.account.allowed(self._cluster.asked(gang), 1) != 1:
+            if not own.is_free() or gang.account.allowed(self._world.cluster.asked(gang), 1) != 1:
                 return None
         attempt = Attempt(gang)
-        numbers = self._snapshot.nodes.numbers()
+        numbers = self._world.snapshot.nodes.numbers()
         runs = [
             [([numbers[name] for name, _ in there], [pods for _, pods in there])] if there else [] for there in places
         ]
-        Placer(self._cluster, pods=self._pods).redo(gang, attempt, runs)
+        self._world.placer().redo(gang, attempt, runs)
         return attempt
 
     def _due(self, standing: Standing) -> tuple[bool, int, int, str]:
@@ -238,7 +224,7 @@ class Reservations:
     @contextmanager
     def aside(self, key: str) -> Iterator[None]:
         """Lift, for the length of the block, what is kept for a group itself and for those of lower priority in its queue."""
-        gang = self._gangs[key]
+        gang = self._world.gangs[key]
         with self.lifted(
             each
             for each in self.standing.values()
@@ -287,7 +273,7 @@ class Reservations:
         """Return the key of a group whose kept room a gang would fit in, "" where there is none."""
         for each in self.standing.values():
             with self.lifted([each]):
-                if Placer(self._cluster, pods=self._pods).fits(gang):
+                if self._world.placer().fits(gang):
                     return each.key
         return ""
 
@@ -300,10 +286,10 @@ class Reservations:
             if attempt is None or attempt.short is None or group.queue in self._queues:
                 continue
             due = group.created + self._wait
-            if due <= self._now:
+            if due <= self._world.now:
                 due = self._since(group) + self._wait
-            if due > self._now:
-                self.wakes.append(due)
+            if due > self._world.now:
+                self._world.wake_at(due)
 
     # What was reserved before
 
@@ -311,57 +297,57 @@ class Reservations:
     def _still_waiting(self) -> dict[str, Reservation]:
         """Return the reservations that were made before, but for those given back, and of groups that are nominated or wait no more."""
         found = {}
-        for key in sorted(self._snapshot.reserved):
-            group = self._snapshot.groups[key]
-            is_short = key in self._snapshot.waiting and not (0 < group.min_member <= group.ready())
-            goes_on = is_short and key not in self._snapshot.nominated and not group.is_outside
-            if goes_on and not group.has_released(self._snapshot.reserved[key]):
-                found[key] = self._snapshot.reserved[key]
+        for key in sorted(self._world.snapshot.reserved):
+            group = self._world.snapshot.groups[key]
+            is_short = key in self._world.snapshot.waiting and not (0 < group.min_member <= group.ready())
+            goes_on = is_short and key not in self._world.snapshot.nominated and not group.is_outside
+            if goes_on and not group.has_released(self._world.snapshot.reserved[key]):
+                found[key] = self._world.snapshot.reserved[key]
         return found
 
     def _without_gang(self, group: Group) -> None:
         """Go on for a group that is not placed in this cycle: its pods are still made, or its bindings are tried again soon."""
-        known = self._snapshot.reserved[group.key]
-        layout = self._snapshot.layout_of(group)
-        if group.key in self._snapshot.resting:
+        known = self._world.snapshot.reserved[group.key]
+        layout = self._world.snapshot.layout_of(group)
+        if group.key in self._world.snapshot.resting:
             self._stand(group, layout, known)
-        elif layout.absent and self._now < known.made + (self._wait or 0):
+        elif layout.absent and self._world.now < known.made + (self._wait or 0):
             self.kept[group.key] = known
-            self.wakes.append(known.made + (self._wait or 0))
+            self._world.wake_at(known.made + (self._wait or 0))
 
     def _go_on(self, group: Group, known: Reservation) -> None:
         """Keep the room of a group that still does not fit, choose it anew where it cannot be used any more, or give it back."""
         known = self._limited(known)
-        if self._now >= known.until:
+        if self._world.now >= known.until:
             self.in_vain.add(group.key)
             return
-        layout = self._snapshot.layout_of(group)
-        if not self._is_usable(self._gangs[group.key], known.places):
+        layout = self._world.snapshot.layout_of(group)
+        if not self._is_usable(self._world.gangs[group.key], known.places):
             found = self._choose(group)
             if found is None:
                 return
             known = self._limited(replace(known, places=found[0], expected=found[1]))
-        self.wakes.append(known.until)
+        self._world.wake_at(known.until)
         self._stand(group, layout, known)
 
     def _is_usable(self, gang: Gang, places: Places) -> bool:
         """Tell whether places are those of a whole minimum, on nodes that could still have it, and its queue may ever use so much."""
         if len(places) != len(gang.bins) or not any(places):
             return False
-        if gang.account is not None and not gang.account.could_hold(self._cluster.asked(gang)):
+        if gang.account is not None and not gang.account.could_hold(self._world.cluster.asked(gang)):
             return False
         counts = [sum(pods for _, pods in some) for some in places]
         if any(sum(counts[some] for some in step.bins) < step.need for step in gang.steps):
             return False
         asked: dict[int, np.ndarray] = {}
         for some, there in zip(gang.bins, places, strict=True):
-            pod_class = self._cluster.classes[some.pod_class]
+            pod_class = self._world.cluster.classes[some.pod_class]
             for name, pods in there:
-                node = self._snapshot.nodes.numbers().get(name)
+                node = self._world.snapshot.nodes.numbers().get(name)
                 if node is None or pod_class.verdicts[node]:
                     return False
                 asked[node] = asked.get(node, 0) + pod_class.request * pods
-        return all((amounts <= self._cluster.allocatable[node]).all() for node, amounts in asked.items())
+        return all((amounts <= self._world.cluster.allocatable[node]).all() for node, amounts in asked.items())
 
     def _stand(self, group: Group, layout: Layout, reservation: Reservation) -> None:
         """Charge the room of a group."""
@@ -372,14 +358,14 @@ class Reservations:
         self.kept[group.key] = replace(reservation, requests=asked)
         amounts: dict[int, np.ndarray] = {}
         for some, there in zip(layout.pod_sets, reservation.places, strict=False):
-            vector = self._snapshot.nodes.vector(some.shape)
+            vector = self._world.snapshot.nodes.vector(some.shape)
             for name, pods in there:
-                if (node := self._snapshot.nodes.numbers().get(name)) is not None:
+                if (node := self._world.snapshot.nodes.numbers().get(name)) is not None:
                     amounts[node] = amounts.get(node, 0) + vector * pods
-        account = self._accounts.get(group.queue)
+        account = self._world.accounts.get(group.queue)
         if amounts and account is not None:
-            holders = held_on(self._snapshot, self._accounts, amounts)
-            standing = Standing(self._cluster, group.key, layout.gang.level, account, amounts, holders)
+            holders = held_on(self._world, amounts)
+            standing = Standing(self._world.cluster, group.key, layout.gang.level, account, amounts, holders)
             standing.charge(on=True)
             self.standing[group.key] = standing
 
@@ -395,14 +381,14 @@ class Reservations:
         """
         if self._is_resting(ALL):
             return
-        self.departures = Departures(self._snapshot, self._accounts, self._now, assumed)
+        self.departures = Departures(self._world, assumed)
         # A queue whose reservation has ended in this cycle may have the next one: at the entry, which comes first in each
         # cycle, there may always be somebody who has waited too long, and who is inside already would get none ever.
-        self._queues = {self._snapshot.groups[key].queue for key in self.kept}
+        self._queues = {self._world.snapshot.groups[key].queue for key in self.kept}
         tries, is_cut = 0, False
-        latest = self._now - self._wait if self._wait is not None else 0
+        latest = self._world.now - self._wait if self._wait is not None else 0
         for key, gang in gangs.items():
-            group = self._snapshot.groups[key]
+            group = self._world.snapshot.groups[key]
             if group.created > latest or gang.account is None or not gang.steps:
                 continue
             if not self._is_open(group) or self._since(group) > latest:
@@ -417,19 +403,19 @@ class Reservations:
                 tries += 1
                 continue
             self._make(group, *found)
-            self._stand(group, self._snapshot.layout_of(group), self.kept[key])
+            self._stand(group, self._world.snapshot.layout_of(group), self.kept[key])
             if len(self.departures.ordered) > COSTLY:
                 self._rest(ALL)
                 is_cut = True
         if is_cut:
-            self.wakes.append(self._now + fruitless.REST_MS)
+            self._world.wake_at(self._world.now + fruitless.REST_MS)
 
     def _fits(self, gang: Gang, fitting: set[tuple[object, ...]]) -> bool:
         """Tell whether a gang has room now; fitting is what makes those alike that have, and gets more."""
         likeness = self._likeness(gang)
         if likeness in fitting:
             return True
-        fits = Placer(self._cluster, pods=self._pods).fits(gang)
+        fits = self._world.placer().fits(gang)
         if fits and gang.arranged is None:
             fitting.add(likeness)
         return fits
@@ -437,7 +423,7 @@ class Reservations:
     def _make(self, group: Group, places: Places = (), expected: int | None = None) -> None:
         before = reserved.given_back_of(group.conditions)
         hold = 2 * before.hold if before else HOLDS * (self._wait or 0)
-        self.kept[group.key] = self._limited(Reservation(self._now, hold, expected, places))
+        self.kept[group.key] = self._limited(Reservation(self._world.now, hold, expected, places))
         self._queues.add(group.queue)
 
     def _limited(self, reservation: Reservation) -> Reservation:
@@ -449,9 +435,11 @@ class Reservations:
     @cached_property
     def _queues(self) -> set[str]:
         """The queues that have a reservation."""
-        known = ((self._snapshot.groups[key], each) for key, each in self._snapshot.reserved.items())
+        known = ((self._world.snapshot.groups[key], each) for key, each in self._world.snapshot.reserved.items())
         return {
-            group.queue for group, each in known if group.key in self._snapshot.waiting and not group.has_released(each)
+            group.queue
+            for group, each in known
+            if group.key in self._world.snapshot.waiting and not group.has_released(each)
         }
 
     def _is_open(self, group: Group) -> bool:
@@ -459,57 +447,57 @@ class Reservations:
         if group.queue in self._queues or len(self._queues) >= MOST:
             return False
         before = reserved.given_back_of(group.conditions)
-        if before is not None and self._now < before.at + before.hold:
-            self.wakes.append(before.at + before.hold)
+        if before is not None and self._world.now < before.at + before.hold:
+            self._world.wake_at(before.at + before.hold)
             return False
         return True
 
     def _since(self, group: Group) -> int:
         """Return since when a group waits for nodes: since its first waiting pod is there, or itself, or its room was given back."""
-        layout = self._snapshot.layout_of(group)
+        layout = self._world.snapshot.layout_of(group)
         return max(self._patience(group), layout.pod_sets[0].pods[0].created)
 
     def _patience(self, group: Group) -> int:
         """Return since when a group has waited without giving back room; not later than now."""
-        return max(group.created, min(group.released, self._now))
+        return max(group.created, min(group.released, self._world.now))
 
     def _choose(self, group: Group) -> tuple[Places, int | None] | None:
         """Return where a group will fit soonest, and when, if that is known; None where it would not fit if all had ended."""
-        gang = self._gangs[group.key]
-        if not fits_on_empty_nodes(self._cluster, gang):
+        gang = self._world.gangs[group.key]
+        if not fits_on_empty_nodes(self._world.cluster, gang):
             return None
         leavers = self.departures.but(group)
         with self.counted_twice():
-            found = soonest(self._cluster, gang, [each.leaver for each in leavers], pods=self._pods)
+            found = soonest(self._world.cluster, gang, [each.leaver for each in leavers], pods=self._world.pods)
         if found is None:
             self._rest(self._likeness(gang))
             return None
         attempt, gone = found
-        names = self._snapshot.nodes.names()
+        names = self._world.snapshot.nodes.names()
         places = tuple(
             tuple((names[node], pods) for node, pods in sorted(_counts(runs).items())) for runs in attempt.runs
         )
-        end = leavers[gone - 1].end if gone else self._now
-        return places, end if end is not None and end > self._now else None
+        end = leavers[gone - 1].end if gone else self._world.now
+        return places, end if end is not None and end > self._world.now else None
 
     def _likeness(self, gang: Gang) -> tuple[object, ...]:
         """Return what makes searches come to the same: also what is kept for others, as there may be room as soon as that is not."""
-        kept = tuple(sorted(self.standing)) if len(self._snapshot.holding) <= COSTLY else ()
+        kept = tuple(sorted(self.standing)) if len(self._world.snapshot.holding) <= COSTLY else ()
         return *ALL, gang.bins, gang.steps, gang.account.name if gang.account else "", kept
 
     def _rest(self, likeness: tuple[object, ...]) -> None:
-        changes = -1 if likeness == ALL else self._snapshot.changes
-        fruitless.note(self._snapshot.fruitless, likeness, self._now, changes=changes)
+        changes = -1 if likeness == ALL else self._world.snapshot.changes
+        fruitless.note(self._world.snapshot.fruitless, likeness, self._world.now, changes=changes)
 
     def _is_resting(self, likeness: tuple[object, ...]) -> bool:
         """Tell whether places for such gangs were sought a short time ago, at great cost or in vain, or in vain in the world as it is."""
-        known = self._snapshot.fruitless
-        if likeness in known and known[likeness].changes == self._snapshot.changes:
+        known = self._world.snapshot.fruitless
+        if likeness in known and known[likeness].changes == self._world.snapshot.changes:
             return True
-        search = fruitless.resting(known, likeness, self._now)
+        search = fruitless.resting(known, likeness, self._world.now)
         if search is None:
             return False
-        self.wakes.append(search.due)
+        self._world.wake_at(search.due)
         return True
 
 
