@@ -65,7 +65,7 @@ class SchedulerConsumer(Consumer[Snapshot]):
     def load(self, shard: int, revision: int) -> Snapshot:
         """Return the world as it is, with every pod group to be looked at."""
         snapshot = Snapshot(backend.schedulers, heeds_claims=backend.is_mirror)
-        snapshot.resting = {timer.key for timer in timers_of(self.name, shard, RETRY)}
+        snapshot.groups.resting = {timer.key for timer in timers_of(self.name, shard, RETRY)}
         for resource in RESOURCES:
             for found in store.find(resource):
                 snapshot.apply(
@@ -90,25 +90,25 @@ class SchedulerConsumer(Consumer[Snapshot]):
     def plan(self, state: Snapshot, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Run one cycle."""
         back = [timer.key for timer in timers if timer.kind == RETRY]
-        state.resting.difference_update(back)
-        state.say_again(map(group_key, back))
+        state.groups.resting.difference_update(back)
+        state.groups.say_again(map(group_key, back))
         if state.policy.usage is not None:
             for figures in backend.nodes.usage(now):
                 state.loads.note(figures)
         decisions = schedule(state, now)
-        state.settled(decisions.said)
+        state.groups.settled(decisions.said)
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]
         told = retries.told(timers, lambda key: about_group(state.groups.get(group_key(key))), now, COMPONENT)
         groups = [*groups_of(decisions, now), *told, *_refusals(state, now)]
         # A gang that was taken back is bound when its pods are there again: until then what was refused stands.
-        left = {key for key in back if key in state.waiting} - {group.key for group in groups}
+        left = {key for key in back if key in state.groups.waiting} - {group.key for group in groups}
         timers_wanted += [Timer(RETRY, key, now + LOOK_MS) for key in sorted(left)]
         return Plan(groups, timers_wanted)
 
     def committed(self, state: Snapshot, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> None:
         """Let the groups rest that could not be written: each cycle would try them again."""
         pairs = zip(groups, outcomes, strict=True)
-        state.resting |= {group.key for group, outcome in pairs if group.key and isinstance(outcome, ApiError)}
+        state.groups.resting |= {group.key for group, outcome in pairs if group.key and isinstance(outcome, ApiError)}
 
 
 def _configure(snapshot: Snapshot) -> None:

@@ -140,10 +140,10 @@ def a2(put: Put) -> None:
 @plant("the queue controller counts a pod where its annotation says, not where its group is")
 def a3(put: Put) -> None:
     from kube import usage
-    from scheduler.snapshot.snapshot import Snapshot
+    from scheduler.snapshot.queue_usage import QueueUsage
 
     right = put(usage, "queue_of", lambda pod, groups, namespaces: _wish(pod))
-    put(Snapshot, "queue_of", lambda self, pod: right(pod, self.group_queues, self.namespace_queues))
+    put(QueueUsage, "queue_of", lambda self, pod: right(pod, self.group_queues, self.namespace_queues))
 
 
 def _wish(pod: Placed) -> str:

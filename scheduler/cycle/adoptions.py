@@ -45,5 +45,5 @@ def _adoptions(snapshot: Snapshot) -> list[Adoption]:
 
 def _adoption(snapshot: Snapshot, namespace: str, name: str, pods: list[Orphan]) -> Adoption:
     known = snapshot.groups.get(f"{namespace}/{name}")
-    queue = snapshot.queue_of(pods[0].pod)
+    queue = snapshot.usage.queue_of(pods[0].pod)
     return Adoption(namespace, name, queue, known is None or not known.exists, pods)

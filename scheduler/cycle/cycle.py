@@ -75,7 +75,7 @@ def _place(
         return {}
     snapshot, entered = world.snapshot, [group for group in world.waiting if entries.get(group.key) is None]
     for group in entered:
-        if group.key in snapshot.resting or not (group.exists and group.pending) or queue_cause(snapshot, group):
+        if group.key in snapshot.groups.resting or not (group.exists and group.pending) or queue_cause(snapshot, group):
             continue
         layout = snapshot.layout_of(group)
         if layout.pod_sets and not layout.absent and layout.constraint() is None and not snapshot.unbound_claim(group):
@@ -106,7 +106,7 @@ def _free(
 def _is_room_wanted(world: World, entries: Mapping[str, Cause | None], attempts: Mapping[str, Attempt]) -> bool:
     """Tell whether anybody would take room that becomes free."""
     return (
-        bool(world.snapshot.resting)
+        bool(world.snapshot.groups.resting)
         or any(cause is not None and cause.reason not in HOPELESS for cause in entries.values())
         or any(attempt.placed() < sum(some.count for some in attempt.gang.bins) for attempt in attempts.values())
     )
@@ -123,7 +123,7 @@ def _say(world: World, outcomes: Outcomes) -> None:
     adopt(snapshot, decisions, writer)
     decisions.said = _said(world)
     for key in decisions.said:
-        if key not in snapshot.waiting and (settled := snapshot.groups[key]).exists:
+        if key not in snapshot.groups.waiting and (settled := snapshot.groups[key]).exists:
             writer.write(Outcome(settled, [], []))
 
 
@@ -133,9 +133,9 @@ def _said(world: World) -> list[str]:
     What changed later than now did so before the clock was set back.
     """
     snapshot = world.snapshot
-    settled = {key: since for key, since in snapshot.unsaid.items() if key not in snapshot.waiting}
+    settled = {key: since for key, since in snapshot.groups.unsaid.items() if key not in snapshot.groups.waiting}
     pause = pause_ms(len(settled))
     resting = {key: since for key, since in settled.items() if 0 <= world.now - since < pause}
     if resting:
         world.wake_at(min(resting.values()) + pause)
-    return sorted(snapshot.unsaid.keys() - resting.keys())
+    return sorted(snapshot.groups.unsaid.keys() - resting.keys())

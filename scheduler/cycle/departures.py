@@ -53,10 +53,10 @@ def held_on(world: World, nodes: Collection[int]) -> dict[int, list[tuple[Accoun
     found: dict[int, list[tuple[Account, Vector]]] = {}
     snapshot, accounts = world.snapshot, world.accounts
     numbers = {name: node for name, node in snapshot.nodes.numbers().items() if node in nodes}
-    for key in snapshot.holding:
+    for key in snapshot.groups.holding:
         for pod in snapshot.groups[key].holders.values():
             if (node := numbers.get(pod.node)) is not None:
-                account = accounts.get(snapshot.queue_of(pod)) or accounts[ROOT_QUEUE]
+                account = accounts.get(snapshot.usage.queue_of(pod)) or accounts[ROOT_QUEUE]
                 found.setdefault(node, []).append((account, snapshot.nodes.vector(pod.shape)))
     return found
 
@@ -103,7 +103,7 @@ class Departures:
     def _of_bound(self) -> Iterator[tuple[str, bool, Departure]]:
         """Yield the pods that have nodes since earlier cycles: the key, and whether it is going."""
         vectors, numbers = self._world.snapshot.nodes.vector, self._world.snapshot.nodes.numbers()
-        for key in self._world.snapshot.holding:
+        for key in self._world.snapshot.groups.holding:
             group = self._world.snapshot.groups[key]
             end = end_of(group) if group.exists else None
             for name, pod in group.holders.items():
@@ -123,7 +123,7 @@ class Departures:
                     yield pod.key, False, Departure(end, key, leaver)
 
     def _account(self, group: Group, pod: Pod) -> Account:
-        queue = group.queue if group.exists else self._world.snapshot.queue_of(pod)
+        queue = group.queue if group.exists else self._world.snapshot.usage.queue_of(pod)
         return self._world.accounts.get(queue) or self._world.accounts[ROOT_QUEUE]
 
     @cached_property

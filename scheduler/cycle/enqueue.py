@@ -216,7 +216,7 @@ def _expected(world: World, room: ClusterRoom) -> list[Claim]:
     for group in world.waiting:
         if group.phase != PodGroupPhase.INQUEUE or not group.min_resources or queue_cause(snapshot, group):
             continue
-        if group.key in snapshot.reserved:
+        if group.key in snapshot.groups.reserved:
             continue
         if not _is_held_by(room, group.min_resources) or not _may_start(world, group):
             continue

@@ -133,7 +133,7 @@ class Evictions:
     def is_news(self, key: str) -> bool:
         """Tell whether a group is nominated by this cycle, or ceases to be."""
         cause = self._waiting.get(key)
-        return bool(cause.victims) if cause is not None else key in self._world.snapshot.nominated
+        return bool(cause.victims) if cause is not None else key in self._world.snapshot.groups.nominated
 
     # Those who wait for their victims
 
@@ -145,14 +145,14 @@ class Evictions:
         """
         kept: dict[int, Attempt] = {}
         keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
-        for number in order.first(self._world.gangs, self._world.snapshot.nominated):
+        for number in order.first(self._world.gangs, self._world.snapshot.groups.nominated):
             key, gang = keys[number], gangs[number]
             with self._reservations.aside(key):
                 attempt = self._world.placer().place_minimum(gang)
                 if attempt.short is None:
                     kept[number] = attempt
                     self._reservations.drop(key)
-                elif key in self._world.snapshot.nominated:
+                elif key in self._world.snapshot.groups.nominated:
                     with self._gone():
                         later = self._place_later(gang)
                     if later.short is None:
@@ -237,7 +237,7 @@ class Evictions:
             attempt = attempts.get(group.key)
             if attempt is None or attempt.short is None or attempt.behind is not None:
                 continue
-            if group.key in self._waiting or group.key + ROOM in self._world.snapshot.resting:
+            if group.key in self._waiting or group.key + ROOM in self._world.snapshot.groups.resting:
                 continue
             gang = self._world.gangs[group.key]
             for action, source in sources:
@@ -316,7 +316,7 @@ class Evictions:
         Pods that get their nodes in this cycle are not among those that can be evicted, so a gang would go without them, and they
         would stay without it.
         """
-        for key in self._world.snapshot.holding:
+        for key in self._world.snapshot.groups.holding:
             group = self._world.snapshot.groups[key]
             if not group.exists or key in self._waiting or key in self._starting:
                 continue
@@ -396,12 +396,12 @@ class Evictions:
         self._world.wake_at(kept.until())
         if looked_at <= COSTLY:
             return
-        fruitless.note(self._world.snapshot.fruitless, likeness, self._world.now, kept.told())
+        fruitless.note(self._world.snapshot.memory.fruitless, likeness, self._world.now, kept.told())
         self._world.wake_at(self._world.now + fruitless.REST_MS)
 
     def _resting(self, likeness: tuple[object, ...]) -> Protected | None:
         """Return who was protected where so many pods were looked at in vain, a short time ago, that nobody looks yet again."""
-        search = fruitless.resting(self._world.snapshot.fruitless, likeness, self._world.now)
+        search = fruitless.resting(self._world.snapshot.memory.fruitless, likeness, self._world.now)
         if search is None:
             return None
         self._world.wake_at(search.due)
@@ -433,7 +433,8 @@ class Evictions:
             self._leaving = Leaving(self._world.cluster)
             for pod in self._world.snapshot.releasing.values():
                 account = (
-                    self._world.accounts.get(self._world.snapshot.queue_of(pod)) or self._world.accounts[ROOT_QUEUE]
+                    self._world.accounts.get(self._world.snapshot.usage.queue_of(pod))
+                    or self._world.accounts[ROOT_QUEUE]
                 )
                 self._leaving.add(
                     self._candidates.node(pod), self._candidates.vector(pod.shape), account, marks_of(pod)

@@ -56,7 +56,7 @@ class Outcomes:
 
     def is_unchanged(self, group: Group) -> bool:
         """Tell whether nothing has to be said of a group: it still waits for its first pods, as in the cycle before."""
-        if group.pending or group.is_outside or group.key in self._world.snapshot.dirty:
+        if group.pending or group.is_outside or group.key in self._world.snapshot.groups.dirty:
             return False
         due = made_until(group, self._world.now)
         self._world.wake_at(due)
@@ -64,7 +64,7 @@ class Outcomes:
 
     def goes_on_waiting(self, group: Group) -> bool:
         """Tell whether a group waited before, waits still, and nothing of its own changed."""
-        if group.key in self._world.snapshot.dirty or self._evictions.is_news(group.key):
+        if group.key in self._world.snapshot.groups.dirty or self._evictions.is_news(group.key):
             return False
         if self._reservations.is_news(group.key):
             return False

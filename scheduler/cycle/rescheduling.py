@@ -58,7 +58,7 @@ def moved(world: World) -> list[Eviction]:
         return []
     found: list[Eviction] = []
     if _due(world, policy) <= world.now:
-        world.snapshot.rescheduled = world.now
+        world.snapshot.memory.rescheduled = world.now
         found = Moves(world, policy).found()
     world.wake_at(_due(world, policy))
     return found
@@ -66,7 +66,7 @@ def moved(world: World) -> list[Eviction]:
 
 def _due(world: World, policy: Rescheduling) -> int:
     """Return when to ask next whether pods are to be moved (ms); at once where that was last done later than now, by a clock set back."""
-    last = world.snapshot.rescheduled
+    last = world.snapshot.memory.rescheduled
     return last + policy.interval_ms if last <= world.now else world.now
 
 
@@ -121,7 +121,7 @@ class Moves:
         """Return the pods that may go, by their nodes, those first that are to go first."""
         numbers = {self._names[node]: node for node in np.flatnonzero(above).tolist()}
         found: dict[int, list[Move]] = {}
-        for key in sorted(self._world.snapshot.holding):
+        for key in sorted(self._world.snapshot.groups.holding):
             group = self._world.snapshot.groups[key]
             if not self._gives(group):
                 continue

@@ -118,7 +118,7 @@ class Reservations:
 
     def is_news(self, key: str) -> bool:
         """Tell whether the reservation of a group is made, changed or ended by this cycle."""
-        return self.kept.get(key) != self._world.snapshot.reserved.get(key)
+        return self.kept.get(key) != self._world.snapshot.groups.reserved.get(key)
 
     # At the entry
 
@@ -187,7 +187,7 @@ class Reservations:
         """
         if self._wait is None:
             return
-        before = self._still_waiting.keys() | self._world.snapshot.nominated
+        before = self._still_waiting.keys() | self._world.snapshot.groups.nominated
         others = {
             key: attempt.gang for key, attempt in attempts.items() if attempt.short is not None and key not in before
         }
@@ -297,19 +297,19 @@ class Reservations:
     def _still_waiting(self) -> dict[str, Reservation]:
         """Return the reservations that were made before, but for those given back, and of groups that are nominated or wait no more."""
         found = {}
-        for key in sorted(self._world.snapshot.reserved):
+        for key in sorted(self._world.snapshot.groups.reserved):
             group = self._world.snapshot.groups[key]
-            is_short = key in self._world.snapshot.waiting and not (0 < group.min_member <= group.ready())
-            goes_on = is_short and key not in self._world.snapshot.nominated and not group.is_outside
-            if goes_on and not group.has_released(self._world.snapshot.reserved[key]):
-                found[key] = self._world.snapshot.reserved[key]
+            is_short = key in self._world.snapshot.groups.waiting and not (0 < group.min_member <= group.ready())
+            goes_on = is_short and key not in self._world.snapshot.groups.nominated and not group.is_outside
+            if goes_on and not group.has_released(self._world.snapshot.groups.reserved[key]):
+                found[key] = self._world.snapshot.groups.reserved[key]
         return found
 
     def _without_gang(self, group: Group) -> None:
         """Go on for a group that is not placed in this cycle: its pods are still made, or its bindings are tried again soon."""
-        known = self._world.snapshot.reserved[group.key]
+        known = self._world.snapshot.groups.reserved[group.key]
         layout = self._world.snapshot.layout_of(group)
-        if group.key in self._world.snapshot.resting:
+        if group.key in self._world.snapshot.groups.resting:
             self._stand(group, layout, known)
         elif layout.absent and self._world.now < known.made + (self._wait or 0):
             self.kept[group.key] = known
@@ -435,11 +435,11 @@ class Reservations:
     @cached_property
     def _queues(self) -> set[str]:
         """The queues that have a reservation."""
-        known = ((self._world.snapshot.groups[key], each) for key, each in self._world.snapshot.reserved.items())
+        known = ((self._world.snapshot.groups[key], each) for key, each in self._world.snapshot.groups.reserved.items())
         return {
             group.queue
             for group, each in known
-            if group.key in self._world.snapshot.waiting and not group.has_released(each)
+            if group.key in self._world.snapshot.groups.waiting and not group.has_released(each)
         }
 
     def _is_open(self, group: Group) -> bool:
@@ -482,16 +482,16 @@ class Reservations:
 
     def _likeness(self, gang: Gang) -> tuple[object, ...]:
         """Return what makes searches come to the same: also what is kept for others, as there may be room as soon as that is not."""
-        kept = tuple(sorted(self.standing)) if len(self._world.snapshot.holding) <= COSTLY else ()
+        kept = tuple(sorted(self.standing)) if len(self._world.snapshot.groups.holding) <= COSTLY else ()
         return *ALL, gang.bins, gang.steps, gang.account.name if gang.account else "", kept
 
     def _rest(self, likeness: tuple[object, ...]) -> None:
         changes = -1 if likeness == ALL else self._world.snapshot.changes
-        fruitless.note(self._world.snapshot.fruitless, likeness, self._world.now, changes=changes)
+        fruitless.note(self._world.snapshot.memory.fruitless, likeness, self._world.now, changes=changes)
 
     def _is_resting(self, likeness: tuple[object, ...]) -> bool:
         """Tell whether places for such gangs were sought a short time ago, at great cost or in vain, or in vain in the world as it is."""
-        known = self._world.snapshot.fruitless
+        known = self._world.snapshot.memory.fruitless
         if likeness in known and known[likeness].changes == self._world.snapshot.changes:
             return True
         search = fruitless.resting(known, likeness, self._world.now)

@@ -64,7 +64,7 @@ class RevocableZones:
         shut = self._shut()
         if not shut or not self._policy.evicts or self._now < self._next_round():
             return
-        for key in sorted(self._snapshot.holding):
+        for key in sorted(self._snapshot.groups.holding):
             group = self._snapshot.groups[key]
             found = self._snapshot.evictable_of(group)
             there = [
@@ -73,20 +73,20 @@ class RevocableZones:
             if self._snapshot.policy.budgets:
                 there = protection.let_go(group, there, _most(group))
             for pod in there[: _most(group)]:
-                self._snapshot.revoked = self._now
+                self._snapshot.memory.revoked = self._now
                 yield _eviction(pod, group, shut[pod.node])
 
     def next_round(self) -> int | None:
         """Return when to look again whether pods are to end, once that was done now; None where no closed zone has some."""
         shut, groups = self._shut(), self._snapshot.groups
-        holders = (pod for key in self._snapshot.holding for pod in groups[key].holders.values())
+        holders = (pod for key in self._snapshot.groups.holding for pod in groups[key].holders.values())
         if not self._policy.evicts or not any(pod.node in shut for pod in holders):
             return None
         due = self._next_round()
         return due if due > self._now else self._now + self._policy.period_ms
 
     def _next_round(self) -> int:
-        last = self._snapshot.revoked
+        last = self._snapshot.memory.revoked
         return last + self._policy.period_ms if last <= self._now else 0
 
     def _shut(self) -> dict[str, str]:

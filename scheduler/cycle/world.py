@@ -38,7 +38,7 @@ class World:
         self.snapshot, self.now, self.policy = snapshot, now, snapshot.policy
         self.decisions = Decisions()
         self.allocates = Action.ALLOCATE in self.policy.actions
-        waiting = (snapshot.groups[key] for key in snapshot.waiting)
+        waiting = (snapshot.groups[key] for key in snapshot.groups.waiting)
         self.waiting = sorted(waiting, key=by_turn(self.policy, snapshot.priority_of))
         nodes = snapshot.nodes
         allocatable, free = nodes.matrices()

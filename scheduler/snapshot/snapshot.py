@@ -1,10 +1,6 @@
 """The world as the scheduler sees it, kept up to date from the log.
 
-One change costs the same whatever the size of the cluster: a pod event moves a
-few counters and adds a vector to a row. Sets of pod group keys say what a cycle
-looks at: `waiting` in every cycle, `dirty` (changed since the last one) tells
-which of them have news, and those of `unsaid` that wait for nothing are looked
-at once, a while later. Finished work is in none, so it costs nothing.
+One change costs the same whatever the size of the cluster: a pod event moves a few counters and adds a vector to a row.
 """
 
 from __future__ import annotations
@@ -12,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -20,15 +16,14 @@ import msgspec
 from kube import resources, usage
 from kube.priorities import PriorityClasses
 from kube.volcano import scheduler_configuration, topology
-from kube.volcano.kept_room import Reservation
 from kube.volcano.topology import HyperNode
 from scheduler.engine.hyper_nodes import HyperNodes
-from scheduler.gangs import nominations, reserved
 from scheduler.gangs.evictable import Evictable, evictable
 from scheduler.gangs.fruitless import Fruitless
 from scheduler.gangs.gang_layout import lay_out
 from scheduler.gangs.layout import Layout
 from scheduler.policy.kept import Configuration
+from scheduler.policy.policy import Policy
 from scheduler.records import claims, reading
 from scheduler.records.budgets import Budget, budget_of
 from scheduler.records.decoding import decode, time_of
@@ -38,9 +33,11 @@ from scheduler.records.pods import is_orphan, pod_record
 from scheduler.records.queues import queue_record
 from scheduler.records.quotas import quota_record
 from scheduler.records.records import READY, Group, Orphan, Pod, Queue, Quota, TaskStatus
-from scheduler.records.shapes import PodShape, readable
+from scheduler.records.shapes import readable
+from scheduler.snapshot.groups import Groups
 from scheduler.snapshot.nodes import NodeTable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
+from scheduler.snapshot.queue_usage import QueueUsage
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -63,87 +60,72 @@ class Changed(Protocol):
     def body(self) -> bytes: ...
 
 
+@dataclass
+class Memory:
+    """What cycles remember; whoever begins without it decides the same, if later or at greater cost. Times are in ms.
+
+    fruitless    gangs, by what makes them alike, for which victims or room were sought in vain and at great cost
+    revoked      when pods were last asked to end since the zone of their node was closed
+    rescheduled  when it was last asked whether pods are to be moved
+    """
+
+    fruitless: dict[tuple[object, ...], Fruitless] = field(default_factory=dict)
+    revoked: int = 0
+    rescheduled: int = 0
+
+
 class Snapshot:
-    """Nodes, HyperNodes, pods, pod groups, queues, priority classes, claims; see apply().
+    """Nodes, HyperNodes, pods, pod groups, queues, priority classes, claims, quotas and budgets; see apply().
 
     schedulers are the names by which pods mean this one. With heeds_claims pods wait for their claims; nodes of ours do not.
     """
 
     def __init__(self, schedulers: Collection[str] = usage.VOLCANO_ALONE, *, heeds_claims: bool = False) -> None:
         self._schedulers, self._heeds_claims = schedulers, heeds_claims
+        self.memory = Memory()
+        self.changes = 0
+        """How many changes it has taken in: what depends on nothing else is as it was while this stays."""
         self.configuration = Configuration()
-        self.policy = self.configuration.policy
+        self.priority_classes = PriorityClasses()
+        # Nodes and what runs on them, or wants to.
         self.pods: dict[str, Pod] = {}
         self._namespace_labels: dict[str, dict[str, str]] = {}
         self.nodes = NodeTable(PodRelations(self.pods, self._namespace_labels))
         self.loads = Loads()
         self.orphans: dict[str, Orphan] = {}
-        self.groups: dict[str, Group] = {}
-        self.queues: dict[str, Queue] = {}
-        self.quotas: dict[str, dict[str, Quota]] = {}
-        """By namespace and name."""
-        self.priority_classes = PriorityClasses()
-        self.group_queues: dict[str, str] = {}
-        self.namespace_queues: dict[str, str] = {}
-        self.usage: dict[tuple[str, str], Counter[PodShape]] = {}
-        """What pods hold, by the queue that they use (kube.usage) and the priority class of their group."""
-        self.dirty: set[str] = set()
-        self.waiting: set[str] = set()
-        self.unsaid: dict[str, int] = {}
-        """Groups of which something may not stand in their status → since when, in ms."""
-        self.resting: set[str] = set()
-        """Groups whose bindings were refused, and are not tried again yet."""
-        self.holding: set[str] = set()
-        """Groups with pods on nodes."""
-        self.nominated: set[str] = set()
-        """Groups for which pods were asked to end, as their status says."""
-        self.reserved: dict[str, Reservation] = {}
-        """Groups for which room is kept because they have waited long, as their status says."""
         self.releasing: dict[str, Pod] = {}
         """Pods that are going and hold their nodes until then."""
         self.cooling: dict[str, Pod] = {}
         """Pods with a node that ask not to be evicted soon after they got it, whether or not that time is over."""
-        self.budgets: dict[str, dict[str, Budget]] = {}
-        """The PodDisruptionBudgets of the namespaces that have some, by name."""
-        self.fruitless: dict[tuple[object, ...], Fruitless] = {}
-        """Gangs, by what makes them alike, for which victims were sought in vain and at great cost."""
-        self.changes = 0
-        """How many changes it has taken in: what depends on nothing else is as it was while this stays."""
-        self.revoked = 0
-        """When pods were last asked to end since the zone of their node was closed, in ms."""
-        self.rescheduled = 0
-        """When it was last asked whether pods are to be moved, in ms."""
-        self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
         self._hyper_nodes: dict[str, HyperNode] = {}
         self._network: tuple[object, HyperNodes] | None = None
-        self._layouts: dict[str, Layout] = {}
+        # Who shares them, and what each may have.
+        self.groups = Groups()
+        self.queues: dict[str, Queue] = {}
         self._children: Counter[str] = Counter()
-        self._handlers: dict[str, Callable[[Changed, bool], None]] = {
-            resources.PODS.id: self._pod,
-            resources.NODES.id: self._node,
-            resources.POD_GROUPS.id: self._group,
-            resources.QUEUES.id: self._queue,
-            resources.PRIORITY_CLASSES.id: self._priority_class,
-            resources.NAMESPACES.id: self._namespace,
-            resources.CLAIMS.id: self._claim,
-            resources.RESOURCE_QUOTAS.id: self._quota,
-            resources.DISRUPTION_BUDGETS.id: self._budget,
-            resources.HYPER_NODES.id: self._hyper_node,
-            resources.CONFIGMAPS.id: self._configuration,
-        }
+        self.usage = QueueUsage()
+        self.quotas: dict[str, dict[str, Quota]] = {}
+        """By namespace and name."""
+        self.budgets: dict[str, dict[str, Budget]] = {}
+        """The PodDisruptionBudgets of the namespaces that have some, by name."""
+
+    @property
+    def policy(self) -> Policy:
+        """What the configuration that is in force says."""
+        return self.configuration.policy
 
     def apply(self, change: Changed) -> None:
         """Bring the world from one revision to the next. An object that cannot be read counts as absent."""
         self.changes += 1
-        handler = self._handlers.get(change.resource)
+        handler = _HANDLERS.get(change.resource)
         if handler is None:
             return
         try:
-            handler(change, change.verb != "DELETED")
+            handler(self, change, change.verb != "DELETED")
         except msgspec.ValidationError as error:
             log.warning("object cannot be read: %s %s/%s: %s", change.resource, change.namespace, change.name, error)
-            handler(change, False)
+            handler(self, change, False)
 
     def priority_of(self, class_name: str) -> int:
         """Return the priority of who names a class, which may not exist, or none."""
@@ -153,26 +135,22 @@ class Snapshot:
         """Tell whether pods may be evicted for groups of a priority class."""
         return self.priority_classes.find(class_name).preempts
 
-    def queue_of(self, pod: Pod) -> str:
-        """Return the queue that a pod uses; empty for a pod of another scheduler."""
-        return usage.queue_of(pod, self.group_queues, self.namespace_queues)
-
     def has_children(self, queue: str) -> bool:
         """Tell whether a queue has queues below it."""
         return queue in self._children
 
     def layout_of(self, group: Group) -> Layout:
         """Return the layout of a group; it is kept until the group or one of its pods changes."""
-        layout = self._layouts.get(group.key)
+        layout = self.groups.layouts.get(group.key)
         if layout is None:
-            layout = self._layouts[group.key] = lay_out(group, self.priority_of, self.policy.tasks)
+            layout = self.groups.layouts[group.key] = lay_out(group, self.priority_of, self.policy.tasks)
         return layout
 
     def evictable_of(self, group: Group) -> Evictable:
         """Return what of a group may be evicted; it is kept until the group or one of its pods changes."""
-        found = self._evictable.get(group.key)
+        found = self.groups.evictable.get(group.key)
         if found is None:
-            found = self._evictable[group.key] = evictable(group, self.priority_of)
+            found = self.groups.evictable[group.key] = evictable(group, self.priority_of)
         return found
 
     def hyper_nodes(self) -> HyperNodes:
@@ -186,16 +164,6 @@ class Snapshot:
         """Return the first claim that a waiting pod of a group names and that is not bound; "" when there is none."""
         named = {f"{group.namespace}/{claim}" for pod in group.pending.values() for claim in pod.claims}
         return min(named - self._bound_claims, default="").partition("/")[2]
-
-    def settled(self, said: Iterable[str]) -> None:
-        """Note that a cycle has seen everything, and of these groups said everything; later only changes are dirty."""
-        self.dirty.clear()
-        for key in said:
-            del self.unsaid[key]
-
-    def say_again(self, keys: Iterable[str]) -> None:
-        """Have the next cycle say of some groups what could not be written of them."""
-        self.unsaid.update(dict.fromkeys(self.groups.keys() & keys, 0))
 
     # Pods
 
@@ -254,7 +222,7 @@ class Snapshot:
 
     def _count_on_node(self, pod: Pod, sign: int) -> None:
         self.nodes.occupy(pod.node, pod.shape, sign)
-        self._use(pod, sign)
+        self.usage.count(pod, self.groups.get(pod.group), sign)
         if pod.status is TaskStatus.RELEASING:
             _keep(self.releasing, pod, sign)
         if pod.cooldown:
@@ -266,7 +234,7 @@ class Snapshot:
             self._count_on_node(pod, sign)
         if not pod.group:
             return
-        group = self._group_at(pod.group)
+        group = self.groups.at(pod.group)
         if pod.status is not TaskStatus.RELEASING or pod.node:
             _bump(group.counts, pod.status, sign)
         if pod.status in READY:
@@ -282,12 +250,12 @@ class Snapshot:
                 _bump(group.barred, pod.shape, sign)
         group.changed = max(group.changed, at)
         if is_last or not group.exists:
-            self._touch(group, at, is_news=is_news)
+            self.groups.touch(group, at, is_news=is_news)
 
     # Pod groups
 
     def _group(self, change: Changed, exists: bool) -> None:
-        group = self._group_at(f"{change.namespace}/{change.name}")
+        group = self.groups.at(f"{change.namespace}/{change.name}")
         view = decode(change.body, reading.GroupView) if exists else None
         phase = group.phase
         moved = group.holders if _counted_at(view) != _counted_at(group.view) else {}
@@ -297,62 +265,19 @@ class Snapshot:
         group.view = view
         group.uid = view.metadata.uid if view else ""
         group.created = time_of(view.metadata.creation_timestamp) if view else 0
-        _note(self.nominated, group.key, is_in=view is not None and nominations.is_nominated(view))
-        reservation = reserved.reservation_of(view.status.conditions or ()) if view else None
-        if reservation is not None:
-            self.reserved[group.key] = reservation
-        else:
-            self.reserved.pop(group.key, None)
+        self.groups.note_status(group.key, view)
         if view:
-            self.group_queues[group.key] = group.queue
+            self.usage.group_queues[group.key] = group.queue
         else:
-            self.group_queues.pop(group.key, None)
+            self.usage.group_queues.pop(group.key, None)
         self._use_all(moved, 1)
         if change.verb == "ADDED" or group.phase != phase:
             group.changed = max(group.changed, change.at)
-        self._touch(group, change.at, is_news=True)
-
-    def _group_at(self, key: str) -> Group:
-        group = self.groups.get(key)
-        if group is None:
-            namespace, _, name = key.partition("/")
-            group = self.groups[key] = Group(namespace, name)
-        return group
-
-    def _touch(self, group: Group, at: int, *, is_news: bool) -> None:
-        self._layouts.pop(group.key, None)
-        self._evictable.pop(group.key, None)
-        _note(self.holding, group.key, is_in=bool(group.holders))
-        if group.view is None and not group.counts and not group.pending:
-            del self.groups[group.key]
-            self.dirty.discard(group.key)
-            self.waiting.discard(group.key)
-            self.unsaid.pop(group.key, None)
-            return
-        self.dirty.add(group.key)
-        if group.is_waiting():
-            self.waiting.add(group.key)
-        else:
-            self.waiting.discard(group.key)
-        if is_news:
-            self.unsaid[group.key] = min(at, self.unsaid.get(group.key, at))
+        self.groups.touch(group, change.at, is_news=True)
 
     def _use_all(self, pods: dict[str, Pod], sign: int) -> None:
         for pod in pods.values():
-            self._use(pod, sign)
-
-    def _use(self, pod: Pod, sign: int) -> None:
-        queue = self.queue_of(pod)
-        if not queue:
-            return
-        group = self.groups.get(pod.group)
-        key = (queue, group.priority_class if group is not None and group.exists else pod.priority_class)
-        used = self.usage.get(key)
-        if used is None:
-            used = self.usage[key] = Counter()
-        _bump(used, pod.shape, sign)
-        if not used:
-            del self.usage[key]
+            self.usage.count(pod, self.groups.get(pod.group), sign)
 
     # Everything else
 
@@ -375,8 +300,8 @@ class Snapshot:
 
     def _priority_class(self, change: Changed, exists: bool) -> None:
         self.priority_classes.put(change.name, change.body if exists else None)
-        self._layouts.clear()
-        self._evictable.clear()
+        self.groups.layouts.clear()
+        self.groups.evictable.clear()
 
     def _quota(self, change: Changed, exists: bool) -> None:
         known = self.quotas.setdefault(change.namespace, {})
@@ -405,7 +330,7 @@ class Snapshot:
         if found == self._hyper_nodes.get(change.name):
             return
         self._network = None
-        self.dirty |= self.waiting
+        self.groups.dirty |= self.groups.waiting
         if found is None:
             del self._hyper_nodes[change.name]
         else:
@@ -414,11 +339,11 @@ class Snapshot:
     def _configuration(self, change: Changed, exists: bool) -> None:
         if not scheduler_configuration.is_kept_in(resources.CONFIGMAPS, change.namespace, change.name):
             return
+        before = self.policy
         self.configuration.take(change.body if exists else None)
-        if self.configuration.policy != self.policy:
-            self.policy = self.configuration.policy
-            self._layouts.clear()
-            self.dirty |= self.waiting
+        if self.policy != before:
+            self.groups.layouts.clear()
+            self.groups.dirty |= self.groups.waiting
 
     def _namespace(self, change: Changed, exists: bool) -> None:
         labels = decode(change.body, reading.NamespaceView).metadata.labels or {} if exists else {}
@@ -428,13 +353,13 @@ class Snapshot:
         if not exists:
             self._namespace_labels.pop(change.name, None)
         queue = usage.namespace_queue(change.body) if exists else ""
-        if queue == self.namespace_queues.get(change.name, ""):
+        if queue == self.usage.namespace_queues.get(change.name, ""):
             return
         moved = {key: pod for key, pod in self.pods.items() if pod.namespace == change.name and pod.holds}
         self._use_all(moved, -1)
-        self.namespace_queues.pop(change.name, None)
+        self.usage.namespace_queues.pop(change.name, None)
         if queue:
-            self.namespace_queues[change.name] = queue
+            self.usage.namespace_queues[change.name] = queue
         self._use_all(moved, 1)
 
 
@@ -467,13 +392,6 @@ def _keep(pods: dict[str, Pod], pod: Pod, sign: int) -> None:
         del pods[pod.key]
 
 
-def _note(names: set[str], name: str, *, is_in: bool) -> None:
-    if is_in:
-        names.add(name)
-    else:
-        names.discard(name)
-
-
 def _bump(counter: Counter[T], key: T, by: int) -> None:
     """Add to a counter that keeps no zeros, so that equal contents compare equal."""
     left = counter[key] + by
@@ -481,3 +399,18 @@ def _bump(counter: Counter[T], key: T, by: int) -> None:
         counter[key] = left
     else:
         del counter[key]
+
+
+_HANDLERS: dict[str, Callable[[Snapshot, Changed, bool], None]] = {
+    resources.PODS.id: Snapshot._pod,
+    resources.NODES.id: Snapshot._node,
+    resources.POD_GROUPS.id: Snapshot._group,
+    resources.QUEUES.id: Snapshot._queue,
+    resources.PRIORITY_CLASSES.id: Snapshot._priority_class,
+    resources.NAMESPACES.id: Snapshot._namespace,
+    resources.CLAIMS.id: Snapshot._claim,
+    resources.RESOURCE_QUOTAS.id: Snapshot._quota,
+    resources.DISRUPTION_BUDGETS.id: Snapshot._budget,
+    resources.HYPER_NODES.id: Snapshot._hyper_node,
+    resources.CONFIGMAPS.id: Snapshot._configuration,
+}

@@ -33,7 +33,7 @@ def test_a_gang_whose_nodes_were_refused_does_not_go_on_saying_that_pods_are_mis
     world = World("node n1; group g 4/2x1")
     world.cycle()
     world.cycle(seconds=11)
-    world.snapshot.resting = {"ns/g"}
+    world.snapshot.groups.resting = {"ns/g"}
     world.put("pod g-2..3 group=g")
     world.cycle(seconds=0.1)
     assert world.placed() == ""

@@ -52,7 +52,9 @@ class History(World):
         self.deserved = {}  # queue → CPUs, where they are stated
         self.min_runtime = min_runtime  # seconds for which reclaim leaves alone what was evicted and has started again
         # Settling takes longer than `reservation-wait`, and what is kept for a queue counts as its use.
-        self.snapshot.policy = replace(self.snapshot.policy, min_runtime_ms=min_runtime * 1000, reserves_ms=None)
+        self.snapshot.configuration.policy = replace(
+            self.snapshot.policy, min_runtime_ms=min_runtime * 1000, reserves_ms=None
+        )
         self.started = {}  # pod → when it got its node
         self.first_evicted = {}  # job → when a pod of it was evicted for the first time
 

@@ -165,7 +165,7 @@ def test_with_true_estimates_gangs_start_by_the_time_that_was_expected(case, las
 
     def over():
         for name in gangs:
-            kept = stream.snapshot.reserved.get(f"ns/big-{name}")
+            kept = stream.snapshot.groups.reserved.get(f"ns/big-{name}")
             if kept is not None and kept.places:
                 promised.setdefault(name, set()).add(kept.expected)
             if f"big-{name}" in stream.began:

@@ -114,7 +114,7 @@ def test_after_a_while_nobody_is_moved_any_more(of, given, plugins, random):
         if not going:
             return
         assert {each.pod.node for each in decisions.evictions} <= above
-        for key in here.snapshot.holding:
+        for key in here.snapshot.groups.holding:
             some = here.snapshot.groups[key]
             assert some.ready() >= some.min_member
         random.shuffle(going)

@@ -43,11 +43,11 @@ def facts(snapshot):
             for key, g in snapshot.groups.items()
         },
         "usage": {key: shapes(used) for key, used in snapshot.usage.items()},
-        "waiting": snapshot.waiting,
+        "waiting": snapshot.groups.waiting,
         "orphans": {key: o.pod is snapshot.pods[key] for key, o in snapshot.orphans.items()},
         "queues": {name: (q.state, q.capability, q.parent) for name, q in snapshot.queues.items()},
         "priorities": [snapshot.priority_classes.find(name) for name in ("", "high", "low")],
-        "namespaces": snapshot.namespace_queues,
+        "namespaces": snapshot.usage.namespace_queues,
         "verdicts": {key: snapshot.nodes.verdicts(p.shape).astype(bool).tolist() for key, p in snapshot.pods.items()},
         "profiles": {key: p.shape.profile for key, p in snapshot.pods.items()},
         "open": {key: open_nodes(snapshot, p.shape) for key, p in snapshot.pods.items()},
