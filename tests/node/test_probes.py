@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from cluster.store import store
 from kube.kinds.pod import Container, ContainerStatus
-from kube.resources import EVENTS
+from kube.resources import EVENTS, PODS
 from node.agent.checks import Check, Checks
 from node.attempt import Attempt, AttemptState
 from node.rules import probes
 from node.rules.probes import Kind
 from node.shim.order import Action
 from proof.harness.waiting import until
-from tests.node.driving import answering, conditions
+from tests.node.driving import answering, change, conditions
 from tests.tables import cases
 
 S = 1_000_000
@@ -309,13 +309,14 @@ class TestHooks:
         assert ends["pause"]["finishedAt"] / 1e6 - begun >= 1
         assert ends["hangs"]["signal"] == 15
 
-    @cases("spec, main", {
-        "liveness": ({}, {"livenessProbe": command("false", failureThreshold=1)}),
-        "deadline": ({"activeDeadlineSeconds": 1}, {}),
-    })  # fmt: skip
-    def test_hook_before_the_end_runs_whoever_ends_the_container_and_its_failure_is_told(self, node, spec, main):
+    @cases("main", {"liveness": {"livenessProbe": command("false", failureThreshold=1)}, "deadline": {}})
+    def test_hook_before_the_end_runs_whoever_ends_the_container_and_its_failure_is_told(self, node, main):
         hook = shell(f"touch {node.out}/hook; exit 7")
-        uid = node.shell("sleep 600", main=hooked(stop=hook, **main), **spec, until="Failed")
+        uid = node.shell("sleep 600", main=hooked(stop=hook, **main))
+        if not main:
+            node.until_phase("Running")
+            change(PODS, "p", spec={"activeDeadlineSeconds": 1})
+        node.until_phase("Failed")
         assert (node.out / "hook").exists()
         ((_, message),) = node.told(uid, "FailedPreStopHook")
         assert message.endswith("exited with 7")
