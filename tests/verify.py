@@ -40,7 +40,7 @@ from kube import definitions, resources, schema
 from kube.errors import ApiError
 from kube.resources import NAMESPACES
 from proof.invariants import Broken, check
-from proof.simulation.request import path
+from proof.simulation.people.request import path
 
 # These show everybody who has a role how much is in use everywhere: of the work of others they tell amounts, and nothing else.
 AMOUNTS = frozenset(

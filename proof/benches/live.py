@@ -104,7 +104,7 @@ class Sockets:
         assert self.system.cookies is not None, "nobody has logged in"
         cookie = "; ".join(f"{name}={value}" for name, value in self.system.cookies.items())
         url = f"{self.system.base.replace('http', 'ws')}/live/"
-        command = [sys.executable, "-m", "proof.benches.sockets", url, cookie, self.topic, str(self.count)]
+        command = [sys.executable, "-m", "proof.benches.clients.sockets", url, cookie, self.topic, str(self.count)]
         self.process = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n", "the sockets could not be opened"

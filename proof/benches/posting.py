@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from proof.benches import shapes
+from proof.benches.clients.posters import NAME
 from proof.benches.measure import cpu_s, percentile
-from proof.benches.posters import NAME
 from proof.harness.services import postgres_binaries, postgres_server, redis_server, running, wait_until
 from proof.systems.system import PROJECT, System
 
@@ -103,7 +103,7 @@ def _posted(system: System, secret: str, pid: int, prefix: str, count: int, clie
         "count": count,
         "clients": clients,
     }
-    command = [sys.executable, "-m", "proof.benches.posters"]
+    command = [sys.executable, "-m", "proof.benches.clients.posters"]
     with subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -38,7 +38,7 @@ STAGES = ("answered", "job stored", "pod created", "bound", "started")
 class Unwalled(System):
     """A system whose node finds no layer of a wall."""
 
-    command = [sys.executable, "-m", "proof.benches.unwalled", *UP]
+    command = [sys.executable, "-m", "proof.benches.clients.unwalled", *UP]
 
 
 def run(system: System) -> dict[str, Any]:

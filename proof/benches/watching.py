@@ -102,7 +102,7 @@ class Watchers:
         }
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "proof.benches.watchers"]
+        command = [sys.executable, "-m", "proof.benches.clients.watchers"]
         self.process = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdin is not None
         assert self.process.stdout is not None

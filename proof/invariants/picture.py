@@ -58,7 +58,7 @@ class Picture:
         self.used: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
         # Key of a pod group → its pods by key.
         self.members: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
-        # Revisions by which somebody tells what is not so, see `proof.simulation.lies`.
+        # Revisions by which somebody tells what is not so, see `proof.simulation.checks.lies`.
         self.untrue: set[int] = set()
         self.queue_use = QueueUse(self.groups, self.namespaces, self.queues)
         # Each is told of objects of its own kind.

@@ -19,9 +19,9 @@ from cluster.remote.http.request import JSON, Impersonation
 from cluster.store import store
 from kube import errors
 from proof.harness.place import Place
-from proof.simulation.request import Request
-from proof.simulation.server import Connection, Server
-from proof.simulation.virtual import VirtualClock
+from proof.simulation.parts.server import Connection, Server
+from proof.simulation.parts.virtual import VirtualClock
+from proof.simulation.people.request import Request
 
 PASS_US = 110_000  # longer than the follower rests between two passes
 PASSES = 3  # in which a watch has begun, and has told what came before

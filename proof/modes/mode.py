@@ -13,8 +13,8 @@ from django.test import override_settings
 from cluster.consumers import consumer
 from cluster.runtime import nudge
 from proof.modes.in_place import InPlaceMode
-from proof.simulation.broker import Broker
-from proof.simulation.virtual import VirtualClock
+from proof.simulation.parts.broker import Broker
+from proof.simulation.parts.virtual import VirtualClock
 
 State = TypeVar("State")
 

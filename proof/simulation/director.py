@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from proof.simulation import story, troubles
-from proof.simulation.client import KINDS, Client, Habits, Request, setup
-from proof.simulation.lies import LIES
+from proof.simulation import story
+from proof.simulation.checks.lies import LIES
+from proof.simulation.parts import troubles
+from proof.simulation.people.client import KINDS, Client, Habits, Request, setup
 from proof.simulation.story import Move
 from proof.simulation.world import World
 

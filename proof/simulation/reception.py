@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from random import Random
 
 from proof.invariants import Judge
-from proof.simulation.client import KINDS, Client, setup
-from proof.simulation.request import Request
-from proof.simulation.server import Answer
+from proof.simulation.parts.server import Answer
+from proof.simulation.people.client import KINDS, Client, setup
+from proof.simulation.people.request import Request
 from proof.simulation.story import Ask, Setup
 from proof.simulation.world import World
 

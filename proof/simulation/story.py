@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from proof.simulation.client import Request
+from proof.simulation.people.client import Request
 
 
 class Base(Struct, frozen=True, omit_defaults=True, tag_field="do", tag=str.lower):
@@ -96,7 +96,7 @@ class Harm(Base, frozen=True):
 
 
 class Lie(Base, frozen=True):
-    """A node reports what is not true; see `proof.simulation.lies` for what there is to say, and of which object it is."""
+    """A node reports what is not true; see `proof.simulation.checks.lies` for what there is to say, and of which object it is."""
 
     what: str
     index: int = 0
@@ -112,7 +112,7 @@ class Grant(Base, frozen=True):
 
 
 class Trouble(Base, frozen=True):
-    """What becomes of so many requests to another cluster's API server, see `proof.simulation.troubles`; `us` is how slow it is."""
+    """What becomes of so many requests to another cluster's API server, see `proof.simulation.parts.troubles`; `us` is how slow it is."""
 
     what: str
     requests: int = 0

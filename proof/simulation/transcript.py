@@ -8,7 +8,8 @@ from typing import Any
 from cluster import clock
 from cluster.store import Change, store
 from kube.meta import Object
-from proof.simulation import story, troubles
+from proof.simulation import story
+from proof.simulation.parts import troubles
 from proof.simulation.story import Move
 from proof.simulation.world import World
 

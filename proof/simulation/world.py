@@ -27,26 +27,27 @@ from kube.errors import ApiError
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, LEASES, POD_GROUPS, PODS, Resource
 from proof.invariants import Judge
 from proof.invariants.invariant import Broken
-from proof.simulation import database, past, story, tight
-from proof.simulation.asking import INSTALLED
-from proof.simulation.broker import Broker
-from proof.simulation.client import ROLES, Request
-from proof.simulation.doers import Doers
-from proof.simulation.faults import Killed, Steps
-from proof.simulation.installation import Installation, of_cluster
-from proof.simulation.lies import Lies
-from proof.simulation.machine import Processes
-from proof.simulation.memory import Memory
-from proof.simulation.news import News
-from proof.simulation.picture import LogPicture, uid
-from proof.simulation.processes import Beat, Fleet, NodeAgent, Process, Worker, clean
-from proof.simulation.readers import Watchers, Web
-from proof.simulation.request import path
-from proof.simulation.rights import Rights
-from proof.simulation.server import Answer, Server, Wrong
+from proof.simulation import story, tight
+from proof.simulation.checks.doers import Doers
+from proof.simulation.checks.lies import Lies
+from proof.simulation.checks.memory import Memory
+from proof.simulation.checks.news import News
+from proof.simulation.checks.rights import Rights
+from proof.simulation.parts import database, past
+from proof.simulation.parts.asking import INSTALLED
+from proof.simulation.parts.broker import Broker
+from proof.simulation.parts.faults import Killed, Steps
+from proof.simulation.parts.installation import Installation, of_cluster
+from proof.simulation.parts.machine import Processes
+from proof.simulation.parts.processes import Beat, Fleet, NodeAgent, Process, Worker, clean
+from proof.simulation.parts.readers import Watchers, Web
+from proof.simulation.parts.server import Answer, Server, Wrong
+from proof.simulation.parts.virtual import VirtualClock
+from proof.simulation.people.client import ROLES, Request
+from proof.simulation.people.picture import LogPicture, uid
+from proof.simulation.people.request import path
+from proof.simulation.people.wishes import things
 from proof.simulation.story import Move, Setup
-from proof.simulation.virtual import VirtualClock
-from proof.simulation.wishes import things
 from scheduler.idle_watch import IdleWatch
 
 ROUNDS, PATIENCE_S = 20, 300.0  # how often and for how long things may go on after the last fault

@@ -35,7 +35,7 @@ from kube.resources import (
     QUEUES,
     RESOURCE_QUOTAS,
 )
-from proof.simulation import request as requests
+from proof.simulation.people import request as requests
 from tests.actions.world import APART, PLACE, container, cron, job, named, task
 from tests.verify import verify_action
 

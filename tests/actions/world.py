@@ -33,9 +33,9 @@ from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
 from proof.harness import clocks
 from proof.harness.clocks import ManualClock
-from proof.simulation.broker import Broker
-from proof.simulation.request import Request
-from proof.simulation.server import Server
+from proof.simulation.parts.broker import Broker
+from proof.simulation.parts.server import Server
+from proof.simulation.people.request import Request
 from scheduler import rehearsal, waiting_lines
 from tests.verify import Person, Screen, noted, topics_of
 

@@ -16,7 +16,7 @@ from node.pods import events
 from node.pods.local_cluster import LocalCluster
 from node.rules.lifecycle import Refusal, back_off, decide, start_of
 from node.status import Place, Waiting, qos_class
-from proof.simulation.machine import Deaf
+from proof.simulation.parts.machine import Deaf
 from tests import builders
 from tests.tables import cases
 

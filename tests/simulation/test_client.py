@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from proof.simulation import command
-from proof.simulation.client import KINDS, Client, Request
+from proof.simulation.people.client import KINDS, Client, Request
 
 ACCEPTED_SHARE = 0.97
 REFUSED_SHARE = 0.99

@@ -6,8 +6,8 @@ import pytest
 
 from kube.resources import PODS
 from proof.simulation import command, story
-from proof.simulation.lies import LIES
-from proof.simulation.request import create, delete
+from proof.simulation.checks.lies import LIES
+from proof.simulation.people.request import create, delete
 from proof.simulation.transcript import SAID
 
 S = 1_000_000

@@ -16,7 +16,7 @@ from kube.resources import CONFIGMAPS, LEASES, PODS
 from node.attempt import parse_us
 from proof.harness import clocks
 from proof.harness.clocks import ManualClock
-from proof.simulation.machine import Deaf, Processes, SimulatedAgent
+from proof.simulation.parts.machine import Deaf, Processes, SimulatedAgent
 from tests.campaign import scaled
 
 BEGIN_US = 1_800_000_000 * 1_000_000

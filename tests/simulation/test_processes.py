@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from proof.simulation.broker import Broker
-from proof.simulation.machine import Processes
-from proof.simulation.processes import NodeAgent
-from proof.simulation.virtual import VirtualClock
+from proof.simulation.parts.broker import Broker
+from proof.simulation.parts.machine import Processes
+from proof.simulation.parts.processes import NodeAgent
+from proof.simulation.parts.virtual import VirtualClock
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 
 from cluster import clock
 from proof.harness import clocks
-from proof.simulation.faults import Killed
-from proof.simulation.strands import Line, Strand
-from proof.simulation.virtual import VirtualClock
+from proof.simulation.parts.faults import Killed
+from proof.simulation.parts.strands import Line, Strand
+from proof.simulation.parts.virtual import VirtualClock
 
 
 @pytest.fixture

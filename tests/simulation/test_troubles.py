@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from proof.simulation import transcript, troubles
+from proof.simulation import transcript
+from proof.simulation.parts import troubles
+from proof.simulation.parts.troubles import Troubles
 from proof.simulation.story import Trouble
-from proof.simulation.troubles import Troubles
 
 
 @pytest.fixture

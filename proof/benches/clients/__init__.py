@@ -1,0 +1,1 @@
+"""Clients in processes of their own, which benchmarks start."""
