@@ -161,6 +161,7 @@ lint: .venv/dev
 	@echo "• migrations"; $(BIN)/python manage.py makemigrations --check --dry-run
 	@echo "• API reference"; $(BIN)/python manage.py apidocs --check
 	@echo "• conformance"; $(BIN)/python -m proof.conformance --check
+	@echo "• quality scale"; DJANGO_SETTINGS_MODULE=proof.settings $(BIN)/python -m proof.quality --check
 	@echo "• biome"; $(BIN)/python manage.py assets --check
 
 .PHONY: fmt
@@ -171,6 +172,10 @@ fmt: .venv/dev ## Format and fix what can be fixed
 .PHONY: conformance
 conformance: .venv/dev ## Write docs/conformance-*.md: what is as in Volcano, and which test shows it
 	@$(BIN)/python -m proof.conformance
+
+.PHONY: scale
+scale: .venv/dev ## Write docs/quality-scale.md: what each kind, page, action and reason has, and what it lacks for which reason
+	@DJANGO_SETTINGS_MODULE=proof.settings $(BIN)/python -m proof.quality
 
 .PHONY: bench
 bench: .venv/dev ## Measure the whole system on a state directory of its own

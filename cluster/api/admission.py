@@ -75,6 +75,11 @@ def register(
     _rules[resource.id].append(Rules(default, validate, warn, delete, status, bound))
 
 
+def has_rules(resource: Resource) -> bool:
+    """Whether some application has rules for a kind."""
+    return bool(_rules.get(resource.id))
+
+
 def admit(
     resource: Resource, obj: Object, old: Object | None, view: ClusterView, *, warnings: bool = False
 ) -> Admitted:
