@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kube.amounts import show
 from kube.meta import moment_of
@@ -23,26 +23,38 @@ def fit_errors(cause: Cause) -> str:
 
 def sentence(cause: Cause) -> str:
     """Return the cause for people: `2 of 4 pods fit; each needs 8 CPU, the most free on one node then is …`."""
-    told = _SENTENCES[cause.reason](cause)
-    if cause.reason in _NAMING_TAINTS and (tainted := _tainted(cause)):
-        told += f" Other nodes have taints that the pods do not tolerate: {tainted}."
-    if cause.reason in _NAMING_TAINTS and (others := _of_kind(cause, ExclusionKind.NODE_GROUP)):
-        told += f" Other nodes are not for the queue: {others}."
-    if cause.reason in _NAMING_TAINTS and (busy := _of_kind(cause, ExclusionKind.BUSY)):
-        told += f" Other nodes are too busy: {busy}."
-    if cause.reason in _NAMING_TAINTS and (lent := _of_kind(cause, ExclusionKind.REVOCABLE)):
-        told += f" Of other nodes {lent}."
-    return told + _withholding(cause) + _protected(cause)
+    if (template := _TEXTS.get(cause.reason)) is not None:
+        text = template.format(
+            cause=cause,
+            group=_called(cause.group),
+            limit=show(cause.resource, cause.whole),
+            taints=_tainted(cause),
+            others=_others(cause),
+        )
+    elif cause.reason in _CLOSED_TO_ALL:
+        kind, template = _CLOSED_TO_ALL[cause.reason]
+        rest = cause.nodes - sum(n for n, e in cause.excluded if e.kind == kind)
+        besides = f"; {_nodes(rest)} more {'does' if rest == 1 else 'do'} not suit the pods" if rest else ""
+        text = template.format(f"{_of_kind(cause, kind)}{besides}")
+    else:
+        text = _SENTENCES[cause.reason](cause)
+    if cause.reason in _NAMING_OTHERS:
+        if tainted := _tainted(cause):
+            text += f" Other nodes have taints that the pods do not tolerate: {tainted}."
+        for kind, template in _OTHER_NODES.items():
+            if closed := _of_kind(cause, kind):
+                text += template.format(closed)
+    return text + _withholding(cause) + _protected(cause)
+
+
+def enumeration(items: Sequence[str]) -> str:
+    """Return `a, b and c`, "" for nothing."""
+    return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
     """Return `8 CPU, 2 GiB memory and 1 nvidia.com/gpu`."""
-    shown = [show(name, amount) for name, amount in pairs]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else "nothing"
-
-
-def _no_nodes(_: Cause) -> str:
-    return "The cluster has no nodes."
+    return enumeration([show(name, amount) for name, amount in pairs]) or "nothing"
 
 
 def _nodes_unavailable(cause: Cause) -> str:
@@ -67,31 +79,6 @@ def _no_matching_node(cause: Cause) -> str:
     have = ", ".join(f"{key}={each}" for each in similar)
     meant = f" Nodes have {have}: is that what was meant?" if have else ""
     return f"No node has the label {' or '.join(wanted)} {looked}.{meant}"
-
-
-def _untolerated_taint(cause: Cause) -> str:
-    return f"The pods do not tolerate the taints of the nodes: {_tainted(cause)}{_others(cause)}."
-
-
-def _node_group(cause: Cause) -> str:
-    closed = _of_kind(cause, ExclusionKind.NODE_GROUP)
-    more = _besides(cause, ExclusionKind.NODE_GROUP)
-    return f"No node is for the queue: {closed}{more}. Name one of their groups in spec.affinity of the queue, or choose another queue."
-
-
-def _nodes_busy(cause: Cause) -> str:
-    busy = _of_kind(cause, ExclusionKind.BUSY)
-    return f"All nodes are too busy: {busy}{_besides(cause, ExclusionKind.BUSY)}. This starts when their load falls."
-
-
-def _revocable_zone(cause: Cause) -> str:
-    lent = _of_kind(cause, ExclusionKind.REVOCABLE)
-    return f"No node takes these pods now: {lent}{_besides(cause, ExclusionKind.REVOCABLE)}."
-
-
-def _besides(cause: Cause, kind: ExclusionKind) -> str:
-    rest = cause.nodes - sum(n for n, e in cause.excluded if e.kind == kind)
-    return f"; {_nodes(rest)} more {'does' if rest == 1 else 'do'} not suit the pods" if rest else ""
 
 
 def _never_fits(cause: Cause) -> str:
@@ -137,16 +124,6 @@ def _queue_over_deserved(cause: Cause) -> str:
         f"{_not_enough_resources(cause)} With this queue {cause.queue} would use {used}, and it deserves {due}: nothing is "
         "taken back from other queues for it, so it waits for what they leave."
     )
-
-
-def _queue_too_small(cause: Cause) -> str:
-    limit = show(cause.resource, cause.whole)
-    return f"This can never start in queue {cause.queue}: it needs more than the queue's limit of {limit}."
-
-
-def _parent_too_small(cause: Cause) -> str:
-    limit = show(cause.resource, cause.whole)
-    return f"This can never start below queue {cause.queue}: it needs more than that queue's limit of {limit}."
 
 
 def _queue_limit(cause: Cause) -> str:
@@ -203,14 +180,7 @@ def _kept(cause: Cause) -> str:
     if len(shown) > _NAMED_QUEUES:
         rest = sum(amount for _, amount in cause.keepers[_NAMED_QUEUES:])
         shown = [*shown[:_NAMED_QUEUES], f"{show(cause.resource, rest)} for others"]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def _queue_order(cause: Cause) -> str:
-    return (
-        f"Queue {cause.queue} is first in, first out: this waits until job group {_called(cause.group)}, "
-        "which is before it, can start."
-    )
+    return enumeration(shown)
 
 
 def _quota_exceeded(cause: Cause) -> str:
@@ -226,54 +196,38 @@ def _quota_exceeded(cause: Cause) -> str:
     return f"Waits for quota {cause.quota} of its namespace: its minimum needs {needed}, {left}."
 
 
-def _queue_not_found(cause: Cause) -> str:
-    return f"Queue {cause.queue} does not exist; create it or choose another."
-
-
-def _queue_closed(cause: Cause) -> str:
-    return f"Queue {cause.queue} is closed; open it or choose another."
-
-
-def _queue_has_children(cause: Cause) -> str:
-    return f"Queue {cause.queue} has queues below it, so it takes no pods itself; choose one of those."
-
-
 def _host_port_taken(cause: Cause) -> str:
-    about = _obstacle(cause)
+    about = cause.obstacle or _OTHER_PODS
     return f"{_fits(cause)} needs port {about.shown} of its node, and {_roomy(about, 'has', 'have')} it taken."
 
 
 def _pod_anti_affinity(cause: Cause) -> str:
-    about = _obstacle(cause)
+    about = cause.obstacle or _OTHER_PODS
     has = _roomy(about, "has", "have")
     return f"{_fits(cause)} must be apart from pods with {about.shown}, and {has} one{_near(about)}."
 
 
 def _repelled(cause: Cause) -> str:
-    about = _obstacle(cause)
+    about = cause.obstacle or _OTHER_PODS
     has = _roomy(about, "has", "have")
     return f"{_fits(cause)} is kept away: {has} a pod{_near(about)} that repels it by {about.shown}."
 
 
 def _pod_affinity(cause: Cause) -> str:
-    about = _obstacle(cause)
+    about = cause.obstacle or _OTHER_PODS
     where = " and ".join(about.topologies)
     return f"{_fits(cause)} needs a pod with {about.shown} in the same {where}; {_roomy(about, 'is', 'are')} elsewhere."
 
 
 def _topology_spread(cause: Cause) -> str:
-    about = _obstacle(cause)
+    about = cause.obstacle or _OTHER_PODS
     spread = f"{_fits(cause)} is spread over {about.shown}"
     if not about.domain:
         return f"{spread}, and {_roomy(about, 'is', 'are')} in no part of it that counts."
-    told = f"{spread}: {about.domain} would have {about.more:,} more than"
+    excess = f"{spread}: {about.domain} would have {about.more:,} more than"
     if about.least:
-        return f"{told} none, {about.allowed:,} allowed while there are {about.domains} of the {about.least} parts that it wants."
-    return f"{told} {about.fewest}, {about.allowed:,} allowed."
-
-
-def _obstacle(cause: Cause) -> Obstacle:
-    return cause.obstacle or Obstacle("other pods", 0, 0, ())
+        return f"{excess} none, {about.allowed:,} allowed while there are {about.domains} of the {about.least} parts that it wants."
+    return f"{excess} {about.fewest}, {about.allowed:,} allowed."
 
 
 def _near(about: Obstacle) -> str:
@@ -287,17 +241,6 @@ def _roomy(about: Obstacle, one: str, many: str) -> str:
     return f"all {about.roomy} nodes with room {many}" if about.roomy > 1 else f"the only node with room {one}"
 
 
-def _unknown_constraint(cause: Cause) -> str:
-    return f"This cannot start here: {unknown(cause.constraint)}"
-
-
-def _claim_not_bound(cause: Cause) -> str:
-    return (
-        f"The claim {cause.claim} has no volume yet. If its class waits for the first pod that uses it"
-        " (WaitForFirstConsumer), choose one that makes volumes at once: the scheduler does not know where volumes can be made."
-    )
-
-
 def _waiting_for_victims(cause: Cause) -> str:
     if not cause.victims:
         return "Pods are asked to end, so that this can start."
@@ -305,17 +248,15 @@ def _waiting_for_victims(cause: Cause) -> str:
     shown = [f"{n} {'pod' if n == 1 else 'pods'} of {_called(group)}" for group, n in named]
     if more := sum(n for _, n in cause.victims[_NAMED_GROUPS:]):
         shown.append(f"{more} of others")
-    listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
     is_one = sum(n for _, n in cause.victims) == 1
-    return f"{listed} {'is' if is_one else 'are'} asked to end, so that this can start."
+    return f"{enumeration(shown)} {'is' if is_one else 'are'} asked to end, so that this can start."
 
 
 def _reserved(cause: Cause) -> str:
     nodes = [*cause.places[:_NAMED_NODES]]
     if more := len(cause.places) - len(nodes):
         nodes.append(f"{_nodes(more)} more")
-    where = nodes[0] if len(nodes) == 1 else f"{', '.join(nodes[:-1])} and {nodes[-1]}"
-    kept = f"Room is kept for this since {clock(cause.since)} on {where}"
+    kept = f"Room is kept for this since {clock(cause.since)} on {enumeration(nodes)}"
     if cause.expected is None:
         return f"{kept}; it starts when enough of what runs there has ended."
     return f"{kept}; by what the jobs there say of themselves it can start at {clock(cause.expected)}."
@@ -335,8 +276,7 @@ def _withholding(cause: Cause) -> str:
         named.append(f"{more} more")
     if len(named) == 1:
         return f" Queue {named[0]} has more than it deserves, and gives nothing back (reclaimable: false)."
-    listed = f"{', '.join(named[:-1])} and {named[-1]}"
-    return f" Queues {listed} have more than they deserve, and give nothing back (reclaimable: false)."
+    return f" Queues {enumeration(named)} have more than they deserve, and give nothing back (reclaimable: false)."
 
 
 def _protected(cause: Cause) -> str:
@@ -353,7 +293,7 @@ def _room_kept(cause: Cause) -> str:
     named = [_called(group) for group in cause.keeping[:_NAMED_GROUPS]]
     if more := len(cause.keeping) - len(named):
         named.append(f"{more} more")
-    groups = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    groups = enumeration(named)
     if cause.since:
         return (
             f"The room that this needs is kept for job group {groups}, which has waited long (reservation). "
@@ -362,10 +302,6 @@ def _room_kept(cause: Cause) -> str:
     if len(cause.keeping) == 1:
         return f"The room that this needs is kept for job group {groups}, which goes first and waits for pods to end."
     return f"The room that this needs is kept for job groups {groups}, which go first and wait for pods to end."
-
-
-def _not_allocating(_: Cause) -> str:
-    return "No waiting pod gets a node: the scheduler's configuration does not name the action allocate. Add it to actions."
 
 
 def unknown(constraint: Constraint | None) -> str:
@@ -387,10 +323,6 @@ def _not_enough_tasks(cause: Cause) -> str:
         gates = f"{cause.gated} {'is' if cause.gated == 1 else 'are'} held back by scheduling gates"
         return f"{cause.fit} of {cause.needed} pods may be scheduled; {gates}."
     return f"{cause.fit} of {cause.needed} pods exist; waiting for the others to be created."
-
-
-def _group_not_found(cause: Cause) -> str:
-    return f"Pod group {cause.group} does not exist; create it, or create the pod without naming a group."
 
 
 def _fits(cause: Cause) -> str:
@@ -445,28 +377,53 @@ _DEMANDS = {
     Constraint.RESOURCE_CLAIMS: "does not know resourceClaims yet; ask for devices among the resources of containers",
 }
 _PASSING = (ExclusionKind.NOT_READY, ExclusionKind.UNSCHEDULABLE)
-_NAMING_TAINTS = (Reason.NODES_UNAVAILABLE, Reason.NEVER_FITS, Reason.NOT_ENOUGH_RESOURCES)
-_SENTENCES = {
-    Reason.NO_NODES: _no_nodes,
+_OTHER_PODS = Obstacle("other pods", 0, 0, ())
+_NAMING_OTHERS = (Reason.NODES_UNAVAILABLE, Reason.NEVER_FITS, Reason.NOT_ENOUGH_RESOURCES)
+_OTHER_NODES = {
+    ExclusionKind.NODE_GROUP: " Other nodes are not for the queue: {}.",
+    ExclusionKind.BUSY: " Other nodes are too busy: {}.",
+    ExclusionKind.REVOCABLE: " Of other nodes {}.",
+}
+_CLOSED_TO_ALL = {
+    Reason.NODE_GROUP: (
+        ExclusionKind.NODE_GROUP,
+        "No node is for the queue: {}. Name one of their groups in spec.affinity of the queue, or choose another queue.",
+    ),
+    Reason.NODES_BUSY: (ExclusionKind.BUSY, "All nodes are too busy: {}. This starts when their load falls."),
+    Reason.REVOCABLE_ZONE: (ExclusionKind.REVOCABLE, "No node takes these pods now: {}."),
+}
+_TEXTS = {
+    Reason.NO_NODES: "The cluster has no nodes.",
+    Reason.UNTOLERATED_TAINT: "The pods do not tolerate the taints of the nodes: {taints}{others}.",
+    Reason.QUEUE_TOO_SMALL: "This can never start in queue {cause.queue}: it needs more than the queue's limit of {limit}.",
+    Reason.PARENT_TOO_SMALL: "This can never start below queue {cause.queue}: it needs more than that queue's limit of {limit}.",
+    Reason.QUEUE_ORDER: (
+        "Queue {cause.queue} is first in, first out: this waits until job group {group}, which is before it, can start."
+    ),
+    Reason.QUEUE_NOT_FOUND: "Queue {cause.queue} does not exist; create it or choose another.",
+    Reason.QUEUE_CLOSED: "Queue {cause.queue} is closed; open it or choose another.",
+    Reason.QUEUE_HAS_CHILDREN: "Queue {cause.queue} has queues below it, so it takes no pods itself; choose one of those.",
+    Reason.CLAIM_NOT_BOUND: (
+        "The claim {cause.claim} has no volume yet. If its class waits for the first pod that uses it (WaitForFirstConsumer), "
+        "choose one that makes volumes at once: the scheduler does not know where volumes can be made."
+    ),
+    Reason.NOT_ALLOCATING: (
+        "No waiting pod gets a node: the scheduler's configuration does not name the action allocate. Add it to actions."
+    ),
+    Reason.GROUP_NOT_FOUND: (
+        "Pod group {cause.group} does not exist; create it, or create the pod without naming a group."
+    ),
+}
+_SENTENCES: dict[Reason, Callable[[Cause], str]] = {
     Reason.NODES_UNAVAILABLE: _nodes_unavailable,
     Reason.NO_MATCHING_NODE: _no_matching_node,
-    Reason.UNTOLERATED_TAINT: _untolerated_taint,
-    Reason.NODE_GROUP: _node_group,
-    Reason.NODES_BUSY: _nodes_busy,
-    Reason.REVOCABLE_ZONE: _revocable_zone,
     Reason.NEVER_FITS: _never_fits,
     Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
     Reason.QUEUE_LIMIT: _queue_limit,
-    Reason.QUEUE_TOO_SMALL: _queue_too_small,
     Reason.PARENT_LIMIT: _queue_limit,
-    Reason.PARENT_TOO_SMALL: _parent_too_small,
     Reason.QUEUE_OVER_DESERVED: _queue_over_deserved,
     Reason.QUEUE_GUARANTEES: _queue_guarantees,
-    Reason.QUEUE_ORDER: _queue_order,
-    Reason.QUEUE_NOT_FOUND: _queue_not_found,
     Reason.QUOTA_EXCEEDED: _quota_exceeded,
-    Reason.QUEUE_CLOSED: _queue_closed,
-    Reason.QUEUE_HAS_CHILDREN: _queue_has_children,
     Reason.NOT_ENOUGH_TASKS: _not_enough_tasks,
     Reason.SCHEDULING_GATED: _not_enough_tasks,
     Reason.HOST_PORT_TAKEN: _host_port_taken,
@@ -476,11 +433,8 @@ _SENTENCES = {
     Reason.TOPOLOGY_SPREAD: _topology_spread,
     Reason.NETWORK_TOPOLOGY: arrangement_words.network_topology,
     Reason.SUB_GROUPS: arrangement_words.sub_groups,
-    Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
-    Reason.CLAIM_NOT_BOUND: _claim_not_bound,
+    Reason.UNKNOWN_CONSTRAINT: lambda cause: f"This cannot start here: {unknown(cause.constraint)}",
     Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,
     Reason.RESERVED: _reserved,
     Reason.ROOM_KEPT: _room_kept,
-    Reason.NOT_ALLOCATING: _not_allocating,
-    Reason.GROUP_NOT_FOUND: _group_not_found,
 }
