@@ -15,34 +15,7 @@ import pytest
 from cluster.models import Token
 from cluster.store import store
 from jobs.tasks import advance
-from kube.resources import (
-    ALL,
-    BATCH_JOBS,
-    CLAIMS,
-    COMMANDS,
-    CONFIGMAPS,
-    CRON_JOBS,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    DISRUPTION_BUDGETS,
-    ENDPOINTS,
-    HYPER_NODES,
-    JOB_FLOWS,
-    JOB_TEMPLATES,
-    JOBS,
-    LEASES,
-    LIMIT_RANGES,
-    NAMESPACES,
-    NETWORK_POLICIES,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    PRIORITY_CLASSES,
-    QUEUES,
-    RESOURCE_QUOTAS,
-    SECRETS,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-)
+from kube import resources
 from proof.simulation.people import request as requests
 from tests.actions.world import APART, PLACE, container, cron, job, named, task
 from tests.verify import verify_action
@@ -100,7 +73,7 @@ def bulk(action, *names, then=("confirm",)):
     """A bulk operation of jobs, prepared and confirmed, and carried on as beat has it done."""
 
     def do(cluster):
-        uids = [store.get(JOBS, PLACE, name).uid for name in names]
+        uids = [store.get(resources.JOBS, PLACE, name).uid for name in names]
         answer = cluster.world.reader.browser.post(
             "/jobs/-/operations/", {"action": action, "which": "ticked", "uid": uids}
         )
@@ -142,11 +115,13 @@ def asked(request):
 def evict(name):
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": PLACE}}
     return asked(
-        requests.Request(actor="", method="POST", path=requests.path(PODS, PLACE, name, "eviction"), body=body)
+        requests.Request(
+            actor="", method="POST", path=requests.path(resources.PODS, PLACE, name, "eviction"), body=body
+        )
     )
 
 
-def command(action, name="vault-long", kind=JOBS):
+def command(action, name="vault-long", kind=resources.JOBS):
     target = {"apiVersion": kind.api_version, "kind": kind.kind, "name": name}
     obj = {"metadata": {"name": f"{name}-command", "namespace": PLACE}, "target": target, "action": action}
 
@@ -154,7 +129,7 @@ def command(action, name="vault-long", kind=JOBS):
         uid = store.get(kind, PLACE if kind.namespaced else "", name).uid
         owner = {**target, "uid": uid, "controller": True}
         metadata = {**obj["metadata"], "ownerReferences": [owner]}
-        create(COMMANDS, {**obj, "target": {**target, "uid": uid}, "metadata": metadata})(cluster)
+        create(resources.COMMANDS, {**obj, "target": {**target, "uid": uid}, "metadata": metadata})(cluster)
 
     return do
 
@@ -200,10 +175,10 @@ KIND = named(
 ACTIONS = {
     # jobs
     "job: by YAML": Row(post("/jobs/new/", text=TEXT), "jobs"),
-    "job: by the API": Row(create(JOBS, job("vault-made", queue="spare")), "jobs"),
-    "job: in a child queue": Row(create(JOBS, job("vault-made", queue="child", priorityClassName="urgent")), "jobs"),
-    "job: that never fits": Row(create(JOBS, job("vault-made", task(cpu="9"))), "jobs"),
-    "job: whose task restarts": Row(create(JOBS, BY_POLICY), "jobs"),
+    "job: by the API": Row(create(resources.JOBS, job("vault-made", queue="spare")), "jobs"),
+    "job: in a child queue": Row(create(resources.JOBS, job("vault-made", queue="child", priorityClassName="urgent")), "jobs"),
+    "job: that never fits": Row(create(resources.JOBS, job("vault-made", task(cpu="9"))), "jobs"),
+    "job: whose task restarts": Row(create(resources.JOBS, BY_POLICY), "jobs"),
     "job: a sample": Row(post("/jobs/samples/primes/run/", namespace=PLACE), "jobs"),
     "job: scale": Row(fill(f"{HERE}/vault-long/scale/", **{"tasks.0.replicas": "4"}), "jobs", 31),
     "job: edit": Row(fill(f"{HERE}/vault-long/edit/", labels="team: vision"), "jobs", 27),
@@ -214,16 +189,16 @@ ACTIONS = {
     "job: terminate": Row(post(f"{HERE}/vault-long/terminate/"), "commands", 24),
     "job: delete": Row(post(f"{HERE}/vault-long/delete/"), "jobs"),
     "job: delete one that ended": Row(post(f"{HERE}/vault-ended/delete/"), "jobs"),
-    "job: patch by the API": Row(patch(JOBS, "vault-long", TASKS), "jobs"),
-    "job: label by the API": Row(patch(JOBS, "vault-ended", {"metadata": {"labels": {"team": "vision"}}}), "jobs"),
-    "job: another minimum": Row(patch(JOBS, "vault-waiting", {"spec": {"minAvailable": 0}}), "jobs"),
-    "job: delete by the API": Row(delete(JOBS, "vault-long", propagationPolicy="Foreground"), "jobs"),
-    "job: orphan its pods": Row(delete(JOBS, "vault-long", propagationPolicy="Orphan"), "jobs"),
-    "job: delete all": Row(asked(requests.Request(actor="", method="DELETE", path=requests.path(JOBS, PLACE))), "jobs"),
-    "job: where another one looks": Row(delete(JOBS, "apart-long", namespace=APART), "jobs"),
+    "job: patch by the API": Row(patch(resources.JOBS, "vault-long", TASKS), "jobs"),
+    "job: label by the API": Row(patch(resources.JOBS, "vault-ended", {"metadata": {"labels": {"team": "vision"}}}), "jobs"),
+    "job: another minimum": Row(patch(resources.JOBS, "vault-waiting", {"spec": {"minAvailable": 0}}), "jobs"),
+    "job: delete by the API": Row(delete(resources.JOBS, "vault-long", propagationPolicy="Foreground"), "jobs"),
+    "job: orphan its pods": Row(delete(resources.JOBS, "vault-long", propagationPolicy="Orphan"), "jobs"),
+    "job: delete all": Row(asked(requests.Request(actor="", method="DELETE", path=requests.path(resources.JOBS, PLACE))), "jobs"),
+    "job: where another one looks": Row(delete(resources.JOBS, "apart-long", namespace=APART), "jobs"),
     "job: a Command": Row(command("RestartJob"), "commands"),
-    "job: of batch/v1": Row(create(BATCH_JOBS, BATCH), "jobs.batch"),
-    "job: of batch/v1 deleted": Row(delete(BATCH_JOBS, "vault-kubernetes"), "jobs.batch"),
+    "job: of batch/v1": Row(create(resources.BATCH_JOBS, BATCH), "jobs.batch"),
+    "job: of batch/v1 deleted": Row(delete(resources.BATCH_JOBS, "vault-kubernetes"), "jobs.batch"),
     # many jobs
     "bulk: draft": Row(bulk("delete", "vault-ended", "vault-long", then=()), ""),
     "bulk: suspend": Row(bulk("suspend", "vault-long", "vault-waiting"), "commands", 58),
@@ -233,20 +208,20 @@ ACTIONS = {
     "sweep: make": Row(post("/sweeps/-/new/", text=json.dumps(job("vault-young", task(replicas=1, seconds="{{number}}"))), do="submit", **{"grid-number": "1, 2"}), "configmaps jobs", 34),
     "sweep: delete": Row(post(f"/sweeps/{PLACE}/vault-old/delete/"), "configmaps"),
     # pods
-    "pod: delete": Row(delete(PODS, POD), "pods"),
-    "pod: delete at once": Row(delete(PODS, POD, gracePeriodSeconds=0), "pods"),
+    "pod: delete": Row(delete(resources.PODS, POD), "pods"),
+    "pod: delete at once": Row(delete(resources.PODS, POD, gracePeriodSeconds=0), "pods"),
     "pod: evict": Row(evict(POD), "pods"),
-    "pod: by the API": Row(create(PODS, BARE), "pods"),
-    "pod group: by the API": Row(create(POD_GROUPS, named("vault-made", spec={"minMember": 1, "queue": "default"})), "podgroups"),
+    "pod: by the API": Row(create(resources.PODS, BARE), "pods"),
+    "pod group: by the API": Row(create(resources.POD_GROUPS, named("vault-made", spec={"minMember": 1, "queue": "default"})), "podgroups"),
     # templates, flows, cron jobs
     "template: keep": Row(fill("/jobs/-/templates/", do="save"), "jobtemplates", 23),
-    "template: by the API": Row(create(JOB_TEMPLATES, named("vault-made", spec=job("made")["spec"])), "jobtemplates"),
+    "template: by the API": Row(create(resources.JOB_TEMPLATES, named("vault-made", spec=job("made")["spec"])), "jobtemplates"),
     "template: run": Row(post(f"/flows/-/templates/{PLACE}/vault-steps/run/"), "jobs"),
     "template: delete": Row(post(f"/flows/-/templates/{PLACE}/vault-steps/delete/"), "jobtemplates"),
-    "flow: by the API": Row(create(JOB_FLOWS, named("vault-made", spec={"flows": [{"name": "vault-steps"}], "jobRetainPolicy": "delete"})), "jobflows"),
+    "flow: by the API": Row(create(resources.JOB_FLOWS, named("vault-made", spec={"flows": [{"name": "vault-steps"}], "jobRetainPolicy": "delete"})), "jobflows"),
     "flow: delete": Row(post(f"/flows/{PLACE}/vault-flow/delete/"), "jobflows"),
-    "flow: of a template that is not there": Row(create(JOB_FLOWS, named("vault-made", spec={"flows": [{"name": "none"}]})), "jobflows"),
-    "cron job: by the API": Row(create(CRON_JOBS, cron("vault-made", schedule="* * * * *")), "cronjobs"),
+    "flow: of a template that is not there": Row(create(resources.JOB_FLOWS, named("vault-made", spec={"flows": [{"name": "none"}]})), "jobflows"),
+    "cron job: by the API": Row(create(resources.CRON_JOBS, cron("vault-made", schedule="* * * * *")), "cronjobs"),
     "cron job: suspend": Row(post(f"/cronjobs/{PLACE}/vault-nightly/suspend/"), "cronjobs"),
     "cron job: resume": Row(post(f"/cronjobs/{PLACE}/vault-resting/resume/"), "cronjobs"),
     "cron job: run": Row(post(f"/cronjobs/{PLACE}/vault-nightly/run/"), "jobs"),
@@ -254,37 +229,37 @@ ACTIONS = {
     # queues
     "queue: make": Row(fill("/queues/-/new/", name="fresh", weight="2", parent="parent"), "queues", 23),
     "queue: edit": Row(fill("/queues/spare/edit/", weight="3", capability="cpu: 2"), "queues", 25),
-    "queue: bound": Row(patch(QUEUES, "default", {"spec": {"capability": {"cpu": "1"}}}), "queues"),
+    "queue: bound": Row(patch(resources.QUEUES, "default", {"spec": {"capability": {"cpu": "1"}}}), "queues"),
     "queue: close": Row(post("/queues/spare/close/"), "queues"),
     "queue: close one in use": Row(post("/queues/default/close/"), "queues"),
     "queue: close a parent": Row(post("/queues/parent/close/"), "queues"),
     "queue: open": Row(post("/queues/closed/open/"), "queues"),
     "queue: delete": Row(post("/queues/closed/delete/"), "queues"),
     # nodes
-    "node: cordon": Row(patch(NODES, "sim-0001", {"spec": {"unschedulable": True}}), "nodes"),
-    "node: taint": Row(patch(NODES, "sim-0001", {"spec": {"taints": [{"key": "gone", "effect": "NoExecute"}]}}), "nodes"),
-    "node: label": Row(patch(NODES, "sim-0002", {"metadata": {"labels": {"rack": "b"}}}), "nodes"),
-    "node: delete": Row(delete(NODES, "sim-0001"), "nodes"),
-    "node: another": Row(create(NODES, named("real-1", "")), "nodes"),
-    "hyper node: make": Row(create(HYPER_NODES, named("row", "", spec={"tier": 2, "members": [{"type": "HyperNode", "selector": {"exactMatch": {"name": "rack"}}}]})), "hypernodes"),
-    "hyper node: delete": Row(delete(HYPER_NODES, "rack"), "hypernodes"),
+    "node: cordon": Row(patch(resources.NODES, "sim-0001", {"spec": {"unschedulable": True}}), "nodes"),
+    "node: taint": Row(patch(resources.NODES, "sim-0001", {"spec": {"taints": [{"key": "gone", "effect": "NoExecute"}]}}), "nodes"),
+    "node: label": Row(patch(resources.NODES, "sim-0002", {"metadata": {"labels": {"rack": "b"}}}), "nodes"),
+    "node: delete": Row(delete(resources.NODES, "sim-0001"), "nodes"),
+    "node: another": Row(create(resources.NODES, named("real-1", "")), "nodes"),
+    "hyper node: make": Row(create(resources.HYPER_NODES, named("row", "", spec={"tier": 2, "members": [{"type": "HyperNode", "selector": {"exactMatch": {"name": "rack"}}}]})), "hypernodes"),
+    "hyper node: delete": Row(delete(resources.HYPER_NODES, "rack"), "hypernodes"),
     # namespaces and bounds
     "namespace: make": Row(post("/access/namespaces/", name="fresh"), "namespaces"),
-    "namespace: delete": Row(delete(NAMESPACES, PLACE), "namespaces"),
-    "quota: make": Row(create(RESOURCE_QUOTAS, named("vault-made", spec={"hard": {"pods": "5", "count/jobs.batch.volcano.sh": "3"}})), "resourcequotas"),
-    "quota: delete": Row(delete(RESOURCE_QUOTAS, "vault-quota"), "resourcequotas"),
-    "limits: make": Row(create(LIMIT_RANGES, DEVICE), "limitranges"),
-    "priority class: make": Row(create(PRIORITY_CLASSES, named("usual", "", value=7, globalDefault=True)), "priorityclasses"),
-    "priority class: delete": Row(delete(PRIORITY_CLASSES, "urgent"), "priorityclasses"),
-    "configuration: a ConfigMap": Row(create(CONFIGMAPS, named("vault-made", data={"a": "1"})), "configmaps"),
-    "secret: make": Row(create(SECRETS, named("vault-made", stringData={"a": "1"})), "secrets"),
-    "claim: make": Row(create(CLAIMS, named("vault-made", spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}})), "persistentvolumeclaims"),
-    "service: make": Row(create(SERVICES, named("vault-made", spec={"ports": [{"port": 80}]})), "services"),
-    "endpoints: make": Row(create(ENDPOINTS, named("vault-made")), "endpoints"),
-    "service account: make": Row(create(SERVICE_ACCOUNTS, named("vault-made")), "serviceaccounts"),
-    "lease: make": Row(create(LEASES, named("vault-made", spec={"holderIdentity": "me"})), "leases"),
-    "network policy: make": Row(create(NETWORK_POLICIES, named("vault-made", spec={"podSelector": {}})), "networkpolicies"),
-    "disruption budget: make": Row(create(DISRUPTION_BUDGETS, named("vault-made", spec={"minAvailable": 1})), "poddisruptionbudgets"),
+    "namespace: delete": Row(delete(resources.NAMESPACES, PLACE), "namespaces"),
+    "quota: make": Row(create(resources.RESOURCE_QUOTAS, named("vault-made", spec={"hard": {"pods": "5", "count/jobs.batch.volcano.sh": "3"}})), "resourcequotas"),
+    "quota: delete": Row(delete(resources.RESOURCE_QUOTAS, "vault-quota"), "resourcequotas"),
+    "limits: make": Row(create(resources.LIMIT_RANGES, DEVICE), "limitranges"),
+    "priority class: make": Row(create(resources.PRIORITY_CLASSES, named("usual", "", value=7, globalDefault=True)), "priorityclasses"),
+    "priority class: delete": Row(delete(resources.PRIORITY_CLASSES, "urgent"), "priorityclasses"),
+    "configuration: a ConfigMap": Row(create(resources.CONFIGMAPS, named("vault-made", data={"a": "1"})), "configmaps"),
+    "secret: make": Row(create(resources.SECRETS, named("vault-made", stringData={"a": "1"})), "secrets"),
+    "claim: make": Row(create(resources.CLAIMS, named("vault-made", spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}})), "persistentvolumeclaims"),
+    "service: make": Row(create(resources.SERVICES, named("vault-made", spec={"ports": [{"port": 80}]})), "services"),
+    "endpoints: make": Row(create(resources.ENDPOINTS, named("vault-made")), "endpoints"),
+    "service account: make": Row(create(resources.SERVICE_ACCOUNTS, named("vault-made")), "serviceaccounts"),
+    "lease: make": Row(create(resources.LEASES, named("vault-made", spec={"holderIdentity": "me"})), "leases"),
+    "network policy: make": Row(create(resources.NETWORK_POLICIES, named("vault-made", spec={"podSelector": {}})), "networkpolicies"),
+    "disruption budget: make": Row(create(resources.DISRUPTION_BUDGETS, named("vault-made", spec={"minAvailable": 1})), "poddisruptionbudgets"),
     # settings of the scheduler
     "scheduler: change": Row(fill("/queues/-/scheduler/", text=CONFIGURATION, do="save"), "namespaces configmaps", 60),
     "scheduler: reset": Row(after(fill("/queues/-/scheduler/", text=CONFIGURATION, do="save"), post("/queues/-/scheduler/reset/")), "namespaces configmaps", 53),
@@ -298,18 +273,18 @@ ACTIONS = {
     "people: a password": Row(after(ACCOUNT, post("/access/users/ann/password/", password="another horse 8")), "", 39),
     "people: a role taken away": Row(after(ACCOUNT, post("/access/roles/remove/", user="ann", namespace=PLACE)), "", 41),
     # kinds of one's own
-    "kind: define": Row(create(CUSTOM_RESOURCE_DEFINITIONS, KIND), "customresourcedefinitions"),
-    "kind: and delete": Row(after(create(CUSTOM_RESOURCE_DEFINITIONS, KIND), delete(CUSTOM_RESOURCE_DEFINITIONS, "models.example.com")), "customresourcedefinitions", 44),
+    "kind: define": Row(create(resources.CUSTOM_RESOURCE_DEFINITIONS, KIND), "customresourcedefinitions"),
+    "kind: and delete": Row(after(create(resources.CUSTOM_RESOURCE_DEFINITIONS, KIND), delete(resources.CUSTOM_RESOURCE_DEFINITIONS, "models.example.com")), "customresourcedefinitions", 44),
     # what time brings
     "time: a minute": Row(later(60), ANY, None),
     "time: an hour": Row(later(3605), ANY, None),
-    "time: cron jobs": Row(after(create(CRON_JOBS, cron("vault-made", schedule="* * * * *")), later(60)), ANY, None),
+    "time: cron jobs": Row(after(create(resources.CRON_JOBS, cron("vault-made", schedule="* * * * *")), later(60)), ANY, None),
 }  # fmt: skip
-SHORT = {"jobs": JOBS.id, "jobs.batch": BATCH_JOBS.id}
+SHORT = {"jobs": resources.JOBS.id, "jobs.batch": resources.BATCH_JOBS.id}
 
 
 def kinds(text):
-    by_plural = {each.plural: each.id for each in ALL}
+    by_plural = {each.plural: each.id for each in resources.ALL}
     return {SHORT.get(each) or by_plural[each] for each in text.split()}
 
 

@@ -17,18 +17,7 @@ from cluster.models import RoleBinding
 from cluster.runtime import nudge, registry
 from cluster.store import store
 from dashboard import cluster_usage
-from kube.resources import (
-    BATCH_JOBS,
-    CRON_JOBS,
-    HYPER_NODES,
-    JOB_FLOWS,
-    JOB_TEMPLATES,
-    JOBS,
-    NAMESPACES,
-    PRIORITY_CLASSES,
-    QUEUES,
-    RESOURCE_QUOTAS,
-)
+from kube import resources
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
 from proof.harness import clocks
@@ -71,8 +60,8 @@ def job(name, *tasks, namespace=PLACE, **spec):
     """A job whose pods run on simulated nodes."""
     tasks = [*tasks] or [task()]
     return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
+        "apiVersion": resources.JOBS.api_version,
+        "kind": resources.JOBS.kind,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"minAvailable": sum(each["replicas"] for each in tasks), "tasks": tasks, **spec},
     }
@@ -90,21 +79,21 @@ def objects():
     """Return kinds and objects of which the cluster has one each."""
     member = {"type": "Node", "selector": {"exactMatch": {"name": "sim-0001"}}}
     return [
-        (PRIORITY_CLASSES, named("urgent", "", value=100)),
-        (HYPER_NODES, named("rack", "", spec={"tier": 1, "members": [member]})),
-        (RESOURCE_QUOTAS, named("vault-quota", spec={"hard": {"pods": "60"}})),
-        *((QUEUES, named(name, "", spec={"weight": 1, **spec})) for name, spec in (("spare", {}), ("closed", {"state": "Closed"}), ("parent", {}), ("child", {"parent": "parent"}))),
-        (JOBS, job("vault-long", task(), task("extra", 1))),
-        (JOBS, job("vault-paused")),
-        (JOBS, job("vault-ended", task(replicas=1, seconds="1"))),
-        (JOBS, job("vault-failed", task(replicas=1, seconds="1", code="3"), maxRetry=1)),
-        (JOBS, job("vault-waiting", task(replicas=1, cpu="100"))),
-        (JOBS, job("apart-long", task(replicas=1), namespace=APART)),
-        (JOB_TEMPLATES, named("vault-steps", spec=job("steps", task(replicas=1))["spec"])),
-        (JOB_FLOWS, named("vault-flow", spec={"flows": [{"name": "vault-steps"}]})),
-        (CRON_JOBS, cron("vault-nightly")),
-        (CRON_JOBS, cron("vault-resting", suspend=True)),
-        (BATCH_JOBS, named("vault-kubernetes", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}})),
+        (resources.PRIORITY_CLASSES, named("urgent", "", value=100)),
+        (resources.HYPER_NODES, named("rack", "", spec={"tier": 1, "members": [member]})),
+        (resources.RESOURCE_QUOTAS, named("vault-quota", spec={"hard": {"pods": "60"}})),
+        *((resources.QUEUES, named(name, "", spec={"weight": 1, **spec})) for name, spec in (("spare", {}), ("closed", {"state": "Closed"}), ("parent", {}), ("child", {"parent": "parent"}))),
+        (resources.JOBS, job("vault-long", task(), task("extra", 1))),
+        (resources.JOBS, job("vault-paused")),
+        (resources.JOBS, job("vault-ended", task(replicas=1, seconds="1"))),
+        (resources.JOBS, job("vault-failed", task(replicas=1, seconds="1", code="3"), maxRetry=1)),
+        (resources.JOBS, job("vault-waiting", task(replicas=1, cpu="100"))),
+        (resources.JOBS, job("apart-long", task(replicas=1), namespace=APART)),
+        (resources.JOB_TEMPLATES, named("vault-steps", spec=job("steps", task(replicas=1))["spec"])),
+        (resources.JOB_FLOWS, named("vault-flow", spec={"flows": [{"name": "vault-steps"}]})),
+        (resources.CRON_JOBS, cron("vault-nightly")),
+        (resources.CRON_JOBS, cron("vault-resting", suspend=True)),
+        (resources.BATCH_JOBS, named("vault-kubernetes", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}})),
     ]  # fmt: skip
 
 
@@ -212,7 +201,7 @@ class World:
             bootstrap()
             cluster.settle()
             for name in (PLACE, APART):
-                api.create(access.SYSTEM, NAMESPACES, named(name, ""))
+                api.create(access.SYSTEM, resources.NAMESPACES, named(name, ""))
             cluster.settle()
             for resource, obj in objects():
                 api.create(access.SYSTEM, resource, obj)

@@ -14,18 +14,8 @@ from cluster.store import Create, Delete, Patch, decisions, store
 from cluster.writes import Timer
 from jobs.consumers.job_controller import JobConsumer
 from jobs.rules import admission
+from kube import resources
 from kube.errors import Forbidden
-from kube.resources import (
-    CONFIGMAPS,
-    DISRUPTION_BUDGETS,
-    EVENTS,
-    JOBS,
-    NAMESPACES,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    RESOURCE_QUOTAS,
-)
 from node import usage
 from node.paths import Layout
 from proof.modes.mode import Runner, others
@@ -40,7 +30,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture(autouse=True)
 def _namespace(runner_mode):
-    create((NAMESPACES, {"metadata": {"name": "ns"}}))
+    create((resources.NAMESPACES, {"metadata": {"name": "ns"}}))
 
 
 class Hasty(SchedulerConsumer):
@@ -75,7 +65,7 @@ def drain(*runners):
 
 
 def pods():
-    return {each.name: each.object for each in store.find(PODS)}
+    return {each.name: each.object for each in store.find(resources.PODS)}
 
 
 def going():
@@ -101,12 +91,12 @@ def make_again(*names):
     Where bindings are requests, the bound pods of half a gang are taken back.
     """
     for name in going():
-        store.write(Delete(PODS, "ns", name, grace=0))
+        store.write(Delete(resources.PODS, "ns", name, grace=0))
     create(*(made(name) for name in names if name not in pods()))
 
 
 def status(name="g"):
-    return store.get(POD_GROUPS, "ns", name).object["status"]
+    return store.get(resources.POD_GROUPS, "ns", name).object["status"]
 
 
 @pytest.mark.shows("scheduler 1.6/period")
@@ -120,7 +110,7 @@ def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode, is_new):
     drain(runner() if is_new else leader)
     assert bound() == {"g-0": "n1", "g-1": "n1"}
     assert status()["phase"] == "Running"
-    assert store.find(EVENTS) == []
+    assert store.find(resources.EVENTS) == []
     assert kept(runner_mode) == [("bind", "g", 2)]
 
 
@@ -128,7 +118,7 @@ def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode, is_new):
 @cases("again", {"vanished": [], "was replaced": [made("g-1")]})
 def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_until_there_is_another_and_others_are(again, runner_mode):
     def happening():
-        store.write(Delete(PODS, "ns", "g-1"))
+        store.write(Delete(resources.PODS, "ns", "g-1"))
         create(*again)
 
     leader = runner(Hasty)
@@ -178,7 +168,7 @@ def test_waiting_is_looked_at_again_when_the_node_has_room():
     drain(leader)
     condition = status()["conditions"][0]
     assert (condition["type"], condition["status"]) == ("Unschedulable", "True")
-    store.write(Patch(NODES, "", "n1", {"status": {"allocatable": {"cpu": "2"}}}, subresource="status"))
+    store.write(Patch(resources.NODES, "", "n1", {"status": {"allocatable": {"cpu": "2"}}}, subresource="status"))
     drain(leader)
     assert len(bound()) == 2
 
@@ -187,10 +177,10 @@ def test_waiting_is_looked_at_again_when_the_node_has_room():
 def test_a_quota_is_heard_when_it_has_room(is_new):
     leader = runner()
     quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"cpu": "1"}}}
-    create("node n1; queue default; group g 2 phase=", (RESOURCE_QUOTAS, quota))
+    create("node n1; queue default; group g 2 phase=", (resources.RESOURCE_QUOTAS, quota))
     drain(leader)
     assert (status()["phase"], status()["conditions"][0]["reason"]) == ("Pending", "QuotaExceeded")
-    store.write(Patch(RESOURCE_QUOTAS, "ns", "q", {"spec": {"hard": {"cpu": "2"}}}))
+    store.write(Patch(resources.RESOURCE_QUOTAS, "ns", "q", {"spec": {"hard": {"cpu": "2"}}}))
     drain(runner() if is_new else leader)
     assert status()["phase"] == "Inqueue"
 
@@ -216,17 +206,17 @@ KEPT = ("volcano-system", "volcano-scheduler-configmap")
 
 @pytest.fixture
 def _system():
-    create((NAMESPACES, {"metadata": {"name": "volcano-system"}}))
+    create((resources.NAMESPACES, {"metadata": {"name": "volcano-system"}}))
 
 
 def configure(text):
-    store.write(Patch(CONFIGMAPS, *KEPT, {"data": {"volcano-scheduler.conf": text}}))
+    store.write(Patch(resources.CONFIGMAPS, *KEPT, {"data": {"volcano-scheduler.conf": text}}))
 
 
 def warnings():
     """What is told of the configuration that is stored, by its uid."""
-    about = {"reason": "ConfigurationRefused", "uid": store.get(CONFIGMAPS, *KEPT).uid}
-    found = (stored.object for stored in store.find(EVENTS, namespace="volcano-system"))
+    about = {"reason": "ConfigurationRefused", "uid": store.get(resources.CONFIGMAPS, *KEPT).uid}
+    found = (stored.object for stored in store.find(resources.EVENTS, namespace="volcano-system"))
     return [one["message"] for one in found if about == {"reason": one["reason"], "uid": one["involvedObject"]["uid"]}]
 
 
@@ -253,7 +243,7 @@ def test_a_configuration_takes_effect_without_a_restart_and_behind_a_bad_one_the
     create(made("g-2"))
     drain(another)
     assert len(bound()) == 2
-    store.write(Delete(CONFIGMAPS, *KEPT))
+    store.write(Delete(resources.CONFIGMAPS, *KEPT))
     drain(runner())
     assert len(bound()) == 3, "that of the product holds again"
 
@@ -285,7 +275,7 @@ def test_no_other_config_map_is_read():
         one["metadata"] = {"namespace": namespace, "name": name}
         create((kind, one))
     assert store.changes(leader.position, get("scheduler").resources) == []
-    assert not get("scheduler").reads(CONFIGMAPS.id)
+    assert not get("scheduler").reads(resources.CONFIGMAPS.id)
     create(configuration(NO_ALLOCATE))
     (change,) = store.changes(leader.position, get("scheduler").resources)
     assert (change.namespace, change.name) == KEPT
@@ -307,7 +297,7 @@ def settle(runner_mode):
 def submit(name, replicas, **spec):
     obj = job(name, task("t", replicas, container(requests={"cpu": "1"})), namespace="ns", **spec)
     admission.default(obj, None, None)
-    create((JOBS, obj))
+    create((resources.JOBS, obj))
 
 
 def full(settle, **spec):
@@ -316,7 +306,7 @@ def full(settle, **spec):
     settle()
     for name in bound():
         status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-        store.write(Patch(PODS, "ns", name, {"status": status}, "status"))
+        store.write(Patch(resources.PODS, "ns", name, {"status": status}, "status"))
 
 
 def status_of(kind, name):
@@ -332,12 +322,12 @@ def urgent(settle):
 def end_all(settle):
     """Let nodes end what is going."""
     for name in going():
-        store.write(Delete(PODS, "ns", name, grace=0))
+        store.write(Delete(resources.PODS, "ns", name, grace=0))
     settle()
 
 
 def reasons(kind):
-    return {e.object["reason"] for e in store.find(EVENTS) if e.object["involvedObject"]["kind"] == kind}
+    return {e.object["reason"] for e in store.find(resources.EVENTS) if e.object["involvedObject"]["kind"] == kind}
 
 
 @pytest.mark.shows("coscheduling 2/controllers", "scheduler 10.1/16")
@@ -346,7 +336,7 @@ def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
     urgent(settle)
     drain(Runner(get("scheduler"), 0, SchedulerConsumer()))
     assert going() == ["low-t-1"], "a scheduler that comes next evicts nobody else"
-    conditions = status_of(POD_GROUPS, "high")["conditions"]
+    conditions = status_of(resources.POD_GROUPS, "high")["conditions"]
     assert [each["reason"] for each in conditions if each["status"] == "True"] == ["WaitingForVictims"]
     assert "Evict" in reasons("Pod")
     end_all(settle)
@@ -359,12 +349,12 @@ def test_a_budget_that_comes_and_goes_is_heard(settle):
     """Also by a scheduler that loads the world anew."""
     full(settle, minAvailable=1)
     spec = {"minAvailable": 2, "selector": {"matchLabels": {"volcano.sh/job-name": "low"}}}
-    create((DISRUPTION_BUDGETS, {"metadata": {"name": "calm", "namespace": "ns"}, "spec": spec}))
+    create((resources.DISRUPTION_BUDGETS, {"metadata": {"name": "calm", "namespace": "ns"}, "spec": spec}))
     urgent(settle)
-    assert "2 pods by disruption budget ns/calm" in status_of(POD_GROUPS, "high")["conditions"][-1]["message"]
+    assert "2 pods by disruption budget ns/calm" in status_of(resources.POD_GROUPS, "high")["conditions"][-1]["message"]
     drain(Runner(get("scheduler"), 0, SchedulerConsumer()))
     assert going() == []
-    store.write(Delete(DISRUPTION_BUDGETS, "ns", "calm"))
+    store.write(Delete(resources.DISRUPTION_BUDGETS, "ns", "calm"))
     settle()
     assert going() == ["low-t-1"]
 
@@ -377,7 +367,7 @@ def test_whole_gang_goes_and_its_job_begins_anew(settle):
     end_all(settle)
     end_all(settle)
     assert sorted(bound()) == ["high-t-0"]
-    low, groups = store.get(JOBS, "ns", "low").object, store.find(POD_GROUPS)
+    low, groups = store.get(resources.JOBS, "ns", "low").object, store.find(resources.POD_GROUPS)
     assert low["status"]["state"]["phase"] in ("Restarting", "Pending")
     assert low["status"]["retryCount"] == 1
     annotation = "ui.volcano.sh/first-evicted"
@@ -392,7 +382,7 @@ def test_victim_that_ended_meanwhile_costs_nobody_else_his_place(settle):
     while not any(name.startswith("high") for name in pods()):
         jobs.step()
         hasty.step()
-    hasty.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "low-t-1", grace=0))
+    hasty.consumer.meanwhile = lambda: store.write(Delete(resources.PODS, "ns", "low-t-1", grace=0))
     drain(hasty)
     settle()
     end_all(settle)
@@ -419,4 +409,4 @@ def test_moved_pod_is_made_again_on_the_emptier_node(settle):
     end_all(settle)
     assert bound() == {"low-t-0": "n1", "low-t-1": "n2"}
     assert "PodEvicted" in reasons("Job")
-    assert status_of(JOBS, "low")["state"]["phase"] == "Running"
+    assert status_of(resources.JOBS, "low")["state"]["phase"] == "Running"
