@@ -122,9 +122,8 @@ class LoginFailure(models.Model):
 class AuditEntry(models.Model):
     """Who did what to which object, when, and what came of it.
 
-    `outcome` is "done", "denied" (no right) or "refused" (any other error).
-    `count` is more than 1 when one row stands for a whole batch; `changes`
-    is a list of {path, old, new} without secret values.
+    `outcome` is "done", "denied" (no right) or "refused" (any other error). `count` is more than 1 when one row stands
+    for a whole batch; `changes` is a list of {path, old, new} without secret values.
     """
 
     at = models.BigIntegerField()

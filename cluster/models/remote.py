@@ -8,9 +8,8 @@ from django.db import models
 class MirroredCluster(models.Model):
     """The one cluster that this store mirrors.
 
-    `uid` is that of its namespace kube-system, by which a cluster is told from
-    another one at the same address; "" until it was read. Times are in epoch ms: it was last `heard`,
-    and is `away` since, 0 while it answers.
+    `uid` is that of its namespace kube-system, by which a cluster is told from another one at the same address; ""
+    until it was read. Times are in epoch ms: it was last `heard`, and is `away` since, 0 while it answers.
 
     `way` is in-place where our controllers work on it, otherwise "". There one installation of these pages works at a time (`cluster.remote.leader_election.lease`):
     `identity` is this one's name, `leader` who leads, `term` this one's leadership ("" while it has none), which lasts until

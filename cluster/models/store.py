@@ -1,8 +1,7 @@
 """The store's tables: objects as they are, the log of how they came to be, and who has read how far.
 
-An object's JSON is kept once, in the log row that wrote it; `Object` only
-points there and carries the columns by which pages and controllers search.
-Everything but the definitions goes through `cluster.store` and
+An object's JSON is kept once, in the log row that wrote it; `Object` only points there and carries the columns by which
+pages and controllers search. Everything but the definitions goes through `cluster.store` and
 `cluster.consumers.consumer`.
 """
 
@@ -102,11 +101,9 @@ class Ownership(models.Model):
 class Cursor(models.Model):
     """How far one shard of one consumer has read.
 
-    `generation` grows with every commit of the consumer and makes two
-    processes that work on one shard exclude each other; `holder` is the
-    worker process that leads until `held_until` (epoch ms). `handled` is
-    what an earlier number of shards told beyond the position
-    (`cluster.runtime.division`).
+    `generation` grows with every commit of the consumer and makes two processes that work on one shard exclude each
+    other; `holder` is the worker process that leads until `held_until` (epoch ms). `handled` is what an earlier number
+    of shards told beyond the position (`cluster.runtime.division`).
     """
 
     name = models.CharField(primary_key=True, max_length=80)

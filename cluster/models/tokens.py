@@ -10,10 +10,9 @@ from django.db.models import Q
 class Token(models.Model):
     """A token of one user, of one service account or of one node. Only its SHA-256 is kept; times are epoch milliseconds.
 
-    `account_uid` makes the tokens of a service account that was deleted
-    worthless, also when another of the same name is made. A token that is
-    bound to a pod or a Secret ends with it. `audiences` is a list separated by
-    spaces, empty for this API. `used` is when it was last seen, to some minutes.
+    `account_uid` makes the tokens of a service account that was deleted worthless, also when another of the same name
+    is made. A token that is bound to a pod or a Secret ends with it. `audiences` is a list separated by spaces, empty
+    for this API. `used` is when it was last seen, to some minutes.
 
     With one that `joins` a machine becomes the node of the name `node`, which is ANY until the first machine comes, and
     gets a token of its own. `agent` is that machine's: the id of its state directory.

@@ -17,9 +17,8 @@ T = TypeVar("T")
 def leave_checkpoints_to_workers() -> None:
     """Keep this process's commits on SQLite from waiting for the disk; for servers, whose clients wait for each.
 
-    The commit that finds the write-ahead log long moves it into the database
-    file and syncs the disk, a tenth of a second now and then. The workers
-    commit as often, and nobody waits for theirs.
+    The commit that finds the write-ahead log long moves it into the database file and syncs the disk, a tenth of a
+    second now and then. The workers commit as often, and nobody waits for theirs.
     """
     connection_created.connect(_lengthen_log)
 

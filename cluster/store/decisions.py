@@ -6,14 +6,14 @@ was done. Rows are found newest first: by group, queue, kind, namespace, node, a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import connections, transaction
+from django.db import connections
+from msgspec.structs import asdict
 
-from cluster import clock
 from cluster.store import sql
 from cluster.writes import Decision
 
@@ -25,7 +25,6 @@ DAY_MS = 24 * 3600 * 1000
 
 _FIELDS = ("at", "kind", "reason", "namespace", "name", "queue", "pods", "message", "other", "nodes")
 _PUT = f"INSERT INTO cluster_decision ({', '.join(_FIELDS)}) VALUES ({sql.marks(len(_FIELDS))})"
-_LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}
 _PLACE_IN = {"sqlite": "INSTR", "postgresql": "STRPOS"}
 
 
@@ -51,46 +50,33 @@ class Filters:
 
     def where(self, vendor: str) -> tuple[str, list[Any]]:
         """Return the condition and its parameters, for a database of Django's vendor name."""
-        parts = list(self._parts(vendor))
-        return " AND ".join(["1 = 1", *(text for text, _ in parts)]), [each for _, some in parts for each in some]
-
-    def _parts(self, vendor: str) -> Iterator[tuple[str, list[Any]]]:
+        parts: list[tuple[str, list[Any]]] = [("1 = 1", [])]
         if self.namespaces is not None:
             some = [self.namespaces] if isinstance(self.namespaces, str) else sorted(self.namespaces)
-            yield (f"namespace IN ({sql.marks(len(some))})" if some else "1 = 0"), [*some]
-        for column in ("name", "kind", "queue"):
-            if value := getattr(self, column):
-                yield f"{column} = %s", [value]
+            parts.append(sql.is_among("namespace", some, vendor))
+        parts += [
+            (f"{column} = %s", [value]) for column in ("name", "kind", "queue") if (value := getattr(self, column))
+        ]
         if self.node:
-            yield f"{_PLACE_IN[vendor]}(nodes, %s) > 0", [f"\n{self.node} "]
+            parts.append((f"{_PLACE_IN[vendor]}(nodes, %s) > 0", [f"\n{self.node} "]))
         if self.text:
-            sought = self.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-            yield f"name {_LIKE[vendor]} %s ESCAPE '!'", [f"%{sought}%"]
+            parts.append(sql.contains("name", self.text, vendor))
         if self.since is not None:
-            yield "at >= %s", [self.since]
+            parts.append(("at >= %s", [self.since]))
         if self.until is not None:
-            yield "at < %s", [self.until]
+            parts.append(("at < %s", [self.until]))
+        return " AND ".join(text for text, _ in parts), [each for _, some in parts for each in some]
 
 
 def put(decisions: Sequence[Decision], *, using: str = "default") -> None:
     """Keep decisions, in their order; call it inside the transaction that does what was decided."""
     if not decisions:
         return
-    rows = [
-        (
-            each.at,
-            each.kind,
-            each.reason,
-            each.namespace,
-            each.name,
-            each.queue[:LONGEST_QUEUE],
-            each.pods,
-            each.message,
-            each.other,
-            "".join(f"\n{node} {count}" for node, count in each.nodes) + "\n" if each.nodes else "",
-        )
-        for each in decisions
-    ]
+    rows = []
+    for each in decisions:
+        nodes = "".join(f"\n{node} {count}" for node, count in each.nodes) + "\n" if each.nodes else ""
+        values = {**asdict(each), "queue": each.queue[:LONGEST_QUEUE], "nodes": nodes}
+        rows.append([values[field] for field in _FIELDS])
     with connections[using].cursor() as cursor:
         cursor.executemany(_PUT, rows)
 
@@ -99,7 +85,12 @@ def find(filters: Filters, *, limit: int, offset: int = 0, using: str = "default
     """Return the decisions that match, the newest first."""
     where, params = filters.where(sql.vendor(using))
     text = f"SELECT id, {', '.join(_FIELDS)} FROM cluster_decision WHERE {where} ORDER BY id DESC LIMIT %s OFFSET %s"
-    return [_kept(row) for row in sql.rows(using, text, [*params, limit, offset])]
+    found = []
+    for number, *values, nodes in sql.rows(using, text, [*params, limit, offset]):
+        counts = (line.rpartition(" ") for line in nodes.split("\n") if line)
+        fields = dict(zip(_FIELDS, values, strict=False))
+        found.append(Kept(number, Decision(**fields, nodes=tuple((node, int(count)) for node, _, count in counts))))
+    return found
 
 
 def count(filters: Filters, *, using: str = "default") -> dict[str, int]:
@@ -120,23 +111,6 @@ def expire(until: float, *, now: int, using: str = "default") -> int:
 
     It ends at clock.monotonic() `until` at the latest.
     """
-    oldest, removed = now - settings.DECISION_DAYS * DAY_MS, 0
-    while clock.monotonic() < until:
-        newest = sql.rows(using, "SELECT MAX(id) FROM cluster_decision")[0][0]
-        if newest is None:
-            break
-        text = "SELECT id FROM cluster_decision WHERE at < %s OR id <= %s ORDER BY id LIMIT %s"
-        gone = sql.rows(using, text, [oldest, newest - MOST, BATCH])
-        with transaction.atomic(using=using), connections[using].cursor() as cursor:
-            cursor.executemany("DELETE FROM cluster_decision WHERE id = %s", gone)
-        removed += len(gone)
-        if len(gone) < BATCH:
-            break
-    return removed
-
-
-def _kept(row: Sequence[Any]) -> Kept:
-    number, *values, nodes = row
-    counts = (line.rpartition(" ") for line in nodes.split("\n") if line)
-    fields = dict(zip(_FIELDS, values, strict=False))
-    return Kept(number, Decision(**fields, nodes=tuple((node, int(count)) for node, _, count in counts)))
+    where = "at < %s OR id <= (SELECT MAX(id) FROM cluster_decision) - %s ORDER BY id"
+    oldest = now - settings.DECISION_DAYS * DAY_MS
+    return sql.delete_until(until, using, "cluster_decision", "id", where, [oldest, MOST], BATCH)

@@ -1,9 +1,8 @@
 """One transaction's writes, worked out in memory before a row is touched.
 
-The ledger holds the rows that a batch concerns, applies each group to them
-and remembers what changed. It knows no other rows: a key that was not looked
-up is a KeyError, never a free name. A group that fails leaves no trace and
-gives its revisions back, so the log has no gaps.
+The ledger holds the rows that a batch concerns, applies each group to them and remembers what changed. It knows no
+other rows: a key that was not looked up is a KeyError, never a free name. A group that fails leaves no trace and gives
+its revisions back, so the log has no gaps.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cluster.store import strategy
-from cluster.store.types import Create, Delete, Group, Mirror, Patch, Stored, Update, Verb, Write, key_of
+from cluster.store.types import Stored, Verb, key_of
+from cluster.writes import Create, Delete, Group, Mirror, Patch, Update, Write
 from kube.errors import AlreadyExists, BadRequest, NotFound
 from kube.meta import Object, is_older, parse_time
 from kube.resources import Resource
@@ -84,13 +84,10 @@ class Ledger:
         try:
             return [self._write(write) for write in group.writes]
         except Exception:
-            self._undo(mark)
+            for entry in reversed(self.entries[mark:]):
+                self.rows[entry.row.key] = entry.previous
+            del self.entries[mark:]
             raise
-
-    def _undo(self, mark: int) -> None:
-        for entry in reversed(self.entries[mark:]):
-            self.rows[entry.row.key] = entry.previous
-        del self.entries[mark:]
 
     def _write(self, write: Write) -> Row:
         match write:
@@ -144,12 +141,17 @@ class Ledger:
             else:
                 row.body = _encode(obj)
             return row
-        if old is not None and _is_known(write, obj, old):
-            return old
-        if old is not None and same:
-            self._enter("MODIFIED", row, old)
-            return row
         if old is not None:
+            if write.anew:
+                is_known = obj == old.object
+            else:
+                version, stored = metadata["resourceVersion"], old.object["metadata"]["resourceVersion"]
+                is_known = is_older(write.at or version, stored) or (version == stored and same)
+            if is_known:
+                return old
+            if same:
+                self._enter("MODIFIED", row, old)
+                return row
             last = Row(old.resource, namespace, name, old.uid, old.created, 0, old.object, mirrored=True)
             self._enter("DELETED", last, old)
         self._enter("ADDED", row, None)
@@ -184,14 +186,6 @@ class Ledger:
         for entry in self.entries:
             first.setdefault(entry.row.key, entry.previous)
         return [Turn(key, before, self.rows[key]) for key, before in first.items()]
-
-
-def _is_known(write: Mirror, obj: Object, old: Row) -> bool:
-    """Whether the store has what a mirrored object says already, or something newer."""
-    if write.anew:
-        return obj == old.object
-    version, stored = obj["metadata"]["resourceVersion"], old.object["metadata"]["resourceVersion"]
-    return is_older(write.at or version, stored) or (version == stored and obj["metadata"]["uid"] == old.uid)
 
 
 def no_name(resource: Resource, base: str | None) -> BadRequest | AlreadyExists:

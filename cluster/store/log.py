@@ -1,8 +1,7 @@
 """Reading the log: the changes after a revision, and a state in bounded pieces.
 
-An object's state is the log row of its newest revision, and rows never
-change. So a consistent state of any size is a list of revisions, read at one
-moment, whose rows are fetched piece by piece afterwards.
+An object's state is the log row of its newest revision, and rows never change. So a consistent state of any size is a
+list of revisions, read at one moment, whose rows are fetched piece by piece afterwards.
 """
 
 from __future__ import annotations
@@ -52,10 +51,9 @@ def after(
 ) -> list[Change]:
     """Return the changes after a revision, of all kinds or of some, oldest first.
 
-    At most `limit` of them, and none after `until`. With `previous` each
-    carries the JSON that it replaced.
-    Raise Expired when retention may have removed rows after the revision, also
-    while they were being read: what is returned has no gaps.
+    At most `limit` of them, and none after `until`. With `previous` each carries the JSON that it replaced. Raise
+    Expired when retention may have removed rows after the revision, also while they were being read: what is returned
+    has no gaps.
     """
     where, params = _later(revision, kinds, until, using)
     text = f"{_ROWS_WITH_PREVIOUS if previous else _ROWS} WHERE {where} ORDER BY c.revision LIMIT %s"
@@ -118,16 +116,12 @@ def of_names(
 
 def lives(resource: Resource, namespace: str, names: Sequence[str], *, using: str = "default") -> dict[str, Life]:
     """Return what the log still spans of each object that had one of the names, by its uid."""
-    found: dict[str, Life] = {}
-    for start in range(0, len(names), sql.CHUNK):
-        chunk = names[start : start + sql.CHUNK]
-        text = (
-            "SELECT c.uid, MIN(c.at), MAX(c.revision) FROM cluster_change c WHERE c.resource = %s AND c.namespace = %s"
-            f" AND c.name IN ({sql.marks(len(chunk))}) GROUP BY c.uid"
-        )
-        rows = sql.rows(using, text, [resource.id, namespace, *chunk])
-        found.update((uid, Life(first, newest)) for uid, first, newest in rows)
-    return found
+    text = (
+        "SELECT c.uid, MIN(c.at), MAX(c.revision) FROM cluster_change c WHERE c.resource = %s AND c.namespace = %s"
+        " AND c.name IN () GROUP BY c.uid"
+    )
+    found = sql.rows_among(using, text, names, [resource.id, namespace])
+    return {uid: Life(first, newest) for uid, first, newest in found}
 
 
 def snapshot(resource: str, namespace: str = "", name: str = "", *, using: str = "default") -> Snapshot:
@@ -144,12 +138,8 @@ def snapshot(resource: str, namespace: str = "", name: str = "", *, using: str =
 
 def at(revisions: Sequence[int], *, using: str = "default") -> list[Change]:
     """Return the log rows of these revisions in their order; Expired when one is gone."""
-    found: dict[int, Change] = {}
-    for start in range(0, len(revisions), sql.CHUNK):
-        chunk = revisions[start : start + sql.CHUNK]
-        text = f"{_ROWS} WHERE c.revision IN ({sql.marks(len(chunk))})"
-        for row in sql.rows(using, text, list(chunk)):
-            found[row[0]] = Change(*row)
+    rows = sql.rows_among(using, f"{_ROWS} WHERE c.revision IN ()", revisions)
+    found = {row[0]: Change(*row) for row in rows}
     if len(found) < len(revisions):
         raise Expired("The state that was being read has been replaced and forgotten meanwhile; list again.")
     return [found[revision] for revision in revisions]

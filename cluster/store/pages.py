@@ -1,10 +1,8 @@
 """Lists page by page, every page from the same state (reference: kubernetes-api §2.6, §4.2).
 
-The objects are read as they are now; those that changed after the list's
-revision are put back to what they were, with the rows of the log that were
-replaced since. Only the keys of all those changes are read, the objects piece
-by piece as they are asked for. A list is exact as long as the log reaches back
-to its revision.
+The objects are read as they are now; those that changed after the list's revision are put back to what they were, with
+the rows of the log that were replaced since. Only the keys of all those changes are read, the objects piece by piece as
+they are asked for. A list is exact as long as the log reaches back to its revision.
 
 Keys are in bytewise order of `resource/namespace/name`, as in etcd.
 """
@@ -38,10 +36,9 @@ def read(
 ) -> Iterator[Stored]:
     """Yield the objects of one kind in order of their keys, as they were at a revision (None: now).
 
-    `after` is the key behind which to begin; `filters` are fields of
-    `query.Filter` that narrow the search by index and may be used only where
-    what they filter by cannot have changed since `at`. Call it inside `store.reading()`.
-    Raise Expired when history no longer reaches back to `at`, Timeout when it lies in the future.
+    `after` is the key behind which to begin; `filters` are fields of `query.Filter` that narrow the search by index and
+    may be used only where what they filter by cannot have changed since `at`. Call it inside `store.reading()`. Raise
+    Expired when history no longer reaches back to `at`, Timeout when it lies in the future.
     """
     span = _Span(store, resource, namespace, after, dict(filters or {}))
     if at is None:
@@ -52,7 +49,12 @@ def read(
     if at < compacted:
         raise Expired(EXPIRED)
     replaced = span.replaced(at) if at < head else {}
-    return heapq.merge(span.current(replaced), span.past(replaced), key=_key)  # no key is in both
+    # No key is in both.
+    return heapq.merge(
+        span.current(replaced),
+        span.past(replaced),
+        key=lambda stored: key_of(stored.resource, stored.namespace, stored.name),
+    )
 
 
 def remaining(store: Store, resource: Resource, namespace: str, after: str) -> int:
@@ -127,7 +129,3 @@ class _Span:
             for revision in chunk:
                 _, kind, namespace, name, uid, body = found[revision]
                 yield Stored(kind, namespace, name, uid, revision, 0, bytes(body))
-
-
-def _key(stored: Stored) -> str:
-    return key_of(stored.resource, stored.namespace, stored.name)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from cluster.store import sql
 from kube import resources, terms
 from kube.selector import Requirement
 
@@ -18,15 +18,13 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "-created": ("-created", "-revision"),
     "made": ("created", "namespace", "name"),
     "-made": ("-created", "namespace", "name"),
-    "phase": ("phase", "-created", "namespace", "name"),
-    "-phase": ("-phase", "-created", "namespace", "name"),
-    "queue": ("queue", "-created", "namespace", "name"),
-    "-queue": ("-queue", "-created", "namespace", "name"),
     "revision": ("revision",),
     "-revision": ("-revision",),
-    "creator": ("creator", "-created", "namespace", "name"),
-    "-creator": ("-creator", "-created", "namespace", "name"),
     "-name": ("-namespace", "-name"),
+    **{
+        order: (order, "-created", "namespace", "name")
+        for order in ("phase", "-phase", "queue", "-queue", "creator", "-creator")
+    },
 }
 PARTIAL = ("node", "owner", "trouble")  # columns whose index leaves out what is empty
 RARE = ("uid", "owner", "node")  # columns of which each value has few objects
@@ -34,8 +32,6 @@ GROUPS = ("phase", "queue", "namespace", "node", "creator", "owner", "trouble")
 # Columns of which an index has the values in order: of every kind, but for the creators, of jobs alone.
 VALUES = ("namespace", "queue", "creator")
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")  # of a selector that `Filter.labels` takes
-MOST_PARAMETERS = 1_000  # for the values of one column
-_LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}  # in which capitals are small letters
 _PLACE_IN = {"sqlite": "INSTR", "postgresql": "STRPOS"}
 _COLUMNS = ("namespace", "name", "phase", "queue", "node", "owner", "creator", "uid", "trouble")
 
@@ -123,7 +119,7 @@ class Filter:
             if value is None:
                 continue
             values = [value] if isinstance(value, str) else list(value)
-            part, more = _is_among(f"o.{column}", values, vendor)
+            part, more = sql.is_among(f"o.{column}", values, vendor)
             parts.append(part)
             params.extend(more)
             if column in PARTIAL and values:
@@ -137,13 +133,18 @@ class Filter:
     def _others(self, vendor: str) -> Iterator[tuple[str, list[Any]]]:
         """Yield the conditions that are more than a column's values."""
         if self.text:
-            yield _named(self.text, vendor)
+            yield sql.contains("o.name", self.text, vendor)
         if self.since is not None:
             yield "o.created >= %s", [self.since]
         if self.until is not None:
             yield "o.created < %s", [self.until]
-        for each in self.labels:
-            yield _labelled(each, vendor)
+        for wanted in self.labels:
+            if wanted.operator not in LABEL_OPERATORS:
+                raise ValueError(f"labels are not searched by {wanted.operator}; use {', '.join(LABEL_OPERATORS)}")
+            by_value = wanted.operator in ("In", "NotIn")
+            keys = [(wanted.key, value) for value in sorted(wanted.values)] if by_value else [(wanted.key,)]
+            text, params = _has_term([terms.label(*key) for key in keys], vendor)
+            yield (text if wanted.operator in ("In", "Exists") else f"NOT {text}"), params
         if self.cause:
             yield _CAUSED, [self.cause, resources.PODS.id, self.cause]
         if self.exit_code is not None:
@@ -155,38 +156,6 @@ _CAUSED = (
     "((o.trouble = %s AND NOT (o.trouble = '')) OR o.uid IN (SELECT p.owner FROM cluster_object p"
     " WHERE p.resource = %s AND p.trouble = %s AND NOT (p.trouble = '')))"
 )
-
-
-def _is_among(column: str, values: list[str], vendor: str) -> tuple[str, list[Any]]:
-    """Return the condition that a column has one of some values, and its parameters.
-
-    SQLite takes 32,766 parameters where nobody has raised that: many values are one.
-    """
-    if not values:
-        return "1 = 0", []
-    if len(values) <= MOST_PARAMETERS:
-        return f"{column} IN ({', '.join(['%s'] * len(values))})", list(values)
-    if vendor == "sqlite":
-        return f"{column} IN (SELECT value FROM json_each(%s))", [json.dumps(values)]
-    return f"{column} = ANY(%s)", [values]
-
-
-def _named(text: str, vendor: str) -> tuple[str, list[Any]]:
-    """Return the condition that a text is in the name; an escape costs SQLite as much again, and few texts need one."""
-    sought = text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-    escape = " ESCAPE '!'" if sought != text or "\\" in text else ""
-    return f"o.name {_LIKE[vendor]} %s{escape}", [f"%{sought}%"]
-
-
-def _labelled(wanted: Requirement, vendor: str) -> tuple[str, list[Any]]:
-    if wanted.operator not in LABEL_OPERATORS:
-        raise ValueError(f"labels are not searched by {wanted.operator}; use {', '.join(LABEL_OPERATORS)}")
-    has_values = wanted.operator in ("In", "NotIn")
-    sought = (
-        [terms.label(wanted.key, value) for value in sorted(wanted.values)] if has_values else [terms.label(wanted.key)]
-    )
-    text, params = _has_term(sought, vendor)
-    return (text if wanted.operator in ("In", "Exists") else f"NOT {text}"), params
 
 
 def _has_term(sought: list[str], vendor: str) -> tuple[str, list[Any]]:

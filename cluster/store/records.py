@@ -1,8 +1,7 @@
 """Records: what is kept of objects beyond their life, and of living ones before the log forgets it.
 
-The log and the objects are the truth; a record is what somebody made of them,
-up to a revision. So a record may be made again from an older one and the log
-after it, and of two records of one object the one that has read further stays.
+The log and the objects are the truth; a record is what somebody made of them, up to a revision. So a record may be made
+again from an older one and the log after it, and of two records of one object the one that has read further stays.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from django.conf import settings
 from django.db import connections, transaction
 from msgspec.structs import replace
 
-from cluster import clock
 from cluster.store import sql
 from cluster.store.query import Filter, ordered
 from cluster.writes import Record
@@ -23,26 +21,12 @@ from kube.resources import Resource
 BATCH = 500
 DAY_MS = 24 * 3600 * 1000
 
-_COLUMNS = (
-    "o.namespace, o.name, o.uid, o.phase, o.queue, o.creator, o.trouble, o.terms, o.created, o.deleted,"
-    " o.revision, o.object"
+_LISTED = (  # what is read of a record without its history
+    *("uid", "namespace", "name", "phase", "queue", "creator", "trouble", "terms"),
+    *("created", "deleted", "revision", "object"),
 )
-_FIELDS = (
-    "uid",
-    "resource",
-    "namespace",
-    "name",
-    "phase",
-    "queue",
-    "creator",
-    "trouble",
-    "terms",
-    "created",
-    "deleted",
-    "revision",
-    "object",
-    "history",
-)
+_COLUMNS = ", ".join(f"o.{field}" for field in _LISTED)
+_FIELDS = (*_LISTED, "resource", "history")
 _PUT = (
     f"INSERT INTO cluster_record ({', '.join(_FIELDS)}) VALUES ({sql.marks(len(_FIELDS))})"
     f" ON CONFLICT (uid) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _FIELDS[1:])}"
@@ -62,12 +46,10 @@ def put(records: Sequence[Record], *, using: str = "default") -> None:
 def by_uid(resource: Resource, uids: Sequence[str], *, using: str = "default") -> dict[str, Record]:
     """Return the records of these objects, with their histories."""
     found: dict[str, Record] = {}
-    for start in range(0, len(uids), sql.CHUNK):
-        chunk = uids[start : start + sql.CHUNK]
-        text = f"SELECT {_COLUMNS}, o.history FROM cluster_record o WHERE o.uid IN ({sql.marks(len(chunk))})"
-        for *row, history in sql.rows(using, text, chunk):
-            record = _record(resource, row)
-            found[record.uid] = replace(record, history=bytes(history))
+    text = f"SELECT {_COLUMNS}, o.history FROM cluster_record o WHERE o.uid IN ()"
+    for *row, history in sql.rows_among(using, text, uids):
+        record = _record(resource, row)
+        found[record.uid] = replace(record, history=bytes(history))
     return found
 
 
@@ -145,32 +127,10 @@ def expire(until: float, *, now: int, using: str = "default") -> int:
     It ends at clock.monotonic() `until` at the latest.
     """
     oldest = now - settings.JOB_HISTORY_DAYS * DAY_MS
-    removed = 0
-    while clock.monotonic() < until:
-        text = "SELECT uid FROM cluster_record WHERE deleted > 0 AND deleted < %s LIMIT %s"
-        gone = sql.rows(using, text, [oldest, BATCH])
-        with transaction.atomic(using=using), connections[using].cursor() as cursor:
-            cursor.executemany("DELETE FROM cluster_record WHERE uid = %s", gone)
-        removed += len(gone)
-        if len(gone) < BATCH:
-            break
-    return removed
+    where = "deleted > 0 AND deleted < %s"
+    return sql.delete_until(until, using, "cluster_record", "uid", where, [oldest], BATCH)
 
 
 def _record(resource: Resource, row: Sequence[Any]) -> Record:
-    namespace, name, uid, phase, queue, creator, trouble, terms, created, deleted, revision, body = row
-    return Record(
-        resource,
-        namespace,
-        name,
-        uid,
-        phase,
-        queue,
-        creator,
-        created=created,
-        deleted=deleted,
-        revision=revision,
-        object=bytes(body),
-        trouble=trouble,
-        terms=terms,
-    )
+    *values, body = row
+    return Record(resource=resource, **dict(zip(_LISTED, values, strict=False)), object=bytes(body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -9,11 +10,15 @@ from typing import Any
 
 from django.db import IntegrityError, connections, transaction
 
+from cluster import clock
+
 COLUMNS = "o.resource, o.namespace, o.name, o.uid, o.revision, o.created, c.body"
 # What an object's row says of it beside its name and revision: by most of these it is searched.
 INDEXED = ("uid", "created", "phase", "queue", "node", "owner", "creator", "trouble", "terms")
 FROM = "FROM cluster_object o JOIN cluster_change c ON c.revision = o.revision"
 CHUNK = 500  # keys in one IN list
+MOST_PARAMETERS = 1_000  # for the values of one column
+LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}  # in which capitals are small letters
 
 INSERT_CHANGE = (
     "INSERT INTO cluster_change (revision, resource, namespace, name, uid, verb, previous, at, body)"
@@ -59,6 +64,50 @@ def rows(using: str, text: str, params: Sequence[Any] = ()) -> list[tuple[Any, .
         return found
 
 
+def rows_among(using: str, text: str, values: Sequence[Any], params: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a query that has ` IN ()` for a list of these values, CHUNK of them at a time.
+
+    `params` are those of the placeholders before the list.
+    """
+    for start in range(0, len(values), CHUNK):
+        chunk = values[start : start + CHUNK]
+        yield from rows(using, text.replace(" IN ()", f" IN ({marks(len(chunk))})"), [*params, *chunk])
+
+
+def is_among(column: str, values: Sequence[str], vendor: str) -> tuple[str, list[Any]]:
+    """Return the condition that a column has one of some values, and its parameters.
+
+    SQLite takes 32,766 parameters where nobody has raised that: many values are one.
+    """
+    if not values:
+        return "1 = 0", []
+    if len(values) <= MOST_PARAMETERS:
+        return f"{column} IN ({marks(len(values))})", list(values)
+    if vendor == "sqlite":
+        return f"{column} IN (SELECT value FROM json_each(%s))", [json.dumps(values)]
+    return f"{column} = ANY(%s)", [values]
+
+
+def contains(column: str, text: str, vendor: str) -> tuple[str, list[Any]]:
+    """Return the condition that a text is in a column; an escape costs SQLite as much again, and few texts need one."""
+    pattern = text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    escape = " ESCAPE '!'" if pattern != text or "\\" in text else ""
+    return f"{column} {LIKE[vendor]} %s{escape}", [f"%{pattern}%"]
+
+
+def delete_until(until: float, using: str, table: str, key: str, where: str, params: Sequence[Any], batch: int) -> int:
+    """Delete the rows that match, a batch in a transaction, and return how many; end at clock.monotonic() `until`."""
+    removed = 0
+    while clock.monotonic() < until:
+        found = rows(using, f"SELECT {key} FROM {table} WHERE {where} LIMIT %s", [*params, batch])
+        with transaction.atomic(using=using), connections[using].cursor() as cursor:
+            cursor.executemany(f"DELETE FROM {table} WHERE {key} = %s", found)
+        removed += len(found)
+        if len(found) < batch:
+            break
+    return removed
+
+
 def run_many(cursor: Any, text: str, params: Sequence[Sequence[Any]]) -> None:
     """Run a statement that touches one row for each of its parameters; IntegrityError when it does not."""
     if not params:
@@ -71,9 +120,8 @@ def run_many(cursor: Any, text: str, params: Sequence[Sequence[Any]]) -> None:
 def lock_head(using: str) -> int:
     """Take the writers' lock and return the newest revision; call inside a transaction.
 
-    On SQLite the transaction is IMMEDIATE and holds the lock already; on
-    PostgreSQL the row lock puts writers in order, so that revisions become
-    visible in the order of their numbers.
+    On SQLite the transaction is IMMEDIATE and holds the lock already; on PostgreSQL the row lock puts writers in order,
+    so that revisions become visible in the order of their numbers.
     """
     suffix = " FOR UPDATE" if connections[using].vendor == "postgresql" else ""
     text = "SELECT head FROM cluster_log WHERE id = 1" + suffix

@@ -1,17 +1,15 @@
 """The store: objects and the log of their changes, in one database.
 
-A write checks its preconditions, changes objects and appends to the log in
-one transaction; the number of its log row is the object's revision, and its
-resourceVersion too unless it is mirrored from another API server.
-kine is the model: an object's JSON is stored once, in the log row that wrote
-it. One lock puts writers in order, so revisions have no gaps and become
-visible in order.
+A write checks its preconditions, changes objects and appends to the log in one transaction; the number of its log row
+is the object's revision, and its resourceVersion too unless it is mirrored from another API server. kine is the model:
+an object's JSON is stored once, in the log row that wrote it. One lock puts writers in order, so revisions have no gaps
+and become visible in order.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from random import Random, SystemRandom
 from typing import Any, TypeGuard
@@ -21,9 +19,10 @@ from msgspec.structs import replace
 
 from cluster import clock
 from cluster.store import log, owners, sql, strategy
-from cluster.store.ledger import Ledger, LogEntry, Row, Turn, keys_of, no_name
+from cluster.store.ledger import Ledger, Row, Turn, keys_of, no_name
 from cluster.store.query import GROUPS, RARE, VALUES, Filter, Span, is_sooner_sorted, ordered
-from cluster.store.types import AllBut, Change, Create, Group, Single, Stored, Write, decode, key_of
+from cluster.store.types import AllBut, Change, Single, Stored, decode, key_of
+from cluster.writes import Create, Group, Write
 from kube import resources
 from kube.errors import ApiError, NotFound
 from kube.resources import Resource
@@ -66,11 +65,9 @@ class Store:
     ) -> list[list[Stored] | ApiError]:
         """Do many groups in one transaction.
 
-        A group that fails is left out whole and its error stands in its
-        place; the others are done. Inside `transaction.atomic()` the writes
-        belong to that transaction. `judge` is asked about each group just
-        before its writes, when nobody else can write; with the ApiError that
-        it raises the group fails.
+        A group that fails is left out whole and its error stands in its place; the others are done. Inside
+        `transaction.atomic()` the writes belong to that transaction. `judge` is asked about each group just before its
+        writes, when nobody else can write; with the ApiError that it raises the group fails.
         """
         if not groups:
             return []
@@ -81,22 +78,26 @@ class Store:
             kinds = {write.resource.id: write.resource for group in groups for write in group.writes}
             rows = self._load(sorted(keys), kinds) | dict.fromkeys(free)
             ledger = Ledger(rows, head, clock.milliseconds() if now is None else now, self.uids)
-            outcomes = [_attempt(ledger, group, judge) for group in groups]
+            outcomes: list[list[Row] | ApiError] = []
+            for group in groups:
+                try:
+                    if judge is not None:
+                        judge(group)
+                    outcomes.append(ledger.apply(group))
+                except ApiError as error:
+                    outcomes.append(error)
             if ledger.entries:
                 self._append(ledger)
         return [o if isinstance(o, ApiError) else [row.stored() for row in o] for o in outcomes]
 
     def _load(self, keys: Sequence[str], kinds: dict[str, Resource]) -> dict[str, Row | None]:
         found: dict[str, Row | None] = dict.fromkeys(keys)
-        for start in range(0, len(keys), sql.CHUNK):
-            chunk = keys[start : start + sql.CHUNK]
-            text = f"SELECT {_LOADED} {sql.FROM} WHERE o.key IN ({sql.marks(len(chunk))})"
-            for key, resource, namespace, name, revision, body, *indexed in sql.rows(self.using, text, chunk):
-                uid, created, *_ = indexed
-                found[key] = Row(
-                    kinds[resource], namespace, name, uid, created, revision, decode(body), body,
-                    indexed=tuple(indexed),
-                )  # fmt: skip
+        text = f"SELECT {_LOADED} {sql.FROM} WHERE o.key IN ()"
+        for key, resource, namespace, name, revision, body, *indexed in sql.rows_among(self.using, text, keys):
+            uid, created, *_ = indexed
+            found[key] = Row(
+                kinds[resource], namespace, name, uid, created, revision, decode(body), body, indexed=tuple(indexed)
+            )
         return found
 
     def named(self, groups: Sequence[Group]) -> Sequence[Group]:
@@ -109,11 +110,19 @@ class Store:
         if not creates:
             return groups, ()
         used = {key for group in groups for key in keys_of(group)}
-        names = self._free_names(creates, used)
-        named = [_with_name(create, name) for create, name in zip(creates, names, strict=True)]
-        free = [key for key in map(_key, named) if key]
-        follow = iter(named)
-        return [_with_writes(group, follow) for group in groups], free
+        names = iter(self._free_names(creates, used))
+        named, free = [], []
+        for group in groups:
+            writes = list(group.writes)
+            for at, write in enumerate(writes):
+                if not _is_unnamed(write):
+                    continue
+                metadata = {**write.object["metadata"], "name": next(names)}
+                writes[at] = replace(write, object={**write.object, "metadata": metadata})
+                if metadata["name"]:
+                    free.append(key_of(write.resource.id, metadata.get("namespace") or "", metadata["name"]))
+            named.append(replace(group, writes=writes))
+        return named, free
 
     def free_name(self, resource: Resource, namespace: str, base: str, used: Collection[str] = ()) -> str:
         """Return a name for `generateName` that nothing has now, and whose key is not among those used.
@@ -151,24 +160,29 @@ class Store:
 
     def _taken(self, keys: Sequence[str]) -> set[str]:
         """Return those of the keys that stored objects have."""
-        there: set[str] = set()
-        for start in range(0, len(keys), sql.CHUNK):
-            chunk = keys[start : start + sql.CHUNK]
-            text = f"SELECT key FROM cluster_object WHERE key IN ({sql.marks(len(chunk))})"
-            there.update(row[0] for row in sql.rows(self.using, text, chunk))
-        return there
+        return {key for (key,) in sql.rows_among(self.using, "SELECT key FROM cluster_object WHERE key IN ()", keys)}
 
     def _append(self, ledger: Ledger) -> None:
         ledger.encode()
         last = ledger.head + len(ledger.entries)
         turns = ledger.turns()
+        changes = []
+        for entry in ledger.entries:
+            row, replaced = entry.row, entry.previous.revision if entry.previous else 0
+            about = row.resource.id, row.namespace, row.name, row.uid
+            changes.append((row.revision, *about, entry.verb, replaced, ledger.now, row.body))
         with connections[self.using].cursor() as cursor:
             cursor.execute("UPDATE cluster_log SET head = %s WHERE id = 1", [last])
-            sql.run_many(cursor, sql.INSERT_CHANGE, [_log_row(e, ledger.now) for e in ledger.entries])
+            sql.run_many(cursor, sql.INSERT_CHANGE, changes)
             self._put_objects(cursor, turns)
             self._put_owners(cursor, turns)
         touched = frozenset(entry.row.resource.id for entry in ledger.entries)
-        transaction.on_commit(lambda: self._tell(touched, last), using=self.using, robust=True)
+
+        def tell() -> None:
+            for listener in self.listeners:
+                listener(touched, last)
+
+        transaction.on_commit(tell, using=self.using, robust=True)
 
     def _put_objects(self, cursor: Any, turns: Sequence[Turn]) -> None:
         inserts, drops = [], []
@@ -178,7 +192,8 @@ class Store:
                 if before is not None:
                     drops.append((key, before.revision))
                 continue
-            values = _indexed(after)
+            index = after.resource.index(after.object)
+            values = after.uid, after.created, *(getattr(index, column) for column in sql.INDEXED[2:])
             if before is None:
                 inserts.append((*values, after.revision, key, after.resource.id, after.namespace, after.name))
                 continue
@@ -202,10 +217,6 @@ class Store:
             gone += [(key, uid) for uid in sorted(old - new)]
         sql.run_many(cursor, sql.DELETE_OWNER, gone)
         sql.run_many(cursor, sql.INSERT_OWNER, added)
-
-    def _tell(self, touched: frozenset[str], revision: int) -> None:
-        for listener in self.listeners:
-            listener(touched, revision)
 
     def get(self, resource: Resource, namespace: str, name: str) -> Stored:
         """Return one object or raise NotFound."""
@@ -257,12 +268,9 @@ class Store:
 
     def by_keys(self, resource: Resource, keys: Sequence[str]) -> dict[str, Stored]:
         """Return the objects with these namespace/name keys that exist."""
-        found: dict[str, Stored] = {}
-        for start in range(0, len(keys), sql.CHUNK):
-            chunk = [f"{resource.id}/{key}" for key in keys[start : start + sql.CHUNK]]
-            for stored in self._select(f"o.key IN ({sql.marks(len(chunk))})", chunk):
-                found[stored.key] = stored
-        return found
+        text = f"SELECT {sql.COLUMNS} {sql.FROM} WHERE o.key IN ()"
+        rows = sql.rows_among(self.using, text, [f"{resource.id}/{key}" for key in keys])
+        return {stored.key: stored for stored in (Stored(*row) for row in rows)}
 
     def dependents(self, uid: str, *, after: int = 0, limit: int | None = None) -> list[Stored]:
         """Return the objects of any kind that name uid among their owners; events about it are none of them.
@@ -282,21 +290,13 @@ class Store:
 
     def living(self, uids: Sequence[str]) -> frozenset[str]:
         """Return those of the uids that belong to a stored object."""
-        found: set[str] = set()
-        for start in range(0, len(uids), sql.CHUNK):
-            chunk = list(uids[start : start + sql.CHUNK])
-            text = f"SELECT uid FROM cluster_object WHERE uid IN ({sql.marks(len(chunk))})"
-            found.update(row[0] for row in sql.rows(self.using, text, chunk))
-        return frozenset(found)
+        found = sql.rows_among(self.using, "SELECT uid FROM cluster_object WHERE uid IN ()", uids)
+        return frozenset(uid for (uid,) in found)
 
     def unbound(self, uids: Sequence[str]) -> frozenset[str]:
         """Return those of the uids that belong to a stored pod without a node."""
-        found: set[str] = set()
-        for start in range(0, len(uids), sql.CHUNK):
-            chunk = list(uids[start : start + sql.CHUNK])
-            text = f"SELECT uid FROM cluster_object WHERE node = '' AND uid IN ({sql.marks(len(chunk))})"
-            found.update(row[0] for row in sql.rows(self.using, text, chunk))
-        return frozenset(found)
+        found = sql.rows_among(self.using, "SELECT uid FROM cluster_object WHERE node = '' AND uid IN ()", uids)
+        return frozenset(uid for (uid,) in found)
 
     def count(self, resource: Resource, *, by: str = "phase", **filters: Any) -> dict[str, int]:
         """Return how many objects match, grouped by one column of the index."""
@@ -370,72 +370,12 @@ class Store:
         return [Stored(*row) for row in sql.rows(self.using, text, params)]
 
 
-def _attempt(ledger: Ledger, group: Group, judge: Callable[[Group], None] | None) -> list[Row] | ApiError:
-    try:
-        if judge is not None:
-            judge(group)
-        return ledger.apply(group)
-    except ApiError as error:
-        return error
-
-
-def _log_row(entry: LogEntry, now: int) -> tuple[Any, ...]:
-    row, previous = entry.row, entry.previous
-    return (
-        row.revision,
-        row.resource.id,
-        row.namespace,
-        row.name,
-        row.uid,
-        entry.verb,
-        previous.revision if previous else 0,
-        now,
-        row.body,
-    )
-
-
-def _indexed(row: Row) -> tuple[Any, ...]:
-    """Return the values of `sql.INDEXED` for an object as it is now."""
-    index = row.resource.index(row.object)
-    return (
-        row.uid,
-        row.created,
-        index.phase,
-        index.queue,
-        index.node,
-        index.owner,
-        index.creator,
-        index.trouble,
-        index.terms,
-    )
-
-
 def _is_unnamed(write: Write) -> TypeGuard[Create]:
     """Say whether a write makes an object that wishes for a generated name."""
     if not isinstance(write, Create):
         return False
     metadata = write.object.get("metadata") or {}
     return bool(metadata.get("generateName") and not metadata.get("name"))
-
-
-def _with_name(create: Create, name: str) -> Create:
-    metadata = {**create.object["metadata"], "name": name}
-    return Create(create.resource, {**create.object, "metadata": metadata}, create.uid)
-
-
-def _key(create: Create) -> str:
-    """Return the key that a creation takes; "" when no name was found for it."""
-    metadata = create.object["metadata"]
-    name = metadata["name"]
-    return name and key_of(create.resource.id, metadata.get("namespace") or "", name)
-
-
-def _with_writes(group: Group, named: Iterator[Create]) -> Group:
-    """Return a group with the next of the named creations where it wishes for names."""
-    if not any(_is_unnamed(w) for w in group.writes):
-        return group
-    writes = [next(named) if _is_unnamed(w) else w for w in group.writes]
-    return replace(group, writes=writes)
 
 
 store = Store()

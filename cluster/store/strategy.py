@@ -1,8 +1,7 @@
 """What a write makes of an object: pure functions from the stored JSON to the next.
 
-Sources: reference/kubernetes-api-and-batch-job.md §2.4 (create, update,
-delete) and §4.5 (metadata). Arguments are never changed; parts of them are
-shared with the result.
+Sources: reference/kubernetes-api-and-batch-job.md §2.4 (create, update, delete) and §4.5 (metadata). Arguments are
+never changed; parts of them are shared with the result.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from cluster.store.types import Delete, Mirror, Patch, Update
+from cluster.writes import Delete, Mirror, Patch, Update
 from kube import apply, definitions, gates, names, patch, schema
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, forbidden
 from kube.kinds.pod import ENDED
@@ -62,7 +61,12 @@ def updated(write: Update, old: Object, now: int) -> Object:
     metadata = sent["metadata"]
     check_preconditions(resource, old, metadata.get("uid") or "", str(metadata.get("resourceVersion") or ""))
     if write.subresource == "finalize":
-        return _finalized(old, sent)
+        # Only this takes away the finalizers in the spec of a namespace.
+        finalizers = (sent.get("spec") or {}).get("finalizers") or []
+        spec = old.get("spec") or {}
+        if finalizers == (spec.get("finalizers") or []):
+            return old
+        return {**old, "spec": {**spec, "finalizers": finalizers}}
     if write.subresource != "status":
         return _replaced(resource, old, sent)
     new = _with_status(old, sent.get("status"))
@@ -96,15 +100,6 @@ def _with_status(old: Object, status: Any) -> Object:
     if status is None:
         return {key: value for key, value in old.items() if key != "status"}
     return old if status == old.get("status") else {**old, "status": status}
-
-
-def _finalized(namespace: Object, sent: Object) -> Object:
-    """Return a namespace with the finalizers that are left of its spec; only this takes them away."""
-    finalizers = (sent.get("spec") or {}).get("finalizers") or []
-    spec = namespace.get("spec") or {}
-    if finalizers == (spec.get("finalizers") or []):
-        return namespace
-    return {**namespace, "spec": {**spec, "finalizers": finalizers}}
 
 
 def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
@@ -173,7 +168,13 @@ def deleted(write: Delete, old: Object, now: int) -> Object | None:
     """Return the object marked for deletion, or None when it goes at once."""
     check_preconditions(write.resource, old, write.uid, write.version)
     metadata = dict(old["metadata"])
-    finalizers = _finalizers(write, list(metadata.get("finalizers") or ()))
+    finalizers = list(metadata.get("finalizers") or ())
+    if write.grace != 0:  # which is how its node ends a pod
+        # What becomes of dependents a second deletion says anew.
+        wanted = FINALIZER_OF.get(write.propagation)
+        finalizers = [each for each in finalizers if each == wanted or each not in FINALIZER_OF.values()]
+        if wanted is not None and wanted not in finalizers:
+            finalizers.append(wanted)
     if finalizers:
         metadata["finalizers"] = finalizers
     else:
@@ -189,15 +190,6 @@ def deleted(write: Delete, old: Object, now: int) -> Object | None:
     if held:
         marked["status"] = {**(old.get("status") or {}), "phase": "Terminating"}
     return marked
-
-
-def _finalizers(write: Delete, finalizers: list[str]) -> list[str]:
-    """Return what holds an object from now on: of a second deletion what becomes of dependents is said anew."""
-    if write.grace == 0:  # which is how its node ends a pod
-        return finalizers
-    wanted = FINALIZER_OF.get(write.propagation)
-    kept = [each for each in finalizers if each == wanted or each not in FINALIZER_OF.values()]
-    return kept if wanted is None or wanted in kept else [*kept, wanted]
 
 
 def spec_finalizers(resource: Resource, obj: Object) -> list[str]:

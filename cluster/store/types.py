@@ -8,27 +8,9 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from cluster.writes import Create, Delete, Group, Mirror, Patch, Propagation, Update, Write
+from cluster.writes import Propagation as Propagation
 from kube.meta import Object
 from kube.resources import Resource
-
-__all__ = [
-    "AllBut",
-    "Change",
-    "Create",
-    "Delete",
-    "Group",
-    "Mirror",
-    "Patch",
-    "Propagation",
-    "Single",
-    "Stored",
-    "Update",
-    "Write",
-    "decode",
-    "key_of",
-    "read",
-]
 
 T = TypeVar("T")
 Verb = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -75,9 +57,8 @@ def key_of(resource: str, namespace: str, name: str) -> str:
 class Stored(msgspec.Struct, frozen=True, dict=True):
     """An object as the store holds it.
 
-    `revision` is the place of its newest change in this store's log, `version`
-    the resourceVersion that clients see: one number on a cluster that is
-    stored here, two on one that is mirrored. `created` is in epoch milliseconds.
+    `revision` is the place of its newest change in this store's log, `version` the resourceVersion that clients see:
+    one number on a cluster that is stored here, two on one that is mirrored. `created` is in epoch milliseconds.
     """
 
     resource: str
