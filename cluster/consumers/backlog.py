@@ -44,14 +44,12 @@ class Backlog:
                 or known[each.name] > each.shards
                 or each.name in with_timers
                 or backend.owes(each, shard, store)
-                or self._is_behind(cursor, each, at[cursor], head)
+                or head - at[cursor] > consumer.LAG
+                or self._has_changes(cursor, each, at[cursor], head)
             )
         ]
 
-    def _is_behind(self, cursor: str, registration: Registration, position: int, head: int) -> bool:
-        return head - position > consumer.LAG or self._has_news(cursor, registration, position, head)
-
-    def _has_news(self, cursor: str, registration: Registration, position: int, head: int) -> bool:
+    def _has_changes(self, cursor: str, registration: Registration, position: int, head: int) -> bool:
         start = max(position, self._seen.get(cursor, 0))
         if start >= head:
             return False

@@ -1,19 +1,14 @@
 """Consuming the log exactly once.
 
-A consumer keeps a picture of the part of the world that it cares about, kept
-up to date from the log, and plans writes from what changed. The plan, the
-cursor and the timers are committed in one transaction, so a change is
-neither lost nor handled twice, whichever process is killed at whichever
-moment. Where the cluster has an API of its own, a plan is written down in that
-transaction, and done before the next is made. Picture and cursor belong
-together: when they do not match (another process was faster, a commit failed,
-the process is new), the picture is thrown away and loaded again.
+A consumer keeps a picture of the part of the world that it cares about, kept up to date from the log, and plans writes
+from what changed. The plan, the cursor and the timers are committed in one transaction, so a change is neither lost nor
+handled twice, whichever process is killed at whichever moment. Where the cluster has an API of its own, a plan is
+written down in that transaction, and done before the next is made. Picture and cursor belong together: when they do not
+match (another process was faster, a commit failed, the process is new), the picture is thrown away and loaded again.
 
-State is level-based: after a load a consumer looks at everything once.
-Events are edges: they come from consecutive versions of an object. A
-consumer that is registered for them hears each change with what it replaced,
-once and in order, also those of the time in which it was away; these it is
-told batch by batch, with a state that is newer.
+State is level-based: after a load a consumer looks at everything once. Events are edges: they come from consecutive
+versions of an object. A consumer that is registered for them hears each change with what it replaced, once and in
+order, also those of the time in which it was away; these it is told batch by batch, with a state that is newer.
 """
 
 from __future__ import annotations
@@ -80,22 +75,17 @@ class Consumer(ABC, Generic[State]):
     def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Return what is to be done after these changes and due timers.
 
-        A group that could not be committed comes back as a due Timer of the
-        kind RETRY with the group's key and the payload
-        `{"error": message, "tries": n}`: at once the first time, later and
-        later when it goes on failing.
+        A group that could not be committed comes back as a due Timer of the kind RETRY with the group's key and the
+        payload `{"error": message, "tries": n}`: at once the first time, later and later when it goes on failing.
 
-        The changes have been applied to the state already, and the state may
-        be newer than they are: after a load a consumer that hears changes is
-        told those of the time in which it was away batch by batch.
+        The changes have been applied to the state already, and the state may be newer than they are: after a load a
+        consumer that hears changes is told those of the time in which it was away batch by batch.
 
-        A plan may read the store, but what it finds there may be newer than
-        the state. So what it takes over must be compared by revision, and is
-        never put over something newer; and a plan never decides by it
-        against what the state says.
+        A plan may read the store, but what it finds there may be newer than the state. So what it takes over must be
+        compared by revision, and is never put over something newer; and a plan never decides by it against what the
+        state says.
 
-        Each of several shards is told the changes of all keys, and acts on
-        those of its own.
+        Each of several shards is told the changes of all keys, and acts on those of its own.
         """
 
     def lags(self, state: State, *, is_behind: bool) -> None:
@@ -116,9 +106,8 @@ class Consumer(ABC, Generic[State]):
     def committed(self, state: State, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> None:
         """Learn what became of each group of the last plan, once its transaction has ended.
 
-        The outcome of a group is its objects as they were written, one for
-        each write, or the error that it met. A write that changed nothing
-        gives the object as it was, with an older revision.
+        The outcome of a group is its objects as they were written, one for each write, or the error that it met. A
+        write that changed nothing gives the object as it was, with an older revision.
         """
 
 
@@ -184,7 +173,7 @@ class Runner(Generic[State]):
                 known = self.state if cursor.generation == self.generation else None
                 state = self._load(cursor, head) if known is None else known
                 changes = self._next(state, cursor.handled)
-                timers = self._due(now)
+                timers = division.due_timers(self.cursor, now, BATCH, self.store.using)
             if known is not None and not changes and not timers:
                 return self._skip(cursor, head)
             self.consumer.lags(state, is_behind=self.heard < self.position)
@@ -222,18 +211,14 @@ class Runner(Generic[State]):
         """
         batch: list[Change] = []
         while self.heard < self.position and not batch:
-            batch = self._past()
+            try:
+                batch = self._changes(self.heard, until=self.position)
+            except Expired:
+                log.warning("consumer %s was away for longer than history is kept", self.cursor)
             self.heard = batch[-1].revision if len(batch) == BATCH else self.position
             if handled:
                 batch = [c for c in batch if not division.was_told(handled, self.consumer.key_of(c), c.revision)]
         return batch
-
-    def _past(self) -> list[Change]:
-        try:
-            return self._changes(self.heard, until=self.position)
-        except Expired:
-            log.warning("consumer %s was away for longer than history is kept", self.cursor)
-            return []
 
     def _changes(self, after: int, until: int | None = None) -> list[Change]:
         kinds, edges = self.registration.resources, self.registration.hears == "edges"
@@ -242,9 +227,8 @@ class Runner(Generic[State]):
     def _advance(self, state: State) -> list[Change]:
         """Bring the state up to the newest change, or through one batch; return the changes.
 
-        Never short of what this runner wrote itself: a plan made from a state
-        that does not show the last plan's writes would do them again, or give
-        away twice what they took.
+        Never short of what this runner wrote itself: a plan made from a state that does not show the last plan's writes
+        would do them again, or give away twice what they took.
         """
         changes: list[Change] = []
         while True:
@@ -290,7 +274,10 @@ class Runner(Generic[State]):
         if carried == 0.0:
             return True
         if isinstance(carried, float):
-            self._look_again(carried)
+            # Each run before the one that is asked for already would ask for another one.
+            if self.looks_at <= (moment := clock.monotonic()):
+                self.looks_at = moment + carried
+                nudge.wake(self.registration, self.shard, delay_s=carried)
             return False
         with transaction.atomic(using=self.store.using):
             sql.lock_head(self.store.using)
@@ -305,12 +292,6 @@ class Runner(Generic[State]):
             self.written = max(self.written, seen)
         self._wake_for([t.due for t in following], now)
         return True
-
-    def _look_again(self, after_s: float) -> None:
-        """Have the shard run again after some time; each run before then would ask for another one."""
-        if self.looks_at <= (moment := clock.monotonic()):
-            self.looks_at = moment + after_s
-            nudge.wake(self.registration, self.shard, delay_s=after_s)
 
     def _conclude(self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int) -> list[Timer]:
         """Set the timers that follow from what became of groups, drop those that went with them, and keep what was decided.
@@ -355,9 +336,6 @@ class Runner(Generic[State]):
         lead = self.holder, now + LEASE_MS
         if not division.hold(self.cursor, cursor, generation, lead, self.store.using):
             raise Outrun(self.cursor)
-
-    def _due(self, now: int) -> list[Timer]:
-        return division.due_timers(self.cursor, now, BATCH, self.store.using)
 
     def _drop_timers(self, keys: Sequence[tuple[str, str]]) -> None:
         division.drop_timers([(self.cursor, kind, key) for kind, key in keys], self.store.using)

@@ -1,10 +1,9 @@
 """How a consumer's shards divide its work, and how another number of them takes it over.
 
-Each shard has a cursor, which says up to where the changes of its keys have
-been told. Another number of shards divides the keys otherwise: then a cursor
-cannot say it for all of its keys. So the new cursors start at the oldest
-position, and carry along what was told beyond it as layers: the positions of
-an earlier division, by which each change's key finds the one that counts.
+Each shard has a cursor, which says up to where the changes of its keys have been told. Another number of shards divides
+the keys otherwise: then a cursor cannot say it for all of its keys. So the new cursors start at the oldest position,
+and carry along what was told beyond it as layers: the positions of an earlier division, by which each change's key
+finds the one that counts.
 """
 
 from __future__ import annotations
@@ -129,9 +128,8 @@ def skip(names: Sequence[str], position: int, using: str) -> None:
 def take_over(registration: Registration, using: str) -> None:
     """Put a consumer's shards in the place of another number of them; nothing, where they are in place.
 
-    With the log's lock held, which each commit of a consumer takes first: so
-    positions stand still, and of two processes that do this the second has
-    nothing left to do. A timer with a key goes to the shard of its key, one
+    With the log's lock held, which each commit of a consumer takes first: so positions stand still, and of two
+    processes that do this the second has nothing left to do. A timer with a key goes to the shard of its key, one
     without to nobody when its shard is no more.
     """
     with transaction.atomic(using=using):
@@ -139,7 +137,15 @@ def take_over(registration: Registration, using: str) -> None:
         found = read(registration, using)
         is_new = bool(found) and found.keys() != set(registration.cursors)
         if is_new:
-            _replace(registration, found, using)
+            old = {int(name.rpartition("/")[2]): cursor for name, cursor in found.items()}
+            new = zip(registration.cursors, divided_anew(old, registration.shards), strict=True)
+            with connections[using].cursor() as db:
+                db.execute("DELETE FROM cluster_cursor WHERE name LIKE %s", [_names(registration)])
+                db.executemany(
+                    "INSERT INTO cluster_cursor (name, position, generation, holder, held_until, handled)"
+                    " VALUES (%s, %s, %s, '', 0, %s)",
+                    [(name, each.position, each.generation, _encoded(each.handled)) for name, each in new],
+                )
         _hand_out_timers(registration, using, everywhere=is_new)
 
 
@@ -150,21 +156,6 @@ def decoded(value: Any) -> Any:
 
 def _names(registration: Registration) -> str:
     return f"{registration.name}/%"
-
-
-def _replace(registration: Registration, found: Mapping[str, Position], using: str) -> None:
-    old = {int(name.rpartition("/")[2]): cursor for name, cursor in found.items()}
-    rows = [
-        (name, each.position, each.generation, _encoded(each.handled))
-        for name, each in zip(registration.cursors, divided_anew(old, registration.shards), strict=True)
-    ]
-    with connections[using].cursor() as db:
-        db.execute("DELETE FROM cluster_cursor WHERE name LIKE %s", [_names(registration)])
-        db.executemany(
-            "INSERT INTO cluster_cursor (name, position, generation, holder, held_until, handled)"
-            " VALUES (%s, %s, %s, '', 0, %s)",
-            rows,
-        )
 
 
 def _hand_out_timers(registration: Registration, using: str, *, everywhere: bool) -> None:

@@ -1,13 +1,10 @@
 """Following the log from an event loop.
 
-A follower sleeps until a nudge says that something was committed, reads the
-log from where it stopped, in a thread of its own, and takes what it read in
-the event loop, in order. What arrives while a pass is under way, or within
-the pause after it, is one pass; the pause grows with what a pass costs, so
-that a follower uses a bounded share of the machine.
+A follower sleeps until a nudge says that something was committed, reads the log from where it stopped, in a thread of
+its own, and takes what it read in the event loop, in order. What arrives while a pass is under way, or within the pause
+after it, is one pass; the pause grows with what a pass costs, so that a follower uses a bounded share of the machine.
 
-Nudges are hints. Without Redis the log is read each second, with Redis every
-few seconds, since a nudge may be lost.
+Nudges are hints. Without Redis the log is read each second, with Redis every few seconds, since a nudge may be lost.
 """
 
 from __future__ import annotations
@@ -164,11 +161,11 @@ class Follower(ABC):
 
     async def _listen(self) -> None:
         """Wake up at each nudge; while Redis is away, let `_follow` poll."""
-        await nudge.hear(self._heard)
+        await nudge.hear(self._on_nudge)
         self.polling = True
         await asyncio.sleep(self.pace.poll_s)
 
-    def _heard(self, revision: int) -> None:
+    def _on_nudge(self, revision: int) -> None:
         self.polling = False
         if revision > self.position:
             self.wake()
@@ -200,7 +197,9 @@ class Follower(ABC):
             raise
         if changes and len(changes) == self.batch:
             self.wake()
-        self._tell_waiting()
+        for revision, reached in self._waiting:
+            if revision <= self.position and not reached.done():
+                reached.set_result(None)
 
     def _read(self, after: int, wanted: Wanted) -> tuple[int, list[Change] | None]:
         """Return the changes after a revision and up to where they go; None for changes that are given up."""
@@ -218,11 +217,6 @@ class Follower(ABC):
             if change.resource in decoded:
                 _ = change.object  # kept by the change
         return changes[-1].revision if len(changes) == self.batch else head, changes
-
-    def _tell_waiting(self) -> None:
-        for revision, reached in self._waiting:
-            if revision <= self.position and not reached.done():
-                reached.set_result(None)
 
 
 def _close(threads: ThreadPoolExecutor, count: int) -> None:

@@ -1,15 +1,13 @@
 """Telling listeners that there is something to read. A lost nudge costs at most a second.
 
-After each commit the new revision is published on `channel`, for the web
-process's live hub and for node agents, and every consumer that reads one of
-the touched kinds gets a Celery task, unless one is queued already. Nothing
-here may fail a write: without Redis the nudge is dropped, and readers poll.
+After each commit the new revision is published on `channel`, for the web process's live hub and for node agents, and
+every consumer that reads one of the touched kinds gets a Celery task, unless one is queued already. Nothing here may
+fail a write: without Redis the nudge is dropped, and readers poll.
 
 Installations may share a Redis: every name there begins with `REDIS_PREFIX`,
 Celery's too, so none wakes another or runs what is meant for it.
 
-A `Carrier` takes nudges from process to process; it is Redis with Celery, unless
-another one is handed in.
+A `Carrier` takes nudges from process to process; it is Redis with Celery, unless another one is handed in.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Protocol
 
 import redis
 import redis.asyncio
@@ -61,8 +59,8 @@ class Carrier(Protocol):
     def queue(self, registration: Registration, shard: int, delay_s: float) -> None:
         """Have a consumer's shard run, after a delay."""
 
-    async def hear(self, told: Callable[[int], None]) -> None:
-        """Call `told` with each revision that is published, and with NEWEST at the start."""
+    async def hear(self, callback: Callable[[int], None]) -> None:
+        """Call `callback` with each revision that is published, and with NEWEST at the start."""
 
 
 def channel() -> str:
@@ -102,29 +100,25 @@ class RedisCarrier:
             retry=False,
         )
 
-    async def hear(self, told: Callable[[int], None]) -> None:
+    async def hear(self, callback: Callable[[int], None]) -> None:
         """Subscribe to the installation's channel and listen until Redis goes away."""
         async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener, listener.pubsub() as subscription:
             await subscription.subscribe(channel())
             async for message in subscription.listen():
                 # The first confirms the subscription: what was announced before it was missed.
-                if message["type"] == "message":
-                    told(_number(message["data"]))
-                else:
+                if message["type"] != "message":
                     outage.over()
-                    told(NEWEST)
+                    callback(NEWEST)
+                    continue
+                try:
+                    revision = int(message["data"])
+                except (TypeError, ValueError):
+                    revision = NEWEST  # which cannot be read
+                callback(revision)
 
 
 def _mark(cursor: str) -> str:
     return f"{settings.REDIS_PREFIX}queued:{cursor}"
-
-
-def _number(data: Any) -> int:
-    """Return the revision of a nudge; one that cannot be read counts as newer than all."""
-    try:
-        return int(data)
-    except (TypeError, ValueError):
-        return NEWEST
 
 
 _carrier: Carrier = RedisCarrier()
@@ -140,8 +134,7 @@ def use(carrier: Carrier) -> Carrier:
 class Announcer:
     """Sends nudges from a thread of its own, so that no writer waits for Redis.
 
-    The first goes out at once; what is committed while it is sent, and within
-    `PAUSE_S` after it, makes up the next.
+    The first goes out at once; what is committed while it is sent, and within `PAUSE_S` after it, makes up the next.
     """
 
     def __init__(self) -> None:
@@ -193,18 +186,19 @@ def _announce(touched: frozenset[str], revision: int) -> None:
     try:
         _carrier.publish(revision)
         for registration in registry.interested(touched):
-            for shard in range(registration.shards):
-                _queue(registration, shard)
+            for shard, cursor in enumerate(registration.cursors):
+                if cursor not in _running.get() and _carrier.claim(cursor):
+                    _carrier.queue(registration, shard, 0)
     except UNREACHABLE as error:
         outage.lasts(error)
     else:
         outage.over()
 
 
-async def hear(told: Callable[[int], None]) -> None:
-    """Call `told` with each revision that is announced, and with NEWEST at the start; return when Redis is away."""
+async def hear(callback: Callable[[int], None]) -> None:
+    """Call `callback` with each revision that is announced, and with NEWEST at the start; return when Redis is away."""
     try:
-        await _carrier.hear(told)
+        await _carrier.hear(callback)
     except UNREACHABLE as error:
         outage.lasts(error)
 
@@ -215,12 +209,6 @@ def wake(registration: Registration, shard: int, *, delay_s: float = 0) -> None:
         _carrier.queue(registration, shard, delay_s)
     except UNREACHABLE as error:
         outage.lasts(error)
-
-
-def _queue(registration: Registration, shard: int) -> None:
-    cursor = registration.cursor_of(shard)
-    if cursor not in _running.get() and _carrier.claim(cursor):
-        _carrier.queue(registration, shard, 0)
 
 
 def started(cursor: str) -> None:

@@ -24,7 +24,7 @@ MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
 
 
 class Picture(Protocol):
-    """What is known at one revision."""
+    """What a process knows at one revision."""
 
     revision: int
 
@@ -41,7 +41,7 @@ class Kept(Generic[P]):
     def __init__(self, kinds: Sequence[Resource | Single], load: Callable[[int], P]) -> None:
         """load makes the picture of what is stored at a revision; kinds are those whose changes it takes over."""
         self._kinds, self._load = kinds, load
-        self._known: P | None = None
+        self._picture: P | None = None
         self._lock = threading.Lock()
 
     @contextmanager
@@ -51,28 +51,28 @@ class Kept(Generic[P]):
         head is the newest revision that the caller can see, as `store.reading()` yields it.
         """
         with self._lock:
-            if self._known is None or head > self._known.revision:
-                self._known = self._followed(head)
-            yield self._known
+            if self._picture is None or head > self._picture.revision:
+                self._picture = self._advanced(head)
+            yield self._picture
 
     def forget(self) -> None:
         """Throw the picture away; for tests, where the store becomes empty behind its back."""
         with self._lock:
-            self._known = None
+            self._picture = None
 
-    def _followed(self, head: int) -> P:
+    def _advanced(self, head: int) -> P:
         """Return the picture at a newer revision: this one with the changes or, where they are too many, a new one."""
-        known = self._known
-        if known is None or head - known.revision > MOST_CHANGES:
+        picture = self._picture
+        if picture is None or head - picture.revision > MOST_CHANGES:
             return self._load(head)
         try:
-            changes = store.changes(known.revision, self._kinds, limit=MOST_CHANGES, until=head)
+            changes = store.changes(picture.revision, self._kinds, limit=MOST_CHANGES, until=head)
         except Expired:
             return self._load(head)
         for change in changes:
             try:
-                known.take(change)
+                picture.take(change)
             except msgspec.ValidationError as error:
                 log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
-        known.revision = head
-        return known
+        picture.revision = head
+        return picture

@@ -1,8 +1,7 @@
 """Who consumes the log: a table that every process may hold without importing the consumers.
 
-Applications register which consumers there are. Which of them run is another
-question, with one answer for all who ask: `running()`. All run unless `use`
-says otherwise, as for a cluster that has controllers of its own.
+Applications register which consumers there are. Which of them run is another question, with one answer for all who ask:
+`running()`. All run unless `use` says otherwise, as for a cluster that has controllers of its own.
 """
 
 from __future__ import annotations
@@ -29,9 +28,8 @@ def shard_of(key: str, shards: int) -> int:
 class Registration:
     """One consumer: where its class is, what it reads, which worker processes run it.
 
-    `path` is the dotted path of a `cluster.consumers.consumer.Consumer` class; it is
-    imported only where the consumer runs. `hears` says what plan() is told
-    beside the state:
+    `path` is the dotted path of a `cluster.consumers.consumer.Consumer` class; it is imported only where the consumer
+    runs. `hears` says what plan() is told beside the state:
 
     state    no change that was made before the state was loaded
     changes  each change once, in order, also those that were made while no process ran the consumer
@@ -40,9 +38,8 @@ class Registration:
     A `Single` among the resources is one object of a kind. What is written to others of the kind wakes nobody and
     is not read, so its own changes are found by beat's next tick.
 
-    Shard 0 runs on the Celery queue
-    `queue`, shard n on `<queue>-<n>`, so that a shard's state stays in one
-    worker process.
+    Shard 0 runs on the Celery queue `queue`, shard n on `<queue>-<n>`, so that a shard's state stays in one worker
+    process.
     """
 
     name: str

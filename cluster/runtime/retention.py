@@ -1,11 +1,9 @@
 """Forgetting old history and old events.
 
-A log row is removed when what superseded it is older than the retention and
-every registered consumer has read past that. So the state of every revision that is young
-enough stays whole, as after a compaction of etcd, however old its objects are.
-A reader that asks for what came before gets Expired and lists again. The
-cursor of a consumer that is no more holds nothing back, and goes when history
-has left it behind.
+A log row is removed when what superseded it is older than the retention and every registered consumer has read past
+that. So the state of every revision that is young enough stays whole, as after a compaction of etcd, however old its
+objects are. A reader that asks for what came before gets Expired and lists again. The cursor of a consumer that is no
+more holds nothing back, and goes when history has left it behind.
 
 Events are objects of their own; the oldest go when they are too old or too many.
 """
@@ -34,7 +32,8 @@ def run(until: float, *, now: int | None = None, source: Store | None = None) ->
         removed += count
         if done:
             break
-    _forget_strangers(source)
+    if registry.running():  # where nobody runs, nobody is a stranger
+        _forget_strangers(source)
     return removed
 
 
@@ -66,8 +65,6 @@ def _forget_strangers(source: Store) -> None:
 
     Until then a consumer that other processes run, of an older or newer release, goes on where it was.
     """
-    if not registry.running():
-        return  # where nobody runs, nobody is a stranger
     with transaction.atomic(using=source.using), connections[source.using].cursor() as cursor:
         cursors = dict(sql.rows(source.using, "SELECT name, position FROM cluster_cursor"))
         compacted = source.compacted()

@@ -77,21 +77,26 @@ class Retries:
 
     def timers(self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int) -> list[Timer]:
         """Return the timers that bring failed groups back, and note what people should know; call it inside a transaction."""
-        timers = []
-        done = []
+        timers, lasting, done = [], [], []
         for group, outcome in zip(groups, outcomes, strict=True):
             if not isinstance(outcome, ApiError):
                 done.append(group.key)
                 continue
             before = self._failing.get(group.key, Try(0, now))
-            tries, _, is_noted = self._failing[group.key] = before.again(now)
+            tries, since, is_noted = self._failing[group.key] = before.again(now)
             log.info("consumer %s will look at %s again: %s", self._cursor, group.key, outcome)
-            if group.key:
-                wait = 0 if tries == 1 else min(RETRY_MOST_MS, RETRY_MS << min(tries - 2, 20))
-                is_news = is_noted and (not before.is_noted or tries & (tries - 1) == 0)
-                payload = {"error": str(outcome), "tries": tries, "news": is_news}
-                timers.append(Timer(RETRY, group.key, now + wait, payload))
-        self._note(timers)
+            if not group.key:
+                continue
+            due = now + (0 if tries == 1 else min(RETRY_MOST_MS, RETRY_MS << min(tries - 2, 20)))
+            is_news = is_noted and (not before.is_noted or tries & (tries - 1) == 0)
+            payload = {"error": str(outcome), "tries": tries, "news": is_news}
+            timers.append(Timer(RETRY, group.key, due, payload))
+            if is_noted:
+                about = {"consumer": self._consumer, "key": group.key, "since": since}
+                lasting.append(Refusal(**about, tries=tries, error=str(outcome), due=due))
+        Refusal.objects.using(self._using).bulk_create(
+            lasting, update_conflicts=True, unique_fields=["consumer", "key"], update_fields=["tries", "error", "due"]
+        )
         self._forget(done)
         return timers
 
@@ -109,27 +114,6 @@ class Retries:
     def forget_memory(self) -> None:
         """Go by what is noted, since a transaction has come to nothing."""
         self._known = None
-
-    def _note(self, timers: Sequence[Timer]) -> None:
-        lasting = [each for each in timers if self._failing[each.key].is_noted]
-        fields = ["tries", "error", "due"]
-        if lasting:
-            Refusal.objects.using(self._using).bulk_create(
-                [
-                    Refusal(
-                        consumer=self._consumer,
-                        key=each.key,
-                        since=self._failing[each.key].since,
-                        tries=each.payload["tries"],
-                        error=each.payload["error"],
-                        due=each.due,
-                    )
-                    for each in lasting
-                ],
-                update_conflicts=True,
-                unique_fields=["consumer", "key"],
-                update_fields=fields,
-            )
 
     def _rows(self) -> QuerySet[Refusal]:
         return Refusal.objects.using(self._using).filter(consumer=self._consumer)

@@ -1,8 +1,7 @@
 """Room for what waits to be sent: bounded for the process and for each name, so that who does not read costs the others nothing.
 
-Readers share bytes, so what they hold together counts once in each bound. When
-a bound is passed, those who hold most are cut off, until a quarter of it is
-free: somebody who reads holds next to nothing and is the last to go.
+Readers share bytes, so what they hold together counts once in each bound. When a bound is passed, those who hold most
+are cut off, until a quarter of it is free: somebody who reads holds next to nothing and is the last to go.
 """
 
 from __future__ import annotations
@@ -37,8 +36,12 @@ class Room:
             account.shelves[shelf] = None
             account.add(chunk)
         for account, most in ((own, self.most // PART_OF_ONE), (self._all, self.most)):
-            if account.size > most:
-                _make_room(account, most)
+            if account.size <= most:
+                continue
+            for largest in sorted(account.shelves, key=lambda each: each.size, reverse=True):
+                largest.cut()
+                if account.size <= most - most // 4:
+                    break
 
     def give(self, shelf: Shelf, chunks: Iterable[bytes | str]) -> None:
         """Count no more what was taken from a shelf."""
@@ -127,10 +130,3 @@ class _Account:
             self._holders[id(chunk)] = holders
         else:
             self.size -= len(chunk)
-
-
-def _make_room(account: _Account, most: int) -> None:
-    for shelf in sorted(account.shelves, key=lambda shelf: shelf.size, reverse=True):
-        if account.size <= most - most // 4:
-            return
-        shelf.cut()
