@@ -1,13 +1,11 @@
 """Accounts: who there is, what role they hold where, and how they get in.
 
-Users and groups are Django's; roles are `RoleBinding` rows. Everything that
-changes an account takes the actor who asks, checks his right, and leaves an
-audit row in the same transaction. One-time links and failed logins are in
+Users and groups are Django's; roles are `RoleBinding` rows. Everything that changes an account takes the actor who
+asks, checks his right, and leaves an audit row in the same transaction. One-time links and failed logins are in
 `cluster.access.logins`.
 
-A user who is deactivated, or whose password somebody else sets, loses his
-sessions at once; sockets and streams end within two seconds. The tokens of one
-who is deactivated are worth nothing meanwhile; with a new password they are
+A user who is deactivated, or whose password somebody else sets, loses his sessions at once; sockets and streams end
+within two seconds. The tokens of one who is deactivated are worth nothing meanwhile; with a new password they are
 revoked if that is asked for.
 """
 
@@ -39,7 +37,7 @@ from cluster.access.router import account_transaction
 from cluster.models import RoleBinding
 from cluster.models.accounts import this_cluster
 from kube import names
-from kube.errors import AlreadyExists, ApiError, Cause, Conflict, Invalid, NotFound, invalid, required
+from kube.errors import AlreadyExists, Cause, Conflict, Invalid, NotFound, invalid, required
 
 __all__ = ["Account", "Binding", "ensure_administrator", "login_link"]
 
@@ -79,21 +77,20 @@ def users() -> list[Account]:
         bindings[row.user_id].append(row)
     found = User.objects.order_by("username").prefetch_related("groups", "identities")
     counts = tokens.counted()
-    return [_account(user, bindings[user.pk], counts[user.pk]) for user in found]
-
-
-def _account(user: User, bindings: list[RoleBinding], living: int) -> Account:
-    return Account(
-        id=user.pk,
-        name=user.username,
-        active=user.is_active,
-        superuser=user.is_superuser,
-        has_password=user.has_usable_password(),
-        at_provider=bool(user.identities.all()),
-        tokens=living,
-        groups=tuple(sorted(group.name for group in user.groups.all())),
-        bindings=tuple(_binding(b, user.username) for b in bindings),
-    )
+    return [
+        Account(
+            id=user.pk,
+            name=user.username,
+            active=user.is_active,
+            superuser=user.is_superuser,
+            has_password=user.has_usable_password(),
+            at_provider=bool(user.identities.all()),
+            tokens=counts[user.pk],
+            groups=tuple(sorted(group.name for group in user.groups.all())),
+            bindings=tuple(_binding(b, user.username) for b in bindings[user.pk]),
+        )
+        for user in found
+    ]
 
 
 def role_bindings(namespace: str | None = None) -> list[Binding]:
@@ -126,7 +123,7 @@ def create_user(actor: Actor, name: str, *, password: str = "", groups: Iterable
         with account_transaction():
             user.save(force_insert=True)
             user.groups.set([group_named(group) for group in groups])
-            _record(actor, "create", "users", name)
+            audit.record(Deed(actor.name, "create", "users", name=name))
     except IntegrityError:
         raise AlreadyExists(f'The user "{name}" already exists; choose another name.') from None
     return user
@@ -144,8 +141,8 @@ def set_password(actor: Actor, user: User, password: str, *, revoke: bool = Fals
     with account_transaction():
         user.save(update_fields=["password"])
         revoked = tokens.revoke_all(actor, user) if revoke else 0
-        said = f"Sessions ended, tokens revoked: {revoked}."
-        _record(actor, "set-password", "users", user.username, message=said)
+        text = f"Sessions ended, tokens revoked: {revoked}."
+        audit.record(Deed(actor.name, "set-password", "users", name=user.username, message=text))
         end_sessions(user)
     return revoked
 
@@ -156,7 +153,7 @@ def set_active(actor: Actor, user: User, *, active: bool) -> None:
     with _staying_administered():
         user.is_active = active
         user.save(update_fields=["is_active"])
-        _record(actor, "activate" if active else "deactivate", "users", user.username)
+        audit.record(Deed(actor.name, "activate" if active else "deactivate", "users", name=user.username))
         if not active:
             end_sessions(user)
 
@@ -168,7 +165,7 @@ def set_groups(actor: Actor, user: User, groups: Sequence[str]) -> None:
         old = sorted(user.groups.values_list("name", flat=True))
         user.groups.set([group_named(group) for group in groups])
         changes = audit.changes({"groups": old}, {"groups": sorted(groups)})
-        _record(actor, "update", "users", user.username, changes=changes)
+        audit.record(Deed(actor.name, "update", "users", name=user.username, changes=changes))
 
 
 def bind_role(
@@ -179,9 +176,12 @@ def bind_role(
     It is a user, a group, or a service account (`NAMESPACE/NAME`), which need not exist yet.
     """
     access.require(actor, "update", "roles", namespace)
-    _check_place(namespace)
+    if namespace != EVERYWHERE and (problem := names.dns_label(namespace)):
+        raise Invalid.of("RoleBinding", namespace, [invalid("namespace", namespace, problem)])
     if account:
-        _check_account(account)
+        place, _, name = account.partition("/")
+        if problem := names.dns_label(place) or names.dns_subdomain(name):
+            raise Invalid.of("RoleBinding", account, [invalid("name", account, f"NAMESPACE/NAME: {problem}")])
     with _staying_administered():
         subject = {"group": group_named(group)} if group else _subject(user, group, account)
         old = RoleBinding.objects.filter(**subject, namespace=namespace).first()
@@ -239,9 +239,9 @@ def end_sessions(user: User) -> int:
 def group_named(name: str) -> Group:
     """Return the group of a name, made if there is none; Invalid when no group may be named so."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise _refusal("Group", name, [invalid("name", name, "a group is named by 1 to 150 printable characters")])
+        raise Invalid.of("Group", name, [invalid("name", name, "a group is named by 1 to 150 printable characters")])
     if name.startswith("system:") and not name.startswith("system:serviceaccounts"):
-        raise _refusal("Group", name, [invalid("name", name, "names that begin with system: are the system's")])
+        raise Invalid.of("Group", name, [invalid("name", name, "names that begin with system: are the system's")])
     return Group.objects.get_or_create(name=name)[0]
 
 
@@ -250,37 +250,20 @@ def check_name(name: str) -> None:
     try:
         User.username_validator(name)
     except ValidationError as error:
-        raise _refusal("User", name, [invalid("name", name, " ".join(error.messages))]) from None
+        raise Invalid.of("User", name, [invalid("name", name, " ".join(error.messages))]) from None
     if not name or len(name) > LONGEST_NAME:
-        raise _refusal("User", name, [required("name", f"1 to {LONGEST_NAME} characters")])
+        raise Invalid.of("User", name, [required("name", f"1 to {LONGEST_NAME} characters")])
 
 
 def _check_password(password: str, user: User) -> None:
     if not settings.PASSWORD_LOGIN:
         off = "passwords are switched off here (VOLCANO_UI_PASSWORD_LOGIN); leave it empty"
-        raise _refusal("User", user.username, [Cause("FieldValueForbidden", off, "password")])
+        raise Invalid.of("User", user.username, [Cause("FieldValueForbidden", off, "password")])
     try:
         validate_password(password, user)
     except ValidationError as error:
         causes = [Cause("FieldValueInvalid", text, "password") for text in error.messages]
-        raise _refusal("User", user.username, causes) from None
-
-
-def _check_place(namespace: str) -> None:
-    problem = None if namespace == EVERYWHERE else names.dns_label(namespace)
-    if problem:
-        raise _refusal("RoleBinding", namespace, [invalid("namespace", namespace, problem)])
-
-
-def _check_account(account: str) -> None:
-    place, _, name = account.partition("/")
-    problem = names.dns_label(place) or names.dns_subdomain(name)
-    if problem:
-        raise _refusal("RoleBinding", account, [invalid("name", account, f"NAMESPACE/NAME: {problem}")])
-
-
-def _refusal(kind: str, name: str, causes: list[Cause]) -> ApiError:
-    return Invalid.of(kind, name, causes)
+        raise Invalid.of("User", user.username, causes) from None
 
 
 @contextmanager
@@ -307,27 +290,4 @@ def _administered() -> set[str]:
 def _record_role(actor: Actor, verb: str, name: str, namespace: str, old: str | None, role: Role | None) -> None:
     change = {"path": "role", "old": old, "new": role}
     place = "" if namespace == EVERYWHERE else namespace
-    _record(actor, verb, "roles", name, namespace=place, changes=[change])
-
-
-def _record(
-    actor: Actor,
-    verb: str,
-    resource: str,
-    name: str,
-    *,
-    namespace: str = "",
-    changes: Sequence[object] = (),
-    message: str = "",
-) -> None:
-    audit.record(
-        Deed(
-            actor=actor.name,
-            verb=verb,
-            resource=resource,
-            namespace=namespace,
-            name=name,
-            message=message,
-            changes=changes,
-        )
-    )
+    audit.record(Deed(actor.name, verb, "roles", place, name, changes=[change]))

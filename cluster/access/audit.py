@@ -1,10 +1,8 @@
 """Who did what: one row for each change that a person made or tried to make.
 
-Rows are written by `cluster.api` and `cluster.access.accounts`, in the transaction
-of the change where there is one. What controllers, scheduler and nodes do is
-in the change log only. A row never holds a secret: data of Secrets, values
-whose name says that they are secret (a password, token or key), and copies of
-whole objects in annotations are masked.
+Rows are written by `cluster.api` and `cluster.access.accounts`, in the transaction of the change where there is one.
+What controllers, scheduler and nodes do is in the change log only. A row never holds a secret: data of Secrets, values
+whose name says that they are secret (a password, token or key), and copies of whole objects in annotations are masked.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -27,7 +26,7 @@ from kube.meta import Object
 DAY_MS = 86_400_000
 MOST_CHANGES = 50
 LONGEST_VALUE = 200
-LONGEST_MESSAGE = 1000
+LONGEST = {"actor": 350, "namespace": 63, "name": 253, "message": 1000}  # of what strangers may have sent
 MASK = "•••"
 SECRET_NAME = re.compile(r"passw|secret(?!name)|token|credential|api[-_]?key|private[-_]?key|access[-_]?key", re.I)
 COPIES = ("kubectl.kubernetes.io/last-applied-configuration",)
@@ -42,9 +41,8 @@ NOISE = frozenset(
 class Filters:
     """Which rows to show; None or "" means any.
 
-    namespaces is what the reader may see (`access.namespaces(actor, "audit")`);
-    rows of no namespace are for those who may see ALL. Times are epoch
-    milliseconds, since inclusive and until exclusive.
+    namespaces is what the reader may see (`access.namespaces(actor, "audit")`); rows of no namespace are for those who
+    may see ALL. Times are epoch milliseconds, since inclusive and until exclusive.
     """
 
     namespaces: frozenset[str] | Everywhere
@@ -135,26 +133,17 @@ def record_many(deeds: Sequence[Deed]) -> None:
 
     Written in SQL, because thousands of rows come at once with a bulk submission.
     """
-    if deeds:
-        with transaction.atomic(savepoint=False), connection.cursor() as cursor:
-            cursor.executemany(INSERT, [_columns(deed) for deed in deeds])
-
-
-def _columns(deed: Deed) -> tuple[Any, ...]:
-    return (
-        _cut(_clean(deed.actor), 350),
-        deed.verb,
-        deed.resource,
-        _cut(_clean(deed.namespace), 63),
-        _cut(_clean(deed.name), 253),
-        deed.uid,
-        deed.revision,
-        deed.outcome,
-        _cut(_clean(deed.message), LONGEST_MESSAGE),
-        msgspec.json.encode(deed.changes).decode() if deed.changes else "[]",
-        deed.count,
-        deed.at,
-    )
+    if not deeds:
+        return
+    rows = []
+    for deed in deeds:
+        values = {column: getattr(deed, column) for column in COLUMNS}
+        for column, limit in LONGEST.items():
+            values[column] = _cut(_clean(values[column]), limit)
+        values["changes"] = msgspec.json.encode(deed.changes).decode() if deed.changes else "[]"
+        rows.append([*values.values()])
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+        cursor.executemany(INSERT, rows)
 
 
 def prune(now: int) -> int:
@@ -166,9 +155,8 @@ def prune(now: int) -> int:
 def changes(old: Object, new: Object, *, secret: bool = False) -> list[dict[str, Any]]:
     """Return what an update changed, as {path, old, new} with masked and shortened values.
 
-    secret says that the object is a Secret: none of its data is shown. A
-    field that is absent on one side reads as None there. Long lists end
-    with an item that says how many more there are.
+    secret says that the object is a Secret: none of its data is shown. A field that is absent on one side reads as None
+    there. Long lists end with an item that says how many more there are.
     """
     found = [
         {"path": _clean(path), "old": _shown(before), "new": _shown(after)}
@@ -191,26 +179,16 @@ def _differences(path: str, old: Any, new: Any, *, masked: bool, secret: bool) -
         for key in sorted(old.keys() | new.keys(), key=str):
             hidden = (masked and key == "value") or _is_secret(path, str(key), secret=secret)
             below = _join(path, str(key))
-            pair = old.get(key), new.get(key)
-            if hidden:
-                yield from _hidden(below, *pair)
-            else:
-                yield from _differences(below, *pair, masked=False, secret=secret)
+            before, after = old.get(key), new.get(key)
+            if not hidden:
+                yield from _differences(below, before, after, masked=False, secret=secret)
+            elif before != after:
+                yield below, before if before is None else MASK, after if after is None else MASK
     elif isinstance(old, list) and isinstance(new, list):
-        for index, pair in enumerate(_paired(old, new)):
+        for index, pair in enumerate(zip_longest(old, new)):
             yield from _differences(f"{path}[{index}]", *pair, masked=masked, secret=secret)
     else:
         yield path, _masked(path, old, secret=secret), _masked(path, new, secret=secret)
-
-
-def _hidden(path: str, old: Any, new: Any) -> Iterator[Difference]:
-    if old != new:
-        yield path, old if old is None else MASK, new if new is None else MASK
-
-
-def _paired(old: Sequence[Any], new: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    for index in range(max(len(old), len(new))):
-        yield old[index] if index < len(old) else None, new[index] if index < len(new) else None
 
 
 def _masked(path: str, value: Any, *, secret: bool) -> Any:

@@ -1,14 +1,11 @@
 """Who may do what: the one decision that pages, the API and sockets ask.
 
-What each role may do is the table of `cluster.access.roles`; here it meets the
-accounts. An actor's roles cost one query, are kept with the actor object
-(a request has its own) and are read again after `FRESH_S` seconds, or at
-once when an account changes in this process, or for who asks for it (`renew`):
-the keepers of what lasts do so each second.
+What each role may do is the table of `cluster.access.roles`; here it meets the accounts. An actor's roles cost one
+query, are kept with the actor object (a request has its own) and are read again after `FRESH_S` seconds, or at once
+when an account changes in this process, or for who asks for it (`renew`): the keepers of what lasts do so each second.
 
-Controllers, scheduler and nodes act as `SYSTEM` and write to the store
-directly: what they do follows from what people did, is in the log and is not
-audited a second time.
+Controllers, scheduler and nodes act as `SYSTEM` and write to the store directly: what they do follows from what people
+did, is in the log and is not audited a second time.
 
 About the objects of a cluster in which people act as themselves, that cluster
 decides (`delegate`); the roles here then hold for accounts and audit alone.
@@ -41,6 +38,7 @@ ACCOUNT = "system:serviceaccount:"  # the names of service accounts begin so; a 
 NODE = "system:node:"
 NODES = "system:nodes"
 BOOTSTRAPPERS = "system:bootstrappers"  # who holds a token with which a machine joins, and may do nothing else
+NOBODY = "Nobody may do this by hand."
 # Each request and, once a second, each right of what lasts reads roles: for Django to compose these took ten times as long
 # as they take themselves.
 OF_USER = """
@@ -102,9 +100,8 @@ class _Known:
 class Actor:
     """Somebody who acts.
 
-    user_id is the account; without one, `groups` are the groups that the
-    authenticator vouches for. `real` is who it is in truth when somebody acts
-    as another one.
+    user_id is the account; without one, `groups` are the groups that the authenticator vouches for. `real` is who it is
+    in truth when somebody acts as another one.
     """
 
     name: str
@@ -189,7 +186,10 @@ def grants(actor: Actor) -> Grants:
     now = clock.monotonic()
     if known.grants is None or known.generation != _generation or known.until < now:
         known.generation, known.until = _generation, now + FRESH_S
-        known.grants = _resolve(actor)
+        roles: dict[str, Role] = {}
+        for namespace, role in _bindings(actor):
+            roles[namespace] = strongest(Role(role), roles.get(namespace)) or Role(role)
+        known.grants = Grants(actor.name, roles)
     return known.grants
 
 
@@ -201,10 +201,9 @@ def renew(actor: Actor) -> None:
 def allowed(actor: Actor, verb: str, resource: Resource | str, namespace: str, *, owner: str | None = None) -> bool:
     """Say whether the actor may do the verb (get, list, watch, create, update, patch, delete, deletecollection).
 
-    resource is a Resource or its id, with a subresource after a slash
-    (`pods/log`, `queues.scheduling.volcano.sh/state`). namespace is "" for
-    what lies in none, except a Namespace, which counts as lying in itself.
-    owner is the name of who created the object.
+    resource is a Resource or its id, with a subresource after a slash (`pods/log`,
+    `queues.scheduling.volcano.sh/state`). namespace is "" for what lies in none, except a Namespace, which counts as
+    lying in itself. owner is the name of who created the object.
     """
     if _refused(verb, _id(resource)):
         return False
@@ -255,8 +254,12 @@ def require(
         decider.require(actor, verb, _id(resource), namespace, name)
     elif not allowed(actor, verb, resource, namespace, owner=owner):
         # What is to be created has no name yet in the path by which it is asked for, so Kubernetes says none.
-        asked = "" if verb == "create" and "/" not in _id(resource) else name
-        raise refused(_refusal(actor, verb, _id(resource), namespace, asked), _id(resource), asked)
+        named = "" if verb == "create" and "/" not in _id(resource) else name
+        place = f"in {namespace}" if namespace and _id(resource) != "namespaces" else "in all namespaces"
+        role = needed(verb, _id(resource))
+        way = f"It takes the role {role} {place}; ask an administrator for it." if role else NOBODY
+        text = cannot(actor.name, verb, _id(resource), namespace, named)
+        raise refused(f"{text}. {way}", _id(resource), named)
 
 
 def refused(message: str, resource: str, name: str) -> Forbidden:
@@ -269,9 +272,7 @@ def remedy(verb: str, resource: Resource | str) -> str:
     if decider := _decider(_id(resource)):
         return decider.remedy
     role = needed(verb, _id(resource))
-    if role is None:
-        return "Nobody may do this by hand."
-    return f"It takes the role {role} in some namespace; ask an administrator for it."
+    return f"It takes the role {role} in some namespace; ask an administrator for it." if role else NOBODY
 
 
 def cannot(user: str, verb: str, resource: str, namespace: str, name: str) -> str:
@@ -286,24 +287,8 @@ def cannot(user: str, verb: str, resource: str, namespace: str, name: str) -> st
     )
 
 
-def _refusal(actor: Actor, verb: str, resource: str, namespace: str, name: str) -> str:
-    text = cannot(actor.name, verb, resource, namespace, name)
-    role = needed(verb, resource)
-    if role is None:
-        return f"{text}. Nobody may do this by hand."
-    place = f"in {namespace}" if namespace and resource != "namespaces" else "in all namespaces"
-    return f"{text}. It takes the role {role} {place}; ask an administrator for it."
-
-
 def _id(resource: Resource | str) -> str:
     return resource if isinstance(resource, str) else resource.id
-
-
-def _resolve(actor: Actor) -> Grants:
-    roles: dict[str, Role] = {}
-    for namespace, role in _bindings(actor):
-        roles[namespace] = strongest(Role(role), roles.get(namespace)) or Role(role)
-    return Grants(actor.name, roles)
 
 
 def _bindings(actor: Actor) -> list[tuple[str, str]]:

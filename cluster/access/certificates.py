@@ -1,26 +1,22 @@
 """The certificates with which the API proves who it is: an authority of its own, and one for the server.
 
-The authority is made once and stays ten years, because every kubeconfig that
-was handed out trusts it. The server's certificate lasts a year; it is made
-anew when less than thirty days are left, when its names are not those by
-which the server is reached, or when it does not belong to the authority.
-Whoever has certificates already names their files in the settings
-(VOLCANO_UI_API_CERTIFICATE, _KEY and, if clients do not know it, _CA).
+The authority is made once and stays ten years, because every kubeconfig that was handed out trusts it. The server's
+certificate lasts a year; it is made anew when less than thirty days are left, when its names are not those by which the
+server is reached, or when it does not belong to the authority. Whoever has certificates already names their files in
+the settings (VOLCANO_UI_API_CERTIFICATE, _KEY and, if clients do not know it, _CA).
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import logging
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography import x509
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
@@ -34,13 +30,8 @@ SERVER_LIFE = timedelta(days=365)
 RENEWED_BEFORE = timedelta(days=30)
 SERVER = "volcano-ui API"
 ALWAYS = (
-    "localhost",
-    "127.0.0.1",
-    "::1",
-    "kubernetes",
-    "kubernetes.default",
-    "kubernetes.default.svc",
-    "kubernetes.default.svc.cluster.local",
+    *("localhost", "127.0.0.1", "::1"),
+    *("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"),
 )
 
 
@@ -97,7 +88,8 @@ def ensure(directory: Path, names: Iterable[str], *, now: datetime | None = None
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
     wanted = issuing.general_names(names)
-    with _alone(directory):
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time looks and writes, so that all get the same authority
         authority = _load(directory / "ca.crt", directory / "ca.key")
         if authority is None or authority[0].not_valid_after_utc <= now:
             if (directory / "ca.crt").exists():
@@ -105,28 +97,15 @@ def ensure(directory: Path, names: Iterable[str], *, now: datetime | None = None
             authority = issuing.authority(now, AUTHORITY_LIFE)
             save(directory / "ca.crt", directory / "ca.key", authority)
         server = _load(found.certificate, found.key)
-        if server is None or _is_due(server[0], authority[0], wanted, now):
+        if (
+            server is None
+            or server[0].not_valid_after_utc - now < RENEWED_BEFORE
+            or not issuing.is_issued_by(server[0], authority[0])
+            or issuing.names_of(server[0]) != set(wanted)
+        ):
             issued = issuing.server(authority, SERVER, wanted, now, SERVER_LIFE)
             save(found.certificate, found.key, issued)
     return found
-
-
-@contextlib.contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Let one process at a time look and write, so that all get the same authority."""
-    with (directory / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _is_due(
-    certificate: x509.Certificate, authority: x509.Certificate, names: x509.SubjectAlternativeName, now: datetime
-) -> bool:
-    return (
-        certificate.not_valid_after_utc - now < RENEWED_BEFORE
-        or not issuing.is_issued_by(certificate, authority)
-        or issuing.names_of(certificate) != set(names)
-    )
 
 
 def _load(certificate: Path, key: Path) -> Pair | None:

@@ -1,20 +1,17 @@
 """Who may mount directories of the machine into a pod, and have the pod in the machine's network.
 
-Administrators of everything may mount any that is not the cluster's own;
-everybody else those below the directories of VOLCANO_UI_HOST_PATHS, of which
-there are none unless it is set. The network of the machine (hostNetwork) only administrators of everything may have. In a cluster that decides about rights itself
-its own admission judges paths. In the jobs of a flow several people have a
-hand, who made its templates and who made it, so an administrator's word does
-not count for them. The door refuses what it can tell from the
-text of a path. The node asks anew before it starts a container, because roles
-change and controllers make pods, and judges the directory that it opened.
+Administrators of everything may mount any that is not the cluster's own; everybody else those below the directories of
+VOLCANO_UI_HOST_PATHS, of which there are none unless it is set. The network of the machine (hostNetwork) only
+administrators of everything may have. In a cluster that decides about rights itself its own admission judges paths. In
+the jobs of a flow several people have a hand, who made its templates and who made it, so an administrator's word does
+not count for them. The door refuses what it can tell from the text of a path. The node asks anew before it starts a
+container, because roles change and controllers make pods, and judges the directory that it opened.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 from django.conf import settings
@@ -56,14 +53,10 @@ def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
     if not is_administrators and any(pod.get("hostNetwork") is True for pod in pod_specs(obj)):
         raise Forbidden.of(resource.id, name, HOST_NETWORK)
     path = next((path for path in _paths(obj) if not _lies_below(path, settings.HOST_PATHS)), "")
-    if not path or is_administrators:
-        return
-    rule = (
-        "The jobs of flows may mount only directories below those of VOLCANO_UI_HOST_PATHS."
-        if resource in SHARED
-        else remedy()
-    )
-    raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {rule}')
+    if path and not is_administrators:
+        of_flows = "The jobs of flows may mount only directories below those of VOLCANO_UI_HOST_PATHS."
+        rule = of_flows if resource in SHARED else remedy()
+        raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {rule}')
 
 
 def within(pod: Pod) -> tuple[str, ...]:
@@ -80,7 +73,10 @@ def may_mount_some(actor: Actor) -> bool:
 
 
 def _paths(obj: Object) -> Iterator[str]:
-    return chain.from_iterable(map(_paths_of, pod_specs(obj)))
+    for pod in pod_specs(obj):
+        for volume in lenient.sequence(pod, "volumes"):
+            if lenient.mapping(volume, "hostPath"):
+                yield lenient.text(volume, "hostPath", "path")
 
 
 def pod_specs(obj: Object) -> Iterator[dict[str, Any]]:
@@ -94,12 +90,6 @@ def pod_specs(obj: Object) -> Iterator[dict[str, Any]]:
     )
     yield from (spec, lenient.mapping(spec, "template", "spec"))
     yield from (lenient.mapping(task, "template", "spec") for job in jobs for task in lenient.sequence(job, "tasks"))
-
-
-def _paths_of(pod: dict[str, Any]) -> Iterator[str]:
-    for volume in lenient.sequence(pod, "volumes"):
-        if lenient.mapping(volume, "hostPath"):
-            yield lenient.text(volume, "hostPath", "path")
 
 
 def _lies_below(path: str, directories: list[str]) -> bool:

@@ -1,8 +1,7 @@
 """Accounts of an OpenID Connect provider, and the users that log in by them.
 
-A user is known again by issuer and subject, never by his name: who may choose his name at the
-provider must not get into somebody else's account here. What the provider says of groups replaces,
-at each login, what was known of them.
+A user is known again by issuer and subject, never by his name: who may choose his name at the provider must not get
+into somebody else's account here. What the provider says of groups replaces, at each login, what was known of them.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def log_in(person: Person, address: str) -> User:
     with account_transaction():
         # Two first logins at the same moment make one user.
         sql.lock_head(settings.ACCOUNTS_DATABASE)
-        user = _known(person) or _made(person)
+        user = _find(person) or _create(person)
         if not user.is_active:
             raise Forbidden(f'The user "{user.username}" is deactivated; ask an administrator.')
         _set_groups(user, person.groups)
@@ -42,13 +41,13 @@ def connect(user: User, person: Person) -> None:
     """Let a user who is logged in also log in by an account of the provider, under the name he has here."""
     with account_transaction():
         sql.lock_head(settings.ACCOUNTS_DATABASE)
-        known = _known(person)
-        if known is not None and known.pk != user.pk:
+        holder = _find(person)
+        if holder is not None and holder.pk != user.pk:
             raise Conflict(
-                f'This account of the provider belongs to the user "{known.username}" here. '
+                f'This account of the provider belongs to the user "{holder.username}" here. '
                 "Log out there, and choose your own account."
             )
-        if known is None:
+        if holder is None:
             Identity.objects.filter(user=user, issuer=person.issuer).delete()
             Identity.objects.create(user=user, issuer=person.issuer, subject=person.subject)
             _record(user, "connect", f"Logs in by {person.subject} at {person.issuer} from now on.")
@@ -73,13 +72,13 @@ def appoint_administrators() -> bool:
     return True
 
 
-def _known(person: Person) -> User | None:
+def _find(person: Person) -> User | None:
     found = Identity.objects.select_related("user").filter(issuer=person.issuer, subject=person.subject)
     identity = found.first()
     return identity.user if identity else None
 
 
-def _made(person: Person) -> User:
+def _create(person: Person) -> User:
     name = User.normalize_username(person.name)
     accounts.check_name(name)
     if User.objects.filter(username=name).exists():
@@ -104,13 +103,5 @@ def _set_groups(user: User, groups: tuple[str, ...]) -> None:
 
 
 def _record(user: User, verb: str, message: str, old: object = None, new: object = None) -> None:
-    audit.record(
-        Deed(
-            actor=user.username,
-            verb=verb,
-            resource="users",
-            name=user.username,
-            message=message,
-            changes=audit.changes({"groups": old}, {"groups": new}),
-        )
-    )
+    changes = audit.changes({"groups": old}, {"groups": new})
+    audit.record(Deed(user.username, verb, "users", name=user.username, message=message, changes=changes))

@@ -3,12 +3,10 @@
 A link carries 256 random bits; only their SHA-256 is stored. It works once,
 for fifteen minutes, and of two who follow it at the same moment one gets in.
 
-Guesses are counted for the name together with where they come from, and for
-the address alone. Nobody can lock somebody else out: a browser in which a
-user has logged in before is known by a signed cookie and counted by itself
-(OWASP "device cookies"), other people's failures elsewhere do not count for
-him, and a one-time link always gets in. An attempt is written down before the password is
-looked at, so parallel guesses do not slip through.
+Guesses are counted for the name together with where they come from, and for the address alone. Nobody can lock somebody
+else out: a browser in which a user has logged in before is known by a signed cookie and counted by itself (OWASP
+"device cookies"), other people's failures elsewhere do not count for him, and a one-time link always gets in. An
+attempt is written down before the password is looked at, so parallel guesses do not slip through.
 """
 
 from __future__ import annotations
@@ -57,28 +55,16 @@ def ensure_administrator() -> User:
     if found is not None:
         return found
     with account_transaction():
-        user = User(username=_free_name(FIRST), is_superuser=True, is_staff=False)
+        taken = set(User.objects.filter(username__startswith=FIRST).values_list("username", flat=True))
+        name, number = FIRST, 1
+        while name in taken:
+            number += 1
+            name = f"{FIRST}-{number}"
+        user = User(username=name, is_superuser=True, is_staff=False)
         user.set_unusable_password()
         user.save()
-        audit.record(
-            Deed(
-                actor="system:controller",
-                verb="create",
-                resource="users",
-                name=user.username,
-                message="The first administrator.",
-            )
-        )
+        audit.record(Deed("system:controller", "create", "users", name=name, message="The first administrator."))
     return user
-
-
-def _free_name(base: str) -> str:
-    taken = set(User.objects.filter(username__startswith=base).values_list("username", flat=True))
-    name, number = base, 1
-    while name in taken:
-        number += 1
-        name = f"{base}-{number}"
-    return name
 
 
 def claim(token: str, address: str, *, now: int | None = None) -> User:
@@ -151,7 +137,11 @@ class Attempt:
 def attempt(name: str, address: str, cookies: Mapping[str, str], *, now: int | None = None) -> Attempt:
     """Count a login that is about to be tried, or raise TooManyRequests with the seconds to wait."""
     now = clock.milliseconds() if now is None else now
-    browser = _known_browser(name, cookies)
+    try:
+        owner, mark = signing.loads(cookies.get(_cookie_name(name), ""), salt="known-browser")
+    except (signing.BadSignature, ValueError):
+        owner, mark = None, ""
+    browser = f"browser {mark}" if owner == _folded(name) else ""
     source = browser or address
     with account_transaction():
         # Guesses that come together are counted one after another; the password is looked at afterwards.
@@ -189,14 +179,6 @@ def browser_cookie(name: str) -> tuple[str, str]:
     return _cookie_name(name), signing.dumps([_folded(name), secrets.token_hex(16)], salt="known-browser")
 
 
-def _known_browser(name: str, cookies: Mapping[str, str]) -> str:
-    try:
-        owner, mark = signing.loads(cookies.get(_cookie_name(name), ""), salt="known-browser")
-    except (signing.BadSignature, ValueError):
-        return ""
-    return f"browser {mark}" if owner == _folded(name) else ""
-
-
 def _cookie_name(name: str) -> str:
     mark = hashlib.sha256(_folded(name).encode(errors="replace")).hexdigest()[:12]
     return f"volcano_ui_known_{settings.PORT}_{mark}"
@@ -209,18 +191,10 @@ def logged_in(user: User, address: str, how: str, *, now: int | None = None) -> 
 
 def logged_out(user: User) -> None:
     """Leave an audit row for a logout."""
-    audit.record(Deed(actor=user.username, verb="logout", resource="users", name=user.username))
+    audit.record(Deed(user.username, "logout", "users", name=user.username))
 
 
 def _record(name: str, outcome: str, message: str, *, now: int | None = None) -> None:
-    audit.record(
-        Deed(
-            at=clock.milliseconds() if now is None else now,
-            actor=name if outcome == "done" else "system:anonymous",
-            verb="login",
-            resource="users",
-            name=name,
-            outcome=outcome,
-            message=message,
-        )
-    )
+    actor = name if outcome == "done" else "system:anonymous"
+    at = clock.milliseconds() if now is None else now
+    audit.record(Deed(actor, "login", "users", name=name, outcome=outcome, message=message, at=at))

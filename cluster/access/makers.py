@@ -6,8 +6,7 @@ are let do so only if they might have made it (`cluster.api.rights`), and are no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+import msgspec
 from django.contrib.auth import get_user_model
 
 from cluster import access
@@ -22,24 +21,10 @@ from kube.resources import JOB_FLOWS, Resource
 # How many, for how long, when and how urgently: an operator's work, which decides nothing about what runs.
 AMOUNTS = frozenset(
     [
-        "replicas",
-        "minAvailable",
-        "minSuccess",
-        "parallelism",
-        "completions",
-        "maxRetry",
-        "backoffLimit",
-        "suspend",
-        "schedule",
-        "timeZone",
-        "concurrencyPolicy",
-        "startingDeadlineSeconds",
-        "activeDeadlineSeconds",
-        "ttlSecondsAfterFinished",
-        "successfulJobsHistoryLimit",
-        "failedJobsHistoryLimit",
-        "queue",
-        "priorityClassName",
+        *("replicas", "minAvailable", "minSuccess", "parallelism", "completions", "maxRetry", "backoffLimit"),
+        *("suspend", "schedule", "timeZone", "concurrencyPolicy", "startingDeadlineSeconds", "activeDeadlineSeconds"),
+        *("ttlSecondsAfterFinished", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
+        *("queue", "priorityClassName"),
     ]
 )
 
@@ -55,7 +40,14 @@ def all_administrators(pod: Pod) -> bool:
     A pod that names nobody is nobody's: who takes the owner off a pod must not
     gain by it. So is a pod of a flow, in which several people have a hand.
     """
-    people = set(_people(pod))
+    owners = msgspec.to_builtins(pod.metadata.owner_references)
+    meta = {"annotations": pod.metadata.annotations, "namespace": pod.metadata.namespace, "ownerReferences": owners}
+    people: set[str | None] = set()  # who made it and what controls it, None for somebody who is not known
+    for each in line({"metadata": meta}, _stored):
+        if each is None or each.get("kind") == JOB_FLOWS.kind:
+            people.add(None)
+        elif creator := creator_of(each):
+            people.add(creator)
     return bool(people) and all(map(is_administrators, people))
 
 
@@ -71,26 +63,6 @@ def _work(value: object) -> object:
         return value
     # In a template of pods all counts.
     return {key: each if key == "template" else _work(each) for key, each in value.items() if key not in AMOUNTS}
-
-
-def _people(pod: Pod) -> Iterator[str | None]:
-    """Yield the names of who made a pod and what controls it; None for somebody who is not known."""
-    owners = [
-        {
-            "apiVersion": one.api_version,
-            "kind": one.kind,
-            "name": one.name,
-            "uid": one.uid,
-            "controller": one.controller,
-        }
-        for one in pod.metadata.owner_references
-    ]
-    meta = {"annotations": pod.metadata.annotations, "namespace": pod.metadata.namespace, "ownerReferences": owners}
-    for each in line({"metadata": meta}, _stored):
-        if each is None or each.get("kind") == JOB_FLOWS.kind:
-            yield None
-        elif creator := creator_of(each):
-            yield creator
 
 
 def _stored(resource: Resource, namespace: str, name: str) -> Object | None:

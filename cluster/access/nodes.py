@@ -25,7 +25,8 @@ def may(node: str, verb: str, target: str, namespace: str, name: str, fields: st
         case If.SELECTED:
             return node_rights.selects_own(node, fields)
         case If.MENTIONED:
-            return _is_mentioned(node, target, namespace, name)
+            pods = store.find(PODS, node=node, namespace=namespace) if name else ()
+            return any((target, name) in node_rights.mentions(pod.object) for pod in pods)
     return False
 
 
@@ -66,11 +67,6 @@ def is_bound(node: str, namespace: str, name: str, uid: str = "") -> bool:
     except NotFound:
         return False
     return uid in ("", pod.uid) and node_rights.is_bound(node, pod.object)
-
-
-def _is_mentioned(node: str, target: str, namespace: str, name: str) -> bool:
-    pods = store.find(PODS, node=node, namespace=namespace) if name else ()
-    return any((target, name) in node_rights.mentions(pod.object) for pod in pods)
 
 
 def _check(node: str, verb: str, target: str, obj: Object) -> None:

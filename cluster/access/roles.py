@@ -1,12 +1,10 @@
 """Which role may do what: one table, and the pure functions that read it.
 
-Roles are ordered, viewer ⊂ submitter ⊂ operator ⊂ administrator, and are
-held in a namespace or ("*") everywhere. Whoever is not granted something is
-denied it. `cluster.access` connects this to users, groups and the database.
+Roles are ordered, viewer ⊂ submitter ⊂ operator ⊂ administrator, and are held in a namespace or ("*") everywhere.
+Whoever is not granted something is denied it. `cluster.access` connects this to users, groups and the database.
 
-A namespaced resource asks for the role in its namespace. A resource of the
-whole cluster is read by everybody who has a role anywhere, and written by
-those whose role is held in "*". A Namespace object counts as lying in itself.
+A namespaced resource asks for the role in its namespace. A resource of the whole cluster is read by everybody who has a
+role anywhere, and written by those whose role is held in "*". A Namespace object counts as lying in itself.
 """
 
 from __future__ import annotations
@@ -116,14 +114,10 @@ CUSTOM_NAMESPACED = NAMESPACED["configmaps"]
 CUSTOM_CLUSTER = CLUSTER["priorityclasses.scheduling.k8s.io"]
 
 LETTER = {
-    "get": "r",
-    "list": "r",
-    "watch": "r",
+    **dict.fromkeys(("get", "list", "watch"), "r"),
     "create": "c",
-    "update": "u",
-    "patch": "u",
-    "delete": "d",
-    "deletecollection": "d",
+    **dict.fromkeys(("update", "patch"), "u"),
+    **dict.fromkeys(("delete", "deletecollection"), "d"),
 }
 
 

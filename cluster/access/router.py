@@ -1,8 +1,7 @@
 """One set of accounts for several clusters: those of the first, in its database.
 
-Identity is common (users, groups, sessions, one-time links, accounts of a
-provider); what somebody may do is a cluster's own, and `RoleBinding` says in
-which one it counts. Tokens stay with their cluster's API.
+Identity is common (users, groups, sessions, one-time links, accounts of a provider); what somebody may do is a
+cluster's own, and `RoleBinding` says in which one it counts. Tokens stay with their cluster's API.
 """
 
 from __future__ import annotations

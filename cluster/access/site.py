@@ -56,7 +56,14 @@ def write() -> None:
 
 def current() -> Known:
     """Return where the system is that runs, or where it ran last."""
-    written = _written()
+    written: Site | None
+    try:
+        written = Site(**json.loads((settings.DATA / FILE).read_text()))
+    except (OSError, ValueError, TypeError):
+        written = None
+    # Of a state directory that was moved here, or restored, the authority is elsewhere.
+    if written and written.authority and not Path(written.authority).exists():
+        written = None
     if sole.is_held(settings.DATA / LOCK) and written:
         return Known(written, "")
     how = "that it had last" if written else "of the settings"
@@ -64,15 +71,6 @@ def current() -> Known:
         written or of_settings(),
         f"No “{settings.UP_COMMAND}” runs on the state directory {settings.DATA}; this is for the addresses {how}.",
     )
-
-
-def _written() -> Site | None:
-    try:
-        site = Site(**json.loads((settings.DATA / FILE).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
-    # Of a state directory that was moved here, or restored, the authority is elsewhere.
-    return site if not site.authority or Path(site.authority).exists() else None
 
 
 def authority(site: Site) -> str:
@@ -95,12 +93,9 @@ def pages_address(hosts: Sequence[str], listen: str, port: int, *, https: bool, 
         return f"http://{_bracketed(local(listen))}:{port}"
     if https:
         return f"https://{_bracketed(name)}"
-    return f"http://{_bracketed(name)}" + ("" if proxied or _is_loopback(listen) else f":{port}")
-
-
-def _is_loopback(listen: str) -> bool:
-    found = issuing.address(listen)
-    return listen == "localhost" if found is None else found.is_loopback
+    address = issuing.address(listen)
+    is_loopback = listen == "localhost" if address is None else address.is_loopback
+    return f"http://{_bracketed(name)}" + ("" if proxied or is_loopback else f":{port}")
 
 
 def local_pages() -> str:

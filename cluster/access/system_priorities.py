@@ -1,14 +1,13 @@
 """Who may give pods a priority class of the system's own: administrators of all namespaces.
 
-Classes whose names begin with "system-" are above all that people can make, so
-what has one preempts everybody. Kubernetes keeps them to some namespaces by a
-quota that comes with it (reference: kubernetes-api §6.3); here roles say it. In
-a cluster that decides about rights itself its own admission judges them.
+Classes whose names begin with "system-" are above all that people can make, so what has one preempts everybody.
+Kubernetes keeps them to some namespaces by a quota that comes with it (reference: kubernetes-api §6.3); here roles say
+it. In a cluster that decides about rights itself its own admission judges them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cluster import access
 from cluster.access.authorizer import Actor
@@ -30,21 +29,25 @@ def may_use(actor: Actor, name: str) -> bool:
 
 def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
     """Raise Forbidden for an object that has such a class, or gives it to its pods, by somebody who may not."""
-    _refuse(actor, resource, obj, [lenient.text(spec, "priorityClassName") for spec in _specs(obj)])
+    _refuse(actor, resource, obj, map(_class_of, _specs(obj)))
 
 
 def check_change(actor: Actor, resource: Resource, old: Object, new: Object) -> None:
     """Raise Forbidden when a change brings such a class; of what makes pods later, when it changes anything of these pods."""
-    known = [*_specs(old)]
+    before = [*_specs(old)]
     if resource in ITSELF:
-        names = [lenient.text(spec, "priorityClassName") for spec in known]
-        brought = [name for spec in _specs(new) if (name := lenient.text(spec, "priorityClassName")) not in names]
+        names = set(map(_class_of, before))
+        brought = [name for name in map(_class_of, _specs(new)) if name not in names]
     else:
-        brought = [lenient.text(spec, "priorityClassName") for spec in _specs(new) if spec not in known]
+        brought = [_class_of(spec) for spec in _specs(new) if spec not in before]
     _refuse(actor, resource, new, brought)
 
 
-def _refuse(actor: Actor, resource: Resource, obj: Object, names: list[str]) -> None:
+def _class_of(spec: Object) -> str:
+    return lenient.text(spec, "priorityClassName")
+
+
+def _refuse(actor: Actor, resource: Resource, obj: Object, names: Iterable[str]) -> None:
     if access.decides_elsewhere(resource):
         return
     for name in names:

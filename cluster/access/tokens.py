@@ -1,12 +1,10 @@
 """Bearer tokens of users, service accounts and nodes: given out once, looked up by hash, revoked, forgotten.
 
-A token carries 256 random bits; only its SHA-256 is stored, so a copy of the
-database lets nobody in, and no comparison of secrets can be timed: what is
-looked up in the index is the hash. Each ends, after a year at the latest.
+A token carries 256 random bits; only its SHA-256 is stored, so a copy of the database lets nobody in, and no comparison
+of secrets can be timed: what is looked up in the index is the hash. Each ends, after a year at the latest.
 
-A token is worth nothing once it is revoked or its holder is gone: a user who
-is deactivated or deleted, a service account that was deleted (also when
-another of its name was made since), the pod or Secret that it is bound to.
+A token is worth nothing once it is revoked or its holder is gone: a user who is deactivated or deleted, a service
+account that was deleted (also when another of its name was made since), the pod or Secret that it is bound to.
 
 Who makes a token of a service account can act as it from then on. So he must
 hold every role that the account holds (Kubernetes' rule against escalation).
@@ -102,9 +100,11 @@ def issue_for_account(
     found = service_account(namespace, account)
     if found is None:
         raise NotFound.of(SERVICE_ACCOUNTS.id, account)
-    row = Token(
-        namespace=namespace, account=account, account_uid=found.uid, name=checked(name), audiences=_audiences(audiences)
-    )
+    if len(" ".join(audiences)) > 1000 or any(not each or each.split() != [each] for each in audiences):
+        causes = [invalid("spec.audiences", list(audiences), "texts without spaces, 1000 characters together")]
+        raise Invalid.of("TokenRequest.authentication.k8s.io", "", causes)
+    row = Token(namespace=namespace, account=account, account_uid=found.uid, name=checked(name))
+    row.audiences = " ".join(audiences)
     if bound is not None:
         target = _bindable(namespace, account, bound)
         row.bound_kind, row.bound_name, row.bound_uid = bound.kind, bound.name, target.uid
@@ -245,33 +245,28 @@ def _living_object(resource: Resource, namespace: str, name: str) -> Stored | No
 def _lives(row: Token) -> bool:
     if row.user is not None:
         return row.user.is_active
-    return bool(row.node) or _account_lives(row)
-
-
-def _account_lives(row: Token) -> bool:
+    if row.node:
+        return True
     account = service_account(row.namespace, row.account)
     if account is None or account.uid != row.account_uid:
         return False
     if not row.bound_kind:
         return True
-    target = _bound_object(row.bound_kind, row.namespace, row.bound_name)
+    target = _living_object(BINDABLE[row.bound_kind], row.namespace, row.bound_name)
     return target is not None and target.uid == row.bound_uid
-
-
-def _bound_object(kind: str, namespace: str, name: str) -> Stored | None:
-    return _living_object(BINDABLE[kind], namespace, name)
 
 
 def _bindable(namespace: str, account: str, bound: Bound) -> Stored:
     """Return what a token is to be bound to, in Kubernetes' words when that cannot be."""
-    if bound.kind not in BINDABLE:
+    kind = BINDABLE.get(bound.kind)
+    if kind is None:
         raise BadRequest(f"cannot bind token to object of type {bound.kind}")
-    target = _bound_object(bound.kind, namespace, bound.name)
+    target = _living_object(kind, namespace, bound.name)
     if target is None:
-        raise NotFound.of(BINDABLE[bound.kind].id, bound.name)
+        raise NotFound.of(kind.id, bound.name)
     if bound.uid and bound.uid != target.uid:
         raise Conflict.of(
-            BINDABLE[bound.kind].id,
+            kind.id,
             bound.name,
             f"the UID in the bound object reference ({bound.uid}) does not match the UID in record."
             " The object might have been deleted and then recreated",
@@ -318,22 +313,7 @@ def checked(name: str) -> str:
     return name
 
 
-def _audiences(audiences: Sequence[str]) -> str:
-    text = " ".join(audiences)
-    if len(text) > 1000 or any(not each or each.split() != [each] for each in audiences):
-        causes = [invalid("spec.audiences", list(audiences), "texts without spaces, 1000 characters together")]
-        raise Invalid.of("TokenRequest.authentication.k8s.io", "", causes)
-    return text
-
-
 def _record(actor: Actor, verb: str, row: Token, message: str) -> None:
-    audit.record(
-        Deed(
-            actor=actor.real or actor.name,
-            verb=verb,
-            resource="users" if row.user is not None else "nodes" if row.node else "serviceaccounts",
-            namespace=row.namespace,
-            name=row.user.username if row.user is not None else row.node or row.account,
-            message=message,
-        )
-    )
+    resource = "users" if row.user is not None else "nodes" if row.node else "serviceaccounts"
+    name = row.user.username if row.user is not None else row.node or row.account
+    audit.record(Deed(actor.real or actor.name, verb, resource, row.namespace, name, message=message))
