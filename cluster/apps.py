@@ -15,51 +15,25 @@ class ClusterConfig(AppConfig):
         from cluster.runtime import nudge, registry
         from cluster.runtime.registry import Registration, register
         from cluster.store import AllBut, store
-        from kube import resources
-        from kube.resources import (
-            CONFIGMAPS,
-            CUSTOM_RESOURCE_DEFINITIONS,
-            DISRUPTION_BUDGETS,
-            EVENTS,
-            HYPER_NODES,
-            LEASES,
-            NAMESPACES,
-            NODES,
-            PODS,
-            PRIORITY_CLASSES,
-            SERVICE_ACCOUNTS,
-        )
+        from kube import resources as kinds
 
         registry.use(backend.runs)
         access.refuse(lambda verb, resource: router.refusal(verb, resource) or backend.refusal(verb, resource))
         access.delegate(backend.authorizer)
-        store.listeners += (custom_kinds.heard, nudge.send)
-        resources.set_source(custom_kinds.look_again)
+        store.listeners += (custom_kinds.on_commit, nudge.send)
+        kinds.set_source(custom_kinds.look_again)
         rules.register(admission.register)
-        admission.register(
-            CUSTOM_RESOURCE_DEFINITIONS,
-            default=custom_kinds.default,
-            validate=custom_kinds.validate,
-            warn=custom_kinds.warn,
-        )
+        definitions = kinds.CUSTOM_RESOURCE_DEFINITIONS
+        admission.register(definitions, custom_kinds.default, custom_kinds.validate, custom_kinds.warn)
         # These kinds own nothing and belong to nothing.
-        owned = AllBut((EVENTS, LEASES, NODES, PRIORITY_CLASSES))
-        register(Registration("garbage", "cluster.controllers.garbage.GarbageCollector", owned, hears="changes"))
-        register(Registration("quotas", "cluster.controllers.quotas.QuotaController", owned))
-        register(Registration("budgets", "cluster.controllers.budgets.BudgetController", (DISRUPTION_BUDGETS, PODS)))
-        register(
-            Registration(
-                "definitions",
-                "cluster.controllers.definitions.Definitions",
-                (CUSTOM_RESOURCE_DEFINITIONS,),
-                hears="changes",
-            )
-        )
-        equipment = (NAMESPACES, SERVICE_ACCOUNTS, CONFIGMAPS)
-        register(
-            Registration("namespaces", "cluster.controllers.namespaces.NamespaceController", equipment, hears="changes")
-        )
-        register(Registration("nodes", "cluster.controllers.nodes.NodeLifecycle", (NODES, LEASES)))
-        register(
-            Registration("hypernodes", "cluster.controllers.hyper_nodes.HyperNodeController", (HYPER_NODES, NODES))
-        )
+        owned = AllBut((kinds.EVENTS, kinds.LEASES, kinds.NODES, kinds.PRIORITY_CLASSES))
+        equipment = (kinds.NAMESPACES, kinds.SERVICE_ACCOUNTS, kinds.CONFIGMAPS)
+        room = "cluster.controllers"
+        register(Registration("garbage", f"{room}.garbage.GarbageCollector", owned, "changes"))
+        register(Registration("quotas", f"{room}.quotas.QuotaController", owned))
+        register(Registration("budgets", f"{room}.budgets.BudgetController", (kinds.DISRUPTION_BUDGETS, kinds.PODS)))
+        register(Registration("definitions", f"{room}.definitions.Definitions", (definitions,), "changes"))
+        register(Registration("namespaces", f"{room}.namespaces.NamespaceController", equipment, "changes"))
+        register(Registration("nodes", f"{room}.nodes.NodeLifecycle", (kinds.NODES, kinds.LEASES)))
+        hyper_nodes = (kinds.HYPER_NODES, kinds.NODES)
+        register(Registration("hypernodes", f"{room}.hyper_nodes.HyperNodeController", hyper_nodes))

@@ -1,13 +1,11 @@
 """The kinds of cluster, as everything above them sees one (design: architecture, "Backends").
 
-Whoever asks for a change to the cluster asks a `Backend`: the pages and the
-Kubernetes API for people and programs, controllers and scheduler with their
-plans. Whoever wants to know what only a node knows (a container's output, a
-command beside it, what it uses) asks its `nodes`. Which backend this process
-works with is `settings.BACKEND`; `cluster.api` hands on its functions.
+Whoever asks for a change to the cluster asks a `Backend`: the pages and the Kubernetes API for people and programs,
+controllers and scheduler with their plans. Whoever wants to know what only a node knows (a container's output, a
+command beside it, what it uses) asks its `nodes`. Which backend this process works with is `settings.BACKEND`;
+`cluster.api` hands on its functions.
 
-Reads are no part of it: every backend keeps its objects in the store, as the
-truth or as a mirror of it.
+Reads are no part of it: every backend keeps its objects in the store, as the truth or as a mirror of it.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from cluster.access import Actor
 from cluster.access.authorizer import Authorizer
 from cluster.runtime.registry import Registration
 from cluster.store import Group, Store, Stored
-from cluster.store.types import Propagation
+from cluster.writes import Propagation
 from kube import lenient
 from kube.errors import ApiError, Cause, Invalid
 from kube.meta import Object
@@ -107,6 +105,13 @@ class OwnedRefused(ApiError):
 
     refusals are the errors by the place of what they are about; code and reason are the first one's.
     """
+
+    @classmethod
+    def check(cls, outcomes: Sequence[object]) -> None:
+        """Raise it when errors are among the outcomes."""
+        refusals = {index: each for index, each in enumerate(outcomes) if isinstance(each, ApiError)}
+        if refusals:
+            raise cls(refusals, len(outcomes))
 
     def __init__(self, refusals: Mapping[int, ApiError], number: int) -> None:
         first = next(iter(refusals.values()))

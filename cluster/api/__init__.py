@@ -3,10 +3,9 @@
     from cluster import api
     api.create(actor, resource, obj)
 
-These are the functions of the backend that this process works with
-(`settings.BACKEND`, `cluster.backend`). In the embedded cluster a change
-passes, in this order: the right (`rights`), the admission chain (`admission`),
-the store, the audit (`audit_trail`), in one `transaction` (`creation`, `owned`, `verbs`).
+These are the functions of the backend that this process works with (`settings.BACKEND`, `cluster.backend`). In the
+embedded cluster a change passes, in this order: the right (`rights`), the admission chain (`admission`), the store, the
+audit (`audit_trail`), in one `transaction` (`creation`, `owned`, `verbs`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """What every object passes before it is stored: shape, then defaults, then rules.
 
-One chain for form, YAML and API. The order is the API server's
-(reference/kubernetes-api-and-batch-job.md §6.1): decode and limits, the
-schema of the kind, metadata (§4.5), the namespace (§6.3), defaulting,
-validation, bounds of the namespace (limit ranges, then quotas). Rules of a
-kind come from the applications, which `register` them in their `ready()`. Something wrong with the shape is reported alone,
-because rules may rely on the shape.
+One chain for form, YAML and API. The order is the API server's (reference/kubernetes-api-and-batch-job.md §6.1): decode
+and limits, the schema of the kind, metadata (§4.5), the namespace (§6.3), defaulting, validation, bounds of the
+namespace (limit ranges, then quotas). Rules of a kind come from the applications, which `register` them in their
+`ready()`. Something wrong with the shape is reported alone, because rules may rely on the shape.
 """
 
 from __future__ import annotations
@@ -64,13 +62,10 @@ def register(
 ) -> None:
     """Add rules for a kind, after those that it has.
 
-    Each is called with the object (a copy, which `default` changes in
-    place), the stored object that it is to replace or None, and the view.
-    `delete` is called with the stored object that somebody wants to delete
-    and the view, and says why it must stay. `status` judges a write to the
-    status subresource. `bound` is asked last, about what is otherwise right.
-    Where Kubernetes answers 403 and not 422, `default`, `validate` and
-    `bound` raise Forbidden.
+    Each is called with the object (a copy, which `default` changes in place), the stored object that it is to replace
+    or None, and the view. `delete` is called with the stored object that somebody wants to delete and the view, and
+    says why it must stay. `status` judges a write to the status subresource. `bound` is asked last, about what is
+    otherwise right. Where Kubernetes answers 403 and not 422, `default`, `validate` and `bound` raise Forbidden.
     """
     _rules[resource.id].append(Rules(default, validate, warn, delete, status, bound))
 
@@ -101,20 +96,17 @@ def shape(resource: Resource, obj: Object, old: Object | None = None, subresourc
         copy = schema.without_nulls(copy, definitions.of(resource))
     if resource.schema is None or causes:
         return Admitted(resource, copy, tuple(causes))
-    return _custom(resource, copy, old, subresource)
-
-
-def _custom(resource: Resource, obj: Object, old: Object | None, subresource: str) -> Admitted:
-    """Shape a custom resource by its schema. What was wrong with it before may stay."""
+    # What was wrong before with a custom resource by its schema may stay.
     schema_ = structural.of(resource)
-    dropped = structural.shape(schema_, obj)
-    if subresource == "status" and old is not None:
-        causes = structural.check_status(schema_, obj, old)
+    dropped = structural.shape(schema_, copy)
+    is_status = subresource == "status"
+    if is_status and old is not None:
+        causes = structural.check_status(schema_, copy, old)
     else:
-        causes = structural.check(schema_, obj, old)
+        causes = structural.check(schema_, copy, old)
     if resource.scale is not None:
-        causes += scale.check(obj, resource.scale, only_status=subresource == "status")
-    return Admitted(resource, obj, tuple(causes), dropped=tuple(dropped))
+        causes += scale.check(copy, resource.scale, only_status=is_status)
+    return Admitted(resource, copy, tuple(causes), dropped=tuple(dropped))
 
 
 def judge(
@@ -124,8 +116,12 @@ def judge(
     if shaped.causes:
         return shaped
     resource, obj = shaped.resource, shaped.object
-    if old is None and (error := _creation_problem(resource, obj, view)) is not None:
-        return Admitted(resource, obj, error.causes, error=error)
+    if old is None:
+        problem = custom_kinds.creation_problem(resource, view) if resource.schema is not None else None
+        if problem is None and resource.namespaced:
+            problem = _namespace_problem(obj["metadata"]["namespace"], view)
+        if problem is not None:
+            return Admitted(resource, obj, problem.causes, error=problem)
     rules = _rules[resource.id]
     try:
         if fill:
@@ -135,9 +131,12 @@ def judge(
             causes = [c for rule in rules if rule.bound is not None for c in rule.bound(obj, old, view)]
             quota_room.admit(resource, obj, old, view)
     except ApiError as error:
-        told = error.causes or (Cause(error.reason, error.message, ""),)
-        return Admitted(resource, obj, told, error=error)
-    odd = _warnings(shaped, old, view, rules) if warnings else ()
+        return Admitted(resource, obj, error.causes or (Cause(error.reason, error.message, ""),), error=error)
+    odd: list[str] = []
+    if warnings:
+        of_kind = resource.schema is None
+        unknown = schema.unknown_fields(obj, definitions.of(resource)) if of_kind else shaped.dropped
+        odd = [f'unknown field "{path}"' for path in unknown] + list(oddities(resource, obj, old, view))
     return Admitted(resource, obj, tuple(causes), tuple(odd))
 
 
@@ -167,12 +166,6 @@ def judge_status(shaped: Admitted, old: Object, view: ClusterView) -> Admitted:
     return Admitted(shaped.resource, shaped.object, tuple(causes))
 
 
-def _creation_problem(resource: Resource, obj: Object, view: ClusterView) -> ApiError | None:
-    if resource.schema is not None and (error := custom_kinds.creation_problem(resource, view)) is not None:
-        return error
-    return _namespace_problem(obj["metadata"]["namespace"], view) if resource.namespaced else None
-
-
 def release(resource: Resource, obj: Object, view: ClusterView) -> None:
     """Raise Forbidden when a rule wants a stored object to stay."""
     name = metadata.name_of(obj)
@@ -189,15 +182,6 @@ def release(resource: Resource, obj: Object, view: ClusterView) -> None:
 def oddities(resource: Resource, obj: Object, old: Object | None, view: ClusterView) -> Iterable[str]:
     """Return what the rules of a kind find odd about an admitted object, though not wrong."""
     for rule in _rules[resource.id]:
-        if rule.warn is not None:
-            yield from rule.warn(obj, old, view)
-
-
-def _warnings(shaped: Admitted, old: Object | None, view: ClusterView, rules: list[Rules]) -> Iterable[str]:
-    resource, obj = shaped.resource, shaped.object
-    unknown = shaped.dropped if resource.schema is not None else schema.unknown_fields(obj, definitions.of(resource))
-    yield from (f'unknown field "{path}"' for path in unknown)
-    for rule in rules:
         if rule.warn is not None:
             yield from rule.warn(obj, old, view)
 
@@ -224,45 +208,30 @@ def _copy(resource: Resource, obj: Object) -> tuple[Object, bool]:
         copy = _decode(body)
     except (RecursionError, msgspec.DecodeError) as error:
         raise BadRequest(f"The object cannot be read: {error}.") from None
-    _check_kind(resource, copy)
-    _place(resource, copy)
-    return copy, b"null" in body
-
-
-def _place(resource: Resource, obj: Object) -> None:
-    """Say the namespace; one that was written to an object of the whole cluster is dropped, as Kubernetes does."""
-    meta = obj.setdefault("metadata", {}) if resource.namespaced else obj.get("metadata")
-    if not isinstance(meta, dict):
-        return
-    if resource.namespaced:
-        meta["namespace"] = meta.get("namespace") or "default"
-    elif isinstance(meta.get("namespace"), str):
-        del meta["namespace"]
-
-
-def _check_kind(resource: Resource, obj: Object) -> None:
-    given = (obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind)
-    if given != (resource.api_version, resource.kind):
+    version, kind = copy.get("apiVersion") or resource.api_version, copy.get("kind") or resource.kind
+    if (version, kind) != (resource.api_version, resource.kind):
         raise BadRequest(
-            f"{given[1]!s:.100} in version {shown(given[0])} cannot be handled as a {resource.kind}:"
+            f"{kind!s:.100} in version {shown(version)} cannot be handled as a {resource.kind}:"
             f" give apiVersion {resource.api_version} and kind {resource.kind}."
         )
-    obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+    copy["apiVersion"], copy["kind"] = resource.api_version, resource.kind
+    meta = copy.setdefault("metadata", {}) if resource.namespaced else copy.get("metadata")
+    if isinstance(meta, dict) and resource.namespaced:
+        meta["namespace"] = meta.get("namespace") or "default"
+    elif isinstance(meta, dict) and isinstance(meta.get("namespace"), str):
+        del meta["namespace"]  # as Kubernetes does with that of an object of the whole cluster
+    return copy, b"null" in body
 
 
 def _namespace_problem(name: str, view: ClusterView) -> ApiError | None:
     """NamespaceLifecycle (§6.3): nothing new in a namespace that is missing or on its way out."""
     found = view.namespace(name)
-    field = "metadata.namespace"
+    field, kind = "metadata.namespace", resources.NAMESPACES.id
     if found is None:
         cause = Cause("FieldValueNotFound", f"There is no namespace {shown(name)}; choose another or create it.", field)
-        return NotFound(f'namespaces "{name}" not found', causes=[cause], resource="namespaces", name=name)
+        return NotFound(f'namespaces "{name}" not found', causes=[cause], resource=kind, name=name)
     if (found.get("status") or {}).get("phase") == "Terminating" or found["metadata"].get("deletionTimestamp"):
         cause = Cause("NamespaceTerminating", f"namespace {name} is being terminated", field)
-        return Forbidden(
-            f"unable to create new content in namespace {name} because it is being terminated",
-            causes=[cause],
-            resource="namespaces",
-            name=name,
-        )
+        text = f"unable to create new content in namespace {name} because it is being terminated"
+        return Forbidden(text, causes=[cause], resource=kind, name=name)
     return None

@@ -21,7 +21,7 @@ from kube.meta import Object
 from kube.resources import Resource
 
 # Programs write these by themselves, every few seconds: what is done to them says nothing of anybody.
-UNTOLD = frozenset({resources.EVENTS.id, resources.LEASES.id})
+UNAUDITED = frozenset({resources.EVENTS.id, resources.LEASES.id})
 log = logging.getLogger(__name__)
 
 
@@ -35,7 +35,7 @@ class AuditedChange:
     def done(self, old: Stored | None, new: Stored) -> None:
         """Write that old became new; old is None where nothing is compared."""
         actor, verb, resource, _ = self._about
-        if self._quiet or not _is_told(actor, resource):
+        if self._quiet or not _is_audited(actor, resource):
             return
         entry = _entry(actor, verb, resource, new.object, new)
         if old is not None:
@@ -44,7 +44,7 @@ class AuditedChange:
 
     def failed(self, error: ApiError) -> None:
         """Write that the change was denied or refused."""
-        if self._quiet or error.code >= 500 or _is_haste(self._about[0], error):
+        if self._quiet or error.code >= 500 or _is_retried(self._about[0], error):
             return
         try:
             audit.record(_failure(*self._about, error))
@@ -97,19 +97,19 @@ def each(verb: str, creations: Sequence[Creation], outcomes: Sequence[Stored | E
     rows = []
     for (actor, resource, obj, *_), outcome in zip(creations, outcomes, strict=True):
         if isinstance(outcome, ApiError):
-            if outcome.code < 500 and not _is_haste(actor, outcome):
+            if outcome.code < 500 and not _is_retried(actor, outcome):
                 rows.append(_failure(actor, verb, resource, obj, outcome))
-        elif not isinstance(outcome, Exception) and _is_told(actor, resource):
+        elif not isinstance(outcome, Exception) and _is_audited(actor, resource):
             rows.append(_entry(actor, verb, resource, outcome.object, outcome))
     audit.record_many(rows)
 
 
-def _is_told(actor: Actor, resource: Resource) -> bool:
+def _is_audited(actor: Actor, resource: Resource) -> bool:
     """Whether a change that was made says something of somebody; what nodes do follows from what people did."""
-    return resource.id not in UNTOLD and not access.node_of(actor)
+    return resource.id not in UNAUDITED and not access.node_of(actor)
 
 
-def _is_haste(actor: Actor, error: ApiError) -> bool:
+def _is_retried(actor: Actor, error: ApiError) -> bool:
     """Whether a refusal only says that a node was behind: it is told, and does it again."""
     return bool(access.node_of(actor)) and error.reason != Forbidden.reason
 

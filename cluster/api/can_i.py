@@ -1,10 +1,8 @@
 """May somebody do this, and why: the answers behind `kubectl auth can-i`.
 
-The decision is that of `cluster.access`, which every request passes; here it
-is put into words. Roles let a submitter change what he created, which rules
-of Kubernetes cannot say: a question that names an object is answered for that
-object, one that names none is answered no, with the reason. Only creating
-counts as one's own.
+The decision is that of `cluster.access`, which every request passes; here it is put into words. Roles let a submitter
+change what he created, which rules of Kubernetes cannot say: a question that names an object is answered for that
+object, one that names none is answered no, with the reason. Only creating counts as one's own.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from cluster.api.cluster_view import ClusterView
 from kube import resources
 from kube.errors import Forbidden
 from kube.kinds.reviews import NonResourceRule, ResourceAttributes, ResourceRule, RulesReviewStatus
-from kube.resources import Resource
 from kube.volcano import scheduler_configuration
 
 VERBS = tuple(LETTER)
@@ -40,9 +37,12 @@ def judge(actor: Actor, asked: ResourceAttributes) -> Verdict:
     """Say whether the actor may do what is asked."""
     if access.is_system(actor):
         return Verdict(True, f"The group {access.MASTERS} may do anything.")
-    if node := access.node_of(actor):
-        return _judge_node(node, asked)
     targets = list(_targets(asked))
+    if node := access.node_of(actor):
+        if len(targets) == 1 and nodes.may(node, asked.verb, targets[0], asked.namespace, asked.name):
+            return Verdict(True, f"The node {node} is responsible for it.")
+        # Neither is a node responsible for no object in particular.
+        return Verdict(False, f"The node {node} has nothing to do with it, as far as the question tells.")
     if not targets:
         whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
         return Verdict(False, f"There is no resource {whole} here.")
@@ -58,20 +58,22 @@ def judge(actor: Actor, asked: ResourceAttributes) -> Verdict:
     return Verdict(True, _by_role(actor, _place(asked, targets[0])))
 
 
-def _judge_node(node: str, asked: ResourceAttributes) -> Verdict:
-    """Say whether a node may do something to one object; about no object in particular the answer is no."""
-    targets = list(_targets(asked))
-    if len(targets) == 1 and nodes.may(node, asked.verb, targets[0], asked.namespace, asked.name):
-        return Verdict(True, f"The node {node} is responsible for it.")
-    return Verdict(False, f"The node {node} has nothing to do with it, as far as the question tells.")
-
-
 def _named(asked: ResourceAttributes, target: str) -> str:
     """Return what a right is asked on: writing the scheduler's ConfigMap takes another than others of its namespace."""
     kind = resources.CONFIGMAPS
     writes = target == kind.id and LETTER.get(asked.verb) not in ("r", None)
     is_configuration = writes and scheduler_configuration.is_kept_in(kind, asked.namespace, asked.name)
     return rights.SCHEDULER if is_configuration else target
+
+
+def _judge_joining(actor: Actor, asked: ResourceAttributes, found: Verdict) -> Verdict:
+    """Say of a pod by name whether it may be joined by who has the right to join some."""
+    try:
+        if found.allowed and asked.name:
+            rights.check_joining(actor, asked.namespace, asked.name, ClusterView())
+    except Forbidden as refusal:
+        return Verdict(False, refusal.message)
+    return found
 
 
 def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:
@@ -88,16 +90,6 @@ def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:
             return Verdict(True, f"{actor.name} created it.")
         return Verdict(False, f"{actor.name} did not create it. {_missing(asked.verb, target, place)}")
     return Verdict(False, _missing(asked.verb, target, place))
-
-
-def _judge_joining(actor: Actor, asked: ResourceAttributes, found: Verdict) -> Verdict:
-    """Say of a pod by name whether it may be joined by who has the right to join some."""
-    try:
-        if found.allowed and asked.name:
-            rights.check_joining(actor, asked.namespace, asked.name, ClusterView())
-    except Forbidden as refusal:
-        return Verdict(False, refusal.message)
-    return found
 
 
 def _targets(asked: ResourceAttributes) -> Iterator[str]:
@@ -150,36 +142,27 @@ def rules(actor: Actor, namespace: str) -> RulesReviewStatus:
     """Return all that the actor may do in a namespace and with what lies in none."""
     found: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     own: dict[str, None] = {}
-    for resource, part, verbs in _served():
+    for resource in resources.served():
         place = namespace if resource.namespaced or resource is resources.NAMESPACES else ""
-        on_any, on_own = _allowed(actor, f"{resource.id}{part}", verbs, place)
-        if on_any:
-            found[resource.group, on_any].append(f"{resource.plural}{part}")
-        if on_own:
-            own[resource.id] = None
+        parts = [("", resource.verbs), *((f"/{part.name}", part.verbs) for part in resource.parts)]
+        for part, verbs in parts:
+            on_any, on_own = _allowed(actor, f"{resource.id}{part}", verbs, place)
+            if on_any:
+                found[resource.group, on_any].append(f"{resource.plural}{part}")
+            if on_own:
+                own[resource.id] = None
+    may_scrape = access.allowed(actor, "get", METRICS, "")
+    paths = [path for path in PATHS if may_scrape or path != f"/{METRICS}"]
     note = f"{actor.name} may also change what {actor.name} created: {', '.join(own)}" if own else ""
     return RulesReviewStatus(
         resource_rules=[
-            ResourceRule(verbs=list(verbs), api_groups=[group], resources=parts)
-            for (group, verbs), parts in found.items()
+            ResourceRule(verbs=list(verbs), api_groups=[group], resources=names)
+            for (group, verbs), names in found.items()
         ],
-        non_resource_rules=[NonResourceRule(verbs=["get"], non_resource_urls=_paths(actor))],
+        non_resource_rules=[NonResourceRule(verbs=["get"], non_resource_urls=paths)],
         incomplete=bool(own),
         evaluation_error=note,
     )
-
-
-def _paths(actor: Actor) -> list[str]:
-    may_scrape = access.allowed(actor, "get", METRICS, "")
-    return [path for path in PATHS if may_scrape or path != f"/{METRICS}"]
-
-
-def _served() -> Iterator[tuple[Resource, str, tuple[str, ...]]]:
-    """Yield every resource with "", and with each of its subresources after a slash; and the verbs that each has."""
-    for resource in resources.served():
-        yield resource, "", resource.verbs
-        for part in resource.parts:
-            yield resource, f"/{part.name}", part.verbs
 
 
 def _allowed(actor: Actor, target: str, verbs: tuple[str, ...], place: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

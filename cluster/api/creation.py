@@ -1,8 +1,7 @@
 """How a new object comes into the embedded cluster: alone, with many of one request, or with those of other requests.
 
-What needs nothing but the object (`shaped`) is done before the transaction
-holds the log's lock; the right and the rules (`judged`) are looked at inside it, so
-that what they have read is still so when the object is written.
+What needs nothing but the object (`shaped`) is done before the transaction holds the log's lock; the right and the
+rules (`judged`) are looked at inside it, so that what they have read is still so when the object is written.
 """
 
 from __future__ import annotations
@@ -57,22 +56,19 @@ def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> lis
     size = bulk.batch_size(resource)
     outcomes: list[Stored | ApiError] = []
     for start in range(0, len(objs), size):
-        outcomes += _create_batch(actor, resource, objs[start : start + size])
-    return outcomes
-
-
-def _create_batch(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
-    # The part that needs no database is done before the transaction holds the database's one write lock.
-    new = [bulk.attempt(shaped, actor, resource, obj) for obj in objs]
-    try:
-        with transaction.transaction(dry_run=False):
-            view = ClusterView()
-            _fetch_targets(new, view)
-            writes = [n if isinstance(n, ApiError) else bulk.attempt(judged, actor, n, view) for n in new]
-            outcomes = bulk.commit(writes)
-            audit_trail.many(actor, "create", resource, objs, outcomes)
-    except ServiceUnavailable as error:
-        return [error] * len(objs)
+        batch = objs[start : start + size]
+        # The part that needs no database is done before the transaction holds the database's one write lock.
+        new = [bulk.attempt(shaped, actor, resource, obj) for obj in batch]
+        try:
+            with transaction.transaction(dry_run=False):
+                view = ClusterView()
+                _fetch_targets(new, view)
+                writes = [n if isinstance(n, ApiError) else bulk.attempt(judged, actor, n, view) for n in new]
+                stored = bulk.commit(writes)
+                audit_trail.many(actor, "create", resource, batch, stored)
+        except ServiceUnavailable as error:
+            stored = [error] * len(batch)
+        outcomes += stored
     return outcomes
 
 
@@ -81,9 +77,8 @@ def create_each(
 ) -> list[Stored | Exception]:
     """Store what several ask for at once, all of one kind, in one transaction and in the order given.
 
-    Each stands or fails for itself, as by `create`; what that would raise
-    stands in its place. `more` is called once the log's lock is held, and
-    returns what came to these while it was waited for.
+    Each stands or fails for itself, as by `create`; what that would raise stands in its place. `more` is called once
+    the log's lock is held, and returns what came to these while it was waited for.
     """
     if bulk.batch_size(creations[0].resource) == 1:
         return [_alone(each) for each in creations]
@@ -96,26 +91,20 @@ def create_each(
             late = more()
             every += late
             new += map(_shaped, late)
-            outcomes = _store(every, new)
+            view = ClusterView()
+            _fetch_targets(new, view)
+            writes = [
+                n if isinstance(n, Exception) else _outcome(judged, each.actor, n, view, each.warn, each.manager)
+                for each, n in zip(every, new, strict=True)
+            ]
+            outcomes = bulk.commit(writes)
+            audit_trail.each("create", every, outcomes)
             written = True
     except Exception as error:
         if locked and not written:
             # One of them is the reason. Nothing of any is stored, so each can be answered for itself.
             return [_alone(each) for each in every]
         return [error] * len(every)
-    return outcomes
-
-
-def _store(creations: Sequence[Creation], new: Sequence[Admitted | Exception]) -> list[Stored | Exception]:
-    """Judge, store and audit shaped objects inside a transaction."""
-    view = ClusterView()
-    _fetch_targets(new, view)
-    writes = [
-        n if isinstance(n, Exception) else _outcome(judged, each.actor, n, view, each.warn, each.manager)
-        for each, n in zip(creations, new, strict=True)
-    ]
-    outcomes = bulk.commit(writes)
-    audit_trail.each("create", creations, outcomes)
     return outcomes
 
 
@@ -185,7 +174,7 @@ def judged(
             new = replace(new, object=tracked)
         elif manager is not None:
             new.object["metadata"].pop("managedFields", None)
-    obj = told(admission.judge(new, None, view), None, view, warn)
+    obj = admitted(admission.judge(new, None, view), None, view, warn)
     if warn is not None:
         for text in walls.warnings(actor, new.resource, obj, view):
             warn(text)
@@ -209,10 +198,10 @@ def check_right(actor: Actor, new: Admitted, view: ClusterView) -> None:
     access.require(actor, "create", new.resource, place, name, owner=actor.name)
 
 
-def told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:
+def admitted(outcome: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:
     """Return the admitted object, or raise its error; what is odd about it is told to `warn`."""
-    obj = admitted.checked()
+    obj = outcome.checked()
     if warn is not None:
-        for text in admission.oddities(admitted.resource, obj, old, view):
+        for text in admission.oddities(outcome.resource, obj, old, view):
             warn(text)
     return obj

@@ -1,8 +1,7 @@
 """Custom resources in this process: the definitions in the store, put into the resource table.
 
-The table is brought up to date after every change of a definition that this
-process makes or hears of, and when somebody names a kind that is not in it.
-Asking whether it is current costs one small query. Definitions that did not
+The table is brought up to date after every change of a definition that this process makes or hears of, and when
+somebody names a kind that is not in it. Asking whether it is current costs one small query. Definitions that did not
 change are not read again.
 """
 
@@ -27,7 +26,7 @@ from kube.resources import Resource
 log = logging.getLogger(__name__)
 
 
-class _Known(NamedTuple):
+class _Definition(NamedTuple):
     """A definition as last read."""
 
     revision: int
@@ -35,7 +34,7 @@ class _Known(NamedTuple):
 
 
 _lock = threading.Lock()
-_known: dict[str, _Known] = {}
+_known: dict[str, _Definition] = {}
 
 
 def reload() -> None:
@@ -47,9 +46,13 @@ def reload() -> None:
         )
         if revisions == {name: known.revision for name, known in _known.items()}:
             return
-        changed = [f"/{name}" for name, revision in revisions.items() if not _is_known(name, revision)]
+        changed = [
+            f"/{name}"
+            for name, revision in revisions.items()
+            if name not in _known or _known[name].revision != revision
+        ]
         fresh = {
-            stored.name: _Known(stored.revision, _read(stored.object))
+            stored.name: _Definition(stored.revision, _read(stored.object))
             for stored in store.by_keys(DEFINITIONS, changed).values()
         }
         _known = {name: fresh.get(name) or _known[name] for name in revisions if name in fresh or name in _known}
@@ -70,9 +73,11 @@ def look_again() -> None:
         log.debug("definitions not read: %s", error)
 
 
-def _is_known(name: str, revision: int) -> bool:
-    known = _known.get(name)
-    return known is not None and known.revision == revision
+def namespaced() -> list[Resource]:
+    """Return the kinds whose objects lie in namespaces, also those that users have added, each as it is stored."""
+    look_again()
+    added = (kind for kind in resources.custom() if kind.storage)
+    return [kind for kind in (*resources.ALL, *added) if kind.namespaced]
 
 
 def _read(crd: Object) -> tuple[Resource, ...]:
@@ -84,8 +89,8 @@ def _read(crd: Object) -> tuple[Resource, ...]:
         return ()
 
 
-def heard(touched: frozenset[str], revision: int) -> None:
-    """Listen to this process's own changes."""
+def on_commit(touched: frozenset[str], revision: int) -> None:
+    """Reload after a change of a definition that this process has committed."""
     if DEFINITIONS.id in touched:
         reload()
 

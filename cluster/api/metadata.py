@@ -20,14 +20,14 @@ OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 LONGEST_KEPT = 320
 
 
-def _kept(rule: Callable[[str], str | None]) -> Callable[[str], str | None]:
+def _cached(rule: Callable[[str], str | None]) -> Callable[[str], str | None]:
     cached = lru_cache(4096)(rule)
     return lambda text: cached(text) if len(text) <= LONGEST_KEPT else rule(text)
 
 
-_dns_label = _kept(names.dns_label)
-_qualified_name = _kept(names.qualified_name)
-_label_value = _kept(names.label_value)
+_dns_label = _cached(names.dns_label)
+_qualified_name = _cached(names.qualified_name)
+_label_value = _cached(names.label_value)
 
 
 def name_of(obj: Object) -> str:
@@ -50,7 +50,13 @@ def check(resource: Resource, obj: Object, old: Object | None = None) -> list[Ca
     meta = obj.get("metadata")
     if not isinstance(meta, dict):
         return [required("metadata", "name or generateName is required")]
-    causes = [*_names(resource, meta, old), *_namespace(resource, meta)]
+    causes = list(_names(resource, meta, old))
+    if resource.namespaced:
+        namespace = meta.get("namespace")
+        if not isinstance(namespace, str):
+            causes.append(wrong_type("metadata.namespace", namespace, "must be a text"))
+        elif problem := _dns_label(namespace):
+            causes.append(invalid("metadata.namespace", namespace, problem))
     causes += _labels(meta.get("labels")) if meta.get("labels") else []
     causes += _annotations(meta.get("annotations")) if meta.get("annotations") else []
     causes += _owners(meta.get("ownerReferences")) if meta.get("ownerReferences") else []
@@ -71,16 +77,6 @@ def _names(resource: Resource, meta: Object, old: Object | None) -> Iterator[Cau
         rule = names.dns_label if resource.id in LABEL_NAMED else names.dns_subdomain
         if problem := rule(whole):
             yield invalid(f"metadata.{field}", name, problem)
-
-
-def _namespace(resource: Resource, meta: Object) -> Iterator[Cause]:
-    namespace = meta.get("namespace")
-    if not resource.namespaced:
-        return
-    if not isinstance(namespace, str):
-        yield wrong_type("metadata.namespace", namespace, "must be a text")
-    elif problem := _dns_label(namespace):
-        yield invalid("metadata.namespace", namespace, problem)
 
 
 def _labels(labels: Any) -> Iterator[Cause]:
@@ -134,17 +130,13 @@ def _finalizers(resource: Resource, finalizers: Any) -> Iterator[Cause]:
     if not isinstance(finalizers, list) or not all(isinstance(item, str) for item in finalizers):
         yield wrong_type(path, finalizers, "must be a list of texts")
         return
+    # Finalizers of these may be named as they were before their names had a path.
+    is_extension = resource.schema is not None or resource is resources.CUSTOM_RESOURCE_DEFINITIONS
     for index, name in enumerate(finalizers):
         if name in finalizers[:index]:
             yield duplicate(f"{path}[{index}]", name)
         if problem := _qualified_name(name):
             yield invalid(f"{path}[{index}]", name, problem)
-        elif "/" not in name and name not in LEGACY_FINALIZERS and not _is_extension(resource):
-            yield invalid(
-                f"{path}[{index}]", name, "name is neither a standard finalizer name nor is it fully qualified"
-            )
-
-
-def _is_extension(resource: Resource) -> bool:
-    """Tell whether finalizers of a kind may be named as they were before their names had a path."""
-    return resource.schema is not None or resource is resources.CUSTOM_RESOURCE_DEFINITIONS
+        elif "/" not in name and name not in LEGACY_FINALIZERS and not is_extension:
+            problem = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"{path}[{index}]", name, problem)

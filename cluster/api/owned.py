@@ -1,8 +1,7 @@
 """How an object and the many that it owns come into the embedded cluster: all of them, or nothing.
 
-One transaction, so the log's lock is held for all: 10,000 jobs take some two
-seconds, in which nobody else writes (docs/design/door.md). What needs nothing
-but the objects is done before.
+One transaction, so the log's lock is held for all: 10,000 jobs take some two seconds, in which nobody else writes
+(docs/design/door.md). What needs nothing but the objects is done before.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ from kube.resources import Resource
 def create_with_owned(actor: Actor, resource: Resource, obj: Object, owned: Resource, objs: Sequence[Object]) -> Stored:
     """Store a new object and many of one kind that it owns as their controller, and return it.
 
-    When one of them is refused nothing is stored, and OwnedRefused says which
-    and why. What is wrong with the owner is raised as `create` does. The audit
-    gets a row for the owner and one for all that it owns.
+    When one of them is refused nothing is stored, and OwnedRefused says which and why. What is wrong with the owner is
+    raised as `create` does. The audit gets a row for the owner and one for all that it owns.
     """
     with audit_trail.following(actor, "create", resource, obj, quiet=False) as step:
         holder = creation.shaped(actor, resource, obj)
@@ -47,13 +45,7 @@ def _store(actor: Actor, owner: Stored, resource: Resource, new: Sequence[Admitt
         if not isinstance(one, ApiError) and not one.causes:
             one.object["metadata"]["ownerReferences"] = [reference]
         writes.append(one if isinstance(one, ApiError) else bulk.attempt(creation.judged, actor, one, view))
-    _check(writes)
+    OwnedRefused.check(writes)
     outcomes = bulk.commit(writes)
-    _check(outcomes)
+    OwnedRefused.check(outcomes)
     return [outcome for outcome in outcomes if not isinstance(outcome, ApiError)]
-
-
-def _check(outcomes: Sequence[object]) -> None:
-    refused = {index: each for index, each in enumerate(outcomes) if isinstance(each, ApiError)}
-    if refused:
-        raise OwnedRefused(refused, len(outcomes))

@@ -22,7 +22,8 @@ def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = Fals
     try:
         shaped = admission.shape(resource, obj)
     except ApiError as error:
-        return _as_causes(resource, obj if isinstance(obj, dict) else {}, error)
+        causes = error.causes or (errors.Cause(error.reason, error.message, ""),)
+        return Admitted(resource, obj if isinstance(obj, dict) else {}, causes)
     view = ClusterView()
     name = metadata.name_of(shaped.object)
     namespace = metadata.namespace_of(resource, shaped.object)
@@ -32,11 +33,11 @@ def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = Fals
         if denied:  # who may not do it does not learn either what else is there
             return Admitted(resource, shaped.object, tuple(denied))
     admitted = admission.judge(shaped, old if update else None, view, warnings=True)
-    causes = list(admitted.causes)
+    causes = admitted.causes
     if old is not None and not update and shaped.object["metadata"].get("name"):
-        causes.append(errors.Cause("FieldValueDuplicate", f'"{name}" already exists.', "metadata.name"))
+        causes = (*causes, errors.Cause("FieldValueDuplicate", f'"{name}" already exists.', "metadata.name"))
     unwalled = () if old is not None else walls.warnings(actor, resource, admitted.object, view)
-    return Admitted(resource, admitted.object, tuple(causes), (*admitted.warnings, *unwalled))
+    return Admitted(resource, admitted.object, causes, (*admitted.warnings, *unwalled))
 
 
 def _rights_causes(
@@ -52,8 +53,3 @@ def _rights_causes(
     except Forbidden as error:
         return [errors.forbidden("metadata.namespace" if resource.namespaced else "", error.message)]
     return []
-
-
-def _as_causes(resource: Resource, obj: Object, error: ApiError) -> Admitted:
-    causes = error.causes or (errors.Cause(error.reason, error.message, ""),)
-    return Admitted(resource, obj, causes)

@@ -1,14 +1,13 @@
 """What the ResourceQuotas of a namespace leave, asked of the store at the moment of a creation.
 
-Whoever creates asks inside the transaction that holds the log's lock, so what
-was counted stays true until the write: the door always, controllers for the
-groups that they plan as `within_quota`. A namespace without quotas costs one query
+Whoever creates asks inside the transaction that holds the log's lock, so what was counted stays true until the write:
+the door always, controllers for the groups that they plan as `within_quota`. A namespace without quotas costs one query
 in the life of a `ClusterView`; the others one more for each kind that is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import msgspec
@@ -71,28 +70,23 @@ def admit(resource: Resource, obj: Object, old: Object | None, view: ClusterView
 def check(view: ClusterView, group: Group) -> None:
     """Raise Forbidden unless there is room for the pods of a group that asks for it.
 
-    What there is room for is taken, for the groups that are asked about next
-    with the same view.
+    What there is room for is taken, for the groups that are asked about next with the same view.
     """
     if not group.within_quota:
         return
     pods = [write.object for write in group.writes if isinstance(write, Create) and write.resource == PODS]
     for namespace, found in groupby(pods, key=lambda pod: str(pod["metadata"]["namespace"])):
         account = account_in(namespace, view)
-        if account is not None:
-            count_into(account, PODS, namespace)
-            _take_pods(account, found)
-
-
-def _take_pods(account: Account, pods: Iterable[Object]) -> None:
-    """Raise Forbidden unless there is room for all of the pods, which is then taken; there is at least one."""
-    trial = account.copy()
-    for _, found in groupby(pods, key=_likeness):
-        alike = list(found)
-        fitting, text = trial.fit(PODS, alike[0], len(alike))
-        if text:
-            raise Forbidden.of(PODS.id, alike[fitting]["metadata"]["name"], text)
-    account.become(trial)
+        if account is None:
+            continue
+        count_into(account, PODS, namespace)
+        trial = account.copy()
+        for _, similar in groupby(found, key=_likeness):
+            alike = list(similar)
+            fitting, text = trial.fit(PODS, alike[0], len(alike))
+            if text:
+                raise Forbidden.of(PODS.id, alike[fitting]["metadata"]["name"], text)
+        account.become(trial)
 
 
 def _likeness(pod: Object) -> bytes:
@@ -140,24 +134,17 @@ def _count_pods(namespace: str, quotas: Sequence[Quota]) -> dict[str, Amounts]:
 def _sum_of_live(namespace: str) -> Amounts:
     """Add up the pods of a namespace that have not ended; only those that are new here are read."""
     keys = store.names(PODS, namespace=namespace, phase=UNENDED)
-    weights = {uid: _known.get(uid) for uid in keys}
-    weights |= _weighed([keys[uid] for uid, weight in weights.items() if weight is None])
+    weights = {uid: _known[uid] for uid in keys if uid in _known}
+    unread = store.by_keys(PODS, [key for uid, key in keys.items() if uid not in weights])
+    new = {stored.uid: rules.usage(PODS, stored.object) for stored in unread.values()}
+    if len(_known) + len(new) > MOST_KNOWN:
+        _known.clear()
+    _known.update(new)
     total: dict[str, int] = {}
-    for weight in weights.values():
-        # One that went since is not found any more.
-        for name, amount in (weight or {}).items():
+    for weight in (weights | new).values():
+        for name, amount in weight.items():
             total[name] = total.get(name, 0) + amount
     return total
-
-
-def _weighed(keys: Sequence[str]) -> dict[str, Amounts]:
-    """Return what pods use, and remember it."""
-    read = store.by_keys(PODS, keys).values() if keys else ()
-    found = {stored.uid: rules.usage(PODS, stored.object) for stored in read}
-    if len(_known) + len(found) > MOST_KNOWN:
-        _known.clear()
-    _known.update(found)
-    return found
 
 
 def _number(resource: Resource, namespace: str) -> int:

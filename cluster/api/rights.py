@@ -80,16 +80,12 @@ def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterVie
         hostpaths.check_create(actor, resource, obj)
         system_priorities.check_create(actor, resource, obj)
     _check_configuration(actor, "create", resource, place, name)
-    if resource is resources.PODS:
-        _check_node(actor, obj, place, name)
-    _check_owners(actor, obj, (), view, free=target)
-
-
-def _check_node(actor: Actor, pod: Object, place: str, name: str) -> None:
-    """Choosing a pod's node past the scheduler is binding it."""
-    if lenient.text(pod, "spec", "nodeName") and not access.allowed(actor, "create", BINDING, place):
+    # Choosing a pod's node past the scheduler is binding it.
+    is_bound = resource is resources.PODS and lenient.text(obj, "spec", "nodeName")
+    if is_bound and not access.allowed(actor, "create", BINDING, place):
         detail = "the scheduler sets it when there is room; choose nodes with nodeSelector."
         raise Invalid.of(resources.PODS.group_kind, name, [forbidden("spec.nodeName", detail)])
+    _check_owners(actor, obj, (), view, free=target)
 
 
 def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> Object | None:
@@ -178,13 +174,9 @@ def _check_configuration(actor: Actor, verb: str, resource: Resource, place: str
 def _at_most_state_differs(old: Object, new: Object) -> bool:
     """Whether a queue is opened, closed, or left as it is: saying the same again takes no other right."""
     before, after = ({**(queue.get("spec") or {}), "state": None} for queue in (old, new))
-    return before == after and _same_metadata(old["metadata"], new.get("metadata") or {})
-
-
-def _same_metadata(old: Object, new: Object) -> bool:
-    """Whether what a client may change of the metadata is the same."""
-    fields = ("labels", "annotations", "finalizers", "ownerReferences")
-    return all((old.get(field) or None) == (new.get(field) or None) for field in fields)
+    was, now = old["metadata"], new.get("metadata") or {}
+    fields = ("labels", "annotations", "finalizers", "ownerReferences")  # of which a client may change something
+    return before == after and all((was.get(field) or None) == (now.get(field) or None) for field in fields)
 
 
 def _check_owners(

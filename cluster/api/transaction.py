@@ -11,6 +11,8 @@ from django.db import transaction as database
 
 from cluster import access
 from cluster.access import Actor, nodes
+from cluster.api import audit_trail
+from cluster.api.audit_trail import AuditedChange
 from cluster.store import Stored, sql, store
 from kube import resources
 from kube.errors import NotFound, ServiceUnavailable
@@ -31,6 +33,16 @@ def transaction(dry_run: bool) -> Iterator[None]:
                 database.set_rollback(True)
     except DatabaseError as error:
         raise ServiceUnavailable(f"The change was not stored, because the database failed: {error}.") from error
+
+
+@contextmanager
+def change(
+    actor: Actor, verb: str, resource: Resource, namespace: str, name: str, *, dry_run: bool
+) -> Iterator[AuditedChange]:
+    """One transaction for a change of one object, and its row of the audit, which one that fails leaves as well."""
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with audit_trail.following(actor, verb, resource, target, quiet=dry_run) as step, transaction(dry_run):
+        yield step
 
 
 def stored(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> Stored:

@@ -1,10 +1,9 @@
 """What becomes of a change in the embedded cluster, verb by verb; how new objects come in is in `cluster.api.creation`.
 
-A change passes, in this order: the right (`cluster.api.rights`), the admission
-chain (`cluster.api.admission`), the store, the audit. The last two, and the rules
-that look at the cluster, share one database transaction, so nothing is half
-done. A change that is denied or refused leaves an audit row too, but nothing
-else. With `dry_run` all of it happens and is rolled back, audit included.
+A change passes, in this order: the right (`cluster.api.rights`), the admission chain (`cluster.api.admission`), the
+store, the audit. The last two, and the rules that look at the cluster, share one database transaction, so nothing is
+half done. A change that is denied or refused leaves an audit row too, but nothing else. With `dry_run` all of it
+happens and is rolled back, audit included.
 
 Errors are `ApiError`; an Invalid carries its causes with field paths.
 `review` is for forms: it reports what is wrong and raises nothing (`cluster.api.preview`).
@@ -16,7 +15,7 @@ they do follows from what people did, and is not audited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 from cluster import access, clock
 from cluster.access import Actor
@@ -34,9 +33,9 @@ from cluster.api import (
 )
 from cluster.api.cluster_view import ClusterView
 from cluster.api.creation import Warn
-from cluster.backend import How, Part
-from cluster.store import Delete, Stored, Update, Write, store
-from cluster.store.types import Propagation
+from cluster.backend import DeleteOptions, How, Options, Part, PartOptions
+from cluster.store import Delete, Stored, Update, store
+from cluster.writes import Propagation
 from kube import apply as applying
 from kube import conversion, definitions, errors, resources
 from kube import patch as patches
@@ -53,38 +52,21 @@ UNNAMED = "volcano-ui"  # manages what the pages change
 WAYS: tuple[tuple[Propagation, str], ...] = (("Foreground", "foregroundDeletion"), ("Orphan", "orphan"))
 
 
-class Deletion(NamedTuple):
-    """How the objects of one call go; None means what the kind does by default."""
-
-    grace: int | None
-    propagation: Propagation | None
-    dry_run: bool
-
-
 class Replacement(NamedTuple):
     """How an object is changed: what it becomes, under which verb that needs a right, and who manages it then.
 
-    manager None means that `make` sees to the managedFields itself.
+    manager "" stands for UNNAMED, and None means that `make` sees to the managedFields itself.
     """
 
     verb: str
     make: Callable[[Object], Object]
-    subresource: Part
-    manager: str | None
-    dry_run: bool
-    warn: Warn | None
+    subresource: Part = ""
+    manager: str | None = ""
+    dry_run: bool = False
+    warn: Warn | None = None
 
 
-def update(
-    actor: Actor,
-    resource: Resource,
-    obj: Object,
-    *,
-    manager: str = "",
-    subresource: Part = "",
-    dry_run: bool = False,
-    warn: Warn | None = None,
-) -> Stored:
+def update(actor: Actor, resource: Resource, obj: Object, **options: Unpack[PartOptions]) -> Stored:
     """Replace an object. A resourceVersion in it must be the stored one; without one the last writer wins.
 
     Where the managers of its fields are known, what changes is manager's then (UNNAMED without one).
@@ -99,8 +81,7 @@ def update(
             raise Invalid.of(resource.group_kind, name, [NO_VERSION])
         return obj
 
-    change = Replacement("update", make, subresource, manager or UNNAMED, dry_run, warn)
-    return _change(actor, resource, namespace, name, change)
+    return _change(actor, resource, namespace, name, Replacement("update", make, **options))
 
 
 def patch(
@@ -111,43 +92,32 @@ def patch(
     patch: Object | list[Object],
     *,
     how: How = "merge",
-    manager: str = "",
-    subresource: Part = "",
-    dry_run: bool = False,
-    warn: Warn | None = None,
+    **options: Unpack[PartOptions],
 ) -> Stored:
     """Change parts of an object: by a JSON merge patch, a JSON patch (a list) or a strategic merge patch.
 
     A patch that cannot be done is Invalid (§2.4). Managers are as in `update`.
     """
-
-    def make(old: Object) -> Object:
-        return patched(resource, old, patch, how)
-
-    change = Replacement("patch", make, subresource, manager or UNNAMED, dry_run, warn)
+    change = Replacement("patch", lambda old: patched(resource, old, patch, how), **options)
     return _change(actor, resource, namespace, name, change)
 
 
 def patched(resource: Resource, old: Object, change: Object | list[Object], how: How) -> Object:
     """Return what a patch makes of an object; Invalid when it cannot be done."""
     try:
-        return _patched(resource, old, change, how)
+        if how == "json":
+            if not isinstance(change, list):
+                raise BadRequest("A JSON patch is a list of operations.")
+            return patches.json_patch(old, change)
+        if not isinstance(change, dict):
+            raise BadRequest("A merge patch is a mapping of fields.")
+        if how == "merge":
+            return patches.merge(old, change)
+        return patches.strategic(old, change, definitions.of(resource))
     except patches.PatchTooLargeError as error:
         raise RequestEntityTooLarge(str(error)) from None
     except patches.PatchError as error:
         raise Invalid(f"{REJECTED}: {error.told}", noted=f"{REJECTED}: {error}") from None
-
-
-def _patched(resource: Resource, old: Object, change: Object | list[Object], how: How) -> Object:
-    if how == "json":
-        if not isinstance(change, list):
-            raise BadRequest("A JSON patch is a list of operations.")
-        return patches.json_patch(old, change)
-    if not isinstance(change, dict):
-        raise BadRequest("A merge patch is a mapping of fields.")
-    if how == "merge":
-        return patches.merge(old, change)
-    return patches.strategic(old, change, definitions.of(resource))
 
 
 def scale(
@@ -157,14 +127,10 @@ def scale(
     namespace: str,
     name: str,
     change: Callable[[Object], Object],
-    *,
-    manager: str = "",
-    dry_run: bool = False,
-    warn: Warn | None = None,
+    **options: Unpack[Options],
 ) -> Stored:
     """Change how many replicas an object wants, which asks for the right to its `scale`; `change` does it."""
-    done = Replacement(verb, change, "scale", manager or UNNAMED, dry_run, warn)
-    return _change(actor, resource, namespace, name, done)
+    return _change(actor, resource, namespace, name, Replacement(verb, change, "scale", **options))
 
 
 def apply(
@@ -201,23 +167,15 @@ def apply(
             now=clock.milliseconds(),
         )
 
-    target = {"metadata": {"namespace": namespace, "name": name}}
-    with (
-        audit_trail.following(actor, "apply", resource, target, quiet=dry_run) as step,
-        transaction.transaction(dry_run),
-    ):
+    with transaction.change(actor, "apply", resource, namespace, name, dry_run=dry_run) as step:
         wish = admission.plain(resource, config)
-        if not subresource and not _is_there(resource, namespace, name):
+        key = f"{namespace if resource.namespaced else ''}/{name}"
+        if not subresource and key not in store.by_keys(resource, [key]):
             stored = _apply_new(actor, resource, namespace, name, make, warn)
             step.done(None, stored)
             return server_fields.as_dry(stored, None) if dry_run else stored, True
         change = Replacement("patch", make, subresource, None, dry_run, warn)
         return _change_once(actor, resource, namespace, name, change, step), False
-
-
-def _is_there(resource: Resource, namespace: str, name: str) -> bool:
-    key = f"{namespace if resource.namespaced else ''}/{name}"
-    return key in store.by_keys(resource, [key])
 
 
 def _apply_new(
@@ -233,18 +191,14 @@ def _apply_new(
     access.require(actor, "create", resource, place, name, owner=actor.name)
     new = make(None)
     if uid := new["metadata"].get("uid"):
-        detail = (
-            f"uid mismatch: the provided object specified uid {errors.shown(uid)}, and no existing object was found"
-        )
-        raise Conflict.of(resource.id, name, detail)
+        given = f"the provided object specified uid {errors.shown(uid)}"
+        raise Conflict.of(resource.id, name, f"uid mismatch: {given}, and no existing object was found")
     return store.write(creation.judged(actor, creation.shaped(actor, resource, new), ClusterView(), warn, None))[0]
 
 
 def _change(actor: Actor, resource: Resource, namespace: str, name: str, change: Replacement) -> Stored:
     """Turn the stored object into another one."""
-    target = {"metadata": {"namespace": namespace, "name": name}}
-    following = audit_trail.following(actor, change.verb, resource, target, quiet=change.dry_run)
-    with following as step, transaction.transaction(change.dry_run):
+    with transaction.change(actor, change.verb, resource, namespace, name, dry_run=change.dry_run) as step:
         return _change_once(actor, resource, namespace, name, change, step)
 
 
@@ -260,17 +214,20 @@ def _change_once(
     shaped = admission.shape(resource, custom_kinds.replaced(resource, made, before, part), before, part)
     if not shaped.causes:
         server_fields.servers_fields(resource, shaped.object, old.object, part)
-        rights.check_change(actor, verb, resource, old.object, shaped.object, subresource, view)
-    else:
-        rights.check_change(actor, verb, resource, old.object, None, subresource, view)
+    wanted = None if shaped.causes else shaped.object
+    rights.check_change(actor, verb, resource, old.object, wanted, subresource, view)
     server_fields.check_fresh(resource, old, shaped.object)
     if part == "status":
         obj = admission.judge_status(shaped, before, view).checked()
     elif part:
         obj = shaped.checked()
     else:
-        obj = creation.told(admission.judge(shaped, before, view), before, view, change.warn)
-    obj = _with_managers(resource, obj, before, made, change)
+        obj = creation.admitted(admission.judge(shaped, before, view), before, view, change.warn)
+    if change.manager is None and subresource != "finalize":
+        obj["metadata"]["managedFields"] = made["metadata"].get("managedFields", [])
+    elif subresource != "finalize":
+        manager, now = change.manager or UNNAMED, clock.milliseconds()
+        obj = applying.track(before, obj, resource, manager=manager, subresource=subresource, now=now)
     obj["metadata"]["resourceVersion"] = old.version
     managed = obj["metadata"].get("managedFields") if part == "status" else None
     stored = store.write(Update(*custom_kinds.in_storage(resource, obj), part, managed))[0]
@@ -290,41 +247,11 @@ def _made(actor: Actor, resource: Resource, old: Object, change: Replacement) ->
         raise
 
 
-def _with_managers(resource: Resource, obj: Object, old: Object, made: Object, change: Replacement) -> Object:
-    """Return an admitted object with who manages its fields now."""
-    part = change.subresource
-    if part == "finalize":
-        return obj
-    if change.manager is not None:
-        return applying.track(old, obj, resource, manager=change.manager, subresource=part, now=clock.milliseconds())
-    return {**obj, "metadata": {**obj["metadata"], "managedFields": made["metadata"].get("managedFields", [])}}
-
-
-def delete(
-    actor: Actor,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    *,
-    uid: str = "",
-    version: str = "",
-    grace: int | None = None,
-    propagation: Propagation | None = None,
-    dry_run: bool = False,
-) -> Stored:
+def delete(actor: Actor, resource: Resource, namespace: str, name: str, **how: Unpack[DeleteOptions]) -> Stored:
     """Delete an object; what is returned is its last state, or the one in which it waits to go."""
-    target = {"metadata": {"namespace": namespace, "name": name}}
-    with (
-        audit_trail.following(actor, "delete", resource, target, quiet=dry_run) as step,
-        transaction.transaction(dry_run),
-    ):
+    with transaction.change(actor, "delete", resource, namespace, name, dry_run=how.get("dry_run", False)) as step:
         old = transaction.stored(actor, "delete", resource, namespace, name)
-        view = ClusterView()
-        rights.check_delete(actor, "delete", resource, old.object, view)
-        admission.release(resource, old.object, view)
-        way = _propagation(resource, old.object, propagation)
-        write = Delete(resource, old.namespace, name, uid, version, grace, way)
-        stored = store.write(write)[0]
+        stored = store.write(_deletion(actor, resource, old.object, ClusterView(), **how))[0]
         step.done(None, stored)
     return stored
 
@@ -343,54 +270,41 @@ def delete_many(
 
     uids are preconditions, one for each key; "" stands for whichever object has the name.
     """
-    how = Deletion(grace, propagation, dry_run)
     size = bulk.batch_size(resource)
     outcomes: list[Stored | ApiError] = []
-    wanted = uids or [""] * len(keys)
+
+    def deletion(key: tuple[str, str], uid: str, view: ClusterView) -> Delete:
+        old = view.get(resource, *key)
+        if old is None:
+            transaction.missing(actor, "delete", resource, *key)
+        uid = uid or old["metadata"]["uid"]
+        return _deletion(actor, resource, old, view, uid=uid, grace=grace, propagation=propagation)
+
     for start in range(0, len(keys), size):
-        end = start + size
-        outcomes += _delete_batch(actor, resource, keys[start:end], wanted[start:end], how)
+        batch = keys[start : start + size]
+        targets = [{"metadata": {"namespace": namespace, "name": name}} for namespace, name in batch]
+        wanted = zip(batch, uids[start : start + size] or [""] * len(batch), strict=True)
+        try:
+            with transaction.transaction(dry_run):
+                view = ClusterView()
+                view.fetch(resource, batch)
+                stored = bulk.commit([bulk.attempt(deletion, key, uid, view) for key, uid in wanted])
+                if not dry_run:
+                    audit_trail.many(actor, "delete", resource, targets, stored)
+        except ServiceUnavailable as error:
+            stored = [error] * len(batch)
+        outcomes += stored
     return outcomes
 
 
-def _delete_batch(
-    actor: Actor, resource: Resource, keys: Sequence[tuple[str, str]], uids: Sequence[str], how: Deletion
-) -> list[Stored | ApiError]:
-    targets = [{"metadata": {"namespace": namespace, "name": name}} for namespace, name in keys]
-    try:
-        with transaction.transaction(how.dry_run):
-            view = ClusterView()
-            view.fetch(resource, keys)
-            writes = [
-                bulk.attempt(_deletion, actor, resource, key, uid, how, view)
-                for key, uid in zip(keys, uids, strict=True)
-            ]
-            outcomes = bulk.commit(writes)
-            if not how.dry_run:
-                audit_trail.many(actor, "delete", resource, targets, outcomes)
-    except ServiceUnavailable as error:
-        return [error] * len(keys)
-    return outcomes
-
-
-def _deletion(
-    actor: Actor, resource: Resource, key: tuple[str, str], uid: str, how: Deletion, view: ClusterView
-) -> Write:
-    namespace, name = key
-    old = view.get(resource, namespace, name)
-    if old is None:
-        transaction.missing(actor, "delete", resource, namespace, name)
+def _deletion(actor: Actor, resource: Resource, old: Object, view: ClusterView, **how: Unpack[DeleteOptions]) -> Delete:
+    """Return the write that deletes a stored object, once the right and the rules let it go."""
     rights.check_delete(actor, "delete", resource, old, view)
     admission.release(resource, old, view)
-    way = _propagation(resource, old, how.propagation)
-    uid = uid or old["metadata"]["uid"]
-    return Delete(resource, namespace, name, uid, grace=how.grace, propagation=way)
-
-
-def _propagation(resource: Resource, obj: Object, asked: Propagation | None) -> Propagation:
-    """Return what becomes of dependents: what is asked, what is under way, or the kind's default (§2.4)."""
-    finalizers = obj["metadata"].get("finalizers") or ()
-    for way, finalizer in WAYS:
-        if not asked and finalizer in finalizers:
-            return way
-    return asked or resource.default_propagation
+    metadata = old["metadata"]
+    # What becomes of dependents: what is asked, what is under way, or the kind's default (§2.4).
+    finalizers = metadata.get("finalizers") or ()
+    under_way = [way for way, finalizer in WAYS if finalizer in finalizers]
+    way = how.get("propagation") or (*under_way, resource.default_propagation)[0]
+    uid, version, grace = how.get("uid", ""), how.get("version", ""), how.get("grace")
+    return Delete(resource, metadata.get("namespace") or "", metadata["name"], uid, version, grace, way)

@@ -133,7 +133,13 @@ class World:
         kept = (store.random, store.uids, store.listeners)
         store.random = self.random
         store.uids = lambda: uid(next(numbers))
-        store.listeners = [self._committed, self.doers.committed, self.steps.committed, custom_kinds.heard, nudge.send]
+        store.listeners = [
+            self._committed,
+            self.doers.committed,
+            self.steps.committed,
+            custom_kinds.on_commit,
+            nudge.send,
+        ]
         self._stack.callback(self._restore, *kept)
         self._stack.callback(ssh_keys.use, ssh_keys.use(self._key_pair))
         self._stack.callback(clock.use, clock.use(self.clock))

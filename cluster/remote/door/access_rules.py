@@ -45,17 +45,14 @@ class Rule(NamedTuple):
 
     def allows(self, asked: Question) -> bool:
         """Say whether this rule is enough for what is asked."""
+        part = asked.subresource
+        targets = {ALL, f"{asked.plural}/{part}", f"{ALL}/{part}"} if part else {ALL, asked.plural}
         return (
-            (ALL in self.verbs or asked.verb in self.verbs)
-            and (ALL in self.groups or asked.group in self.groups)
-            and self._is_about(asked)
+            not self.verbs.isdisjoint({ALL, asked.verb})
+            and not self.groups.isdisjoint({ALL, asked.group})
+            and not self.resources.isdisjoint(targets)
             and (not self.names or asked.name in self.names)
         )
-
-    def _is_about(self, asked: Question) -> bool:
-        part = asked.subresource
-        whole = f"{asked.plural}/{part}" if part else asked.plural
-        return ALL in self.resources or whole in self.resources or (bool(part) and f"{ALL}/{part}" in self.resources)
 
 
 class AccessRules(NamedTuple):
@@ -75,10 +72,9 @@ NONE = AccessRules()
 def read(review: Object) -> AccessRules:
     """Return the rules of an answered review; those of paths that name no object are left out."""
     status = lenient.mapping(review, "status")
-    rules = frozenset(map(_rule, lenient.sequence(status, "resourceRules")))
-    return AccessRules(rules, are_complete=not status.get("incomplete"))
-
-
-def _rule(rule: Object) -> Rule:
     fields = ("verbs", "apiGroups", "resources", "resourceNames")
-    return Rule(*(frozenset(lenient.texts(rule, field)) for field in fields))
+    rules = frozenset(
+        Rule(*(frozenset(lenient.texts(rule, field)) for field in fields))
+        for rule in lenient.sequence(status, "resourceRules")
+    )
+    return AccessRules(rules, are_complete=not status.get("incomplete"))

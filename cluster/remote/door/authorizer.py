@@ -20,7 +20,7 @@ from cluster.api.rights import QUEUE_STATE
 from cluster.remote.door import reviews, server, viewer
 from cluster.remote.door.access_rules import Question
 from cluster.remote.door.reviews import Unanswered
-from cluster.remote.door.viewer import Asking, Viewer
+from cluster.remote.door.viewer import Reviews, Viewer
 from cluster.remote.http.request import Impersonation, Unreachable
 from cluster.remote.mirroring import ways
 from cluster.store import store
@@ -52,25 +52,30 @@ class ClusterAuthorizer:
     def allowed(self, actor: Actor, verb: str, resource: str, namespace: str) -> bool:
         """Say whether the cluster allows it, as far as it was last told."""
         found = self._viewer(actor)
-        return found is not None and self._told(found.allows, _question(verb, resource, namespace))
+        return found is not None and self._answer(found.allows, _question(verb, resource, namespace))
 
     def require(self, actor: Actor, verb: str, resource: str, namespace: str, name: str) -> None:
         """Raise Forbidden unless the cluster allows it; a change needs an answer of now."""
         asked, found = _question(verb, resource, namespace, name), self._viewer(actor)
-        is_allowed = found is not None and self._told(found.allows, asked)
+        is_allowed = found is not None and self._answer(found.allows, asked)
         if found is not None and verb not in ways.READS and not found.is_fresh(asked):
             raise self._unanswered(f"{self._away}, so whether you may do this is not known, and nothing was changed")
         if not is_allowed:
+            who = server.impersonation(actor)
+            user = who.user if who else actor.name
             why = found.refusal(asked) if found else ""
-            raise authorizer.refused(self._refusal(actor, asked, why), resource, name)
+            way = f"The cluster does not tell what {user} may do: {why}" if why else self.remedy
+            text = authorizer.cannot(user, asked.verb, asked.resource, asked.namespace, asked.name)
+            raise authorizer.refused(f"{text}. {way}", resource, name)
 
     def namespaces(self, actor: Actor, verb: str, resource: str) -> frozenset[str] | Everywhere:
         """Return where the cluster allows it, among the namespaces that the mirror shows."""
         found = self._viewer(actor)
         if found is None:
             return frozenset()
-        names = self._namespaces() if _is_namespaced(resource) else []
-        return self._told(found.namespaces, verb, resource, names)
+        base = resources.by_id(resource.partition("/")[0])
+        names = self._namespaces() if base.namespaced or base == NAMESPACES else []
+        return self._answer(found.namespaces, verb, resource, names)
 
     def scope(self, actor: Actor) -> Hashable:
         """Return what the cluster allows, as a value to compare."""
@@ -82,15 +87,7 @@ class ClusterAuthorizer:
         """Who can give a right."""
         return f"The cluster {server.target().name} decides this; ask who administers it for a role there."
 
-    def _refusal(self, actor: Actor, asked: Question, why: str) -> str:
-        who = server.impersonation(actor)
-        user = who.user if who else actor.name
-        text = authorizer.cannot(user, asked.verb, asked.resource, asked.namespace, asked.name)
-        if why:
-            return f"{text}. The cluster does not tell what {user} may do: {why}"
-        return f"{text}. {self.remedy}"
-
-    def _told(self, ask: Callable[..., T], *arguments: object) -> T:
+    def _answer(self, ask: Callable[..., T], *arguments: object) -> T:
         try:
             return ask(*arguments)
         except Unanswered as error:
@@ -106,14 +103,12 @@ class ClusterAuthorizer:
         if who is None:
             return None
         with self._lock:
-            found = self._viewers.pop(who, None) or Viewer(who, self._asking(who))
+            asking = Reviews(partial(self._ask, reviews.rules, who), partial(self._ask, reviews.access, who))
+            found = self._viewers.pop(who, None) or Viewer(who, asking)
             self._viewers[who] = found
             if len(self._viewers) > MOST_VIEWERS:
                 self._viewers.popitem(last=False)
         return found
-
-    def _asking(self, who: Impersonation) -> Asking:
-        return Asking(partial(self._ask, reviews.rules, who), partial(self._ask, reviews.access, who))
 
     def _ask(self, review: Callable[..., T], who: Impersonation, about: object) -> T:
         """Ask the cluster, unless it has just not answered: each question would wait as long for that."""
@@ -140,11 +135,6 @@ def _question(verb: str, resource: str, namespace: str, name: str = "") -> Quest
         return viewer.question("create", COMMANDS.id, NAMESPACE_OF_QUEUES)
     place = "" if namespace == roles.EVERYWHERE else namespace
     return viewer.question(verb, resource, place, name)
-
-
-def _is_namespaced(resource: str) -> bool:
-    base = resources.by_id(resource.partition("/")[0])
-    return base.namespaced or base == NAMESPACES
 
 
 _decides: Authorizer = ClusterAuthorizer()

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-import msgspec
-
-from cluster.backend import How
+from cluster.backend import DeleteOptions, How
 from cluster.remote.http import paths
-from cluster.remote.http.request import JSON, MANAGER, MEDIA_TYPES, Impersonation, Unreachable
+from cluster.remote.http.request import JSON, MANAGER, MEDIA_TYPES, Impersonation, Unreachable, decode, delete_options
 from cluster.store import Stored
-from cluster.store.types import Propagation
 from kube.errors import ApiError, InternalError, ServiceUnavailable, Timeout, Unauthorized
 from kube.meta import Object
 from kube.resources import Resource
@@ -28,7 +25,6 @@ NO_WEBHOOK = re.compile(
 )
 AT_ONCE = 4  # requests of one bulk change that are under way at a time
 R = TypeVar("R")
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Calls:
@@ -67,26 +63,11 @@ class Calls:
         path = paths.one(resource, old.namespace, old.name)
         return self._call("PATCH", path, pinned(change, old.uid), _query(manager, dry_run), MEDIA_TYPES[how])
 
-    def delete(
-        self,
-        resource: Resource,
-        namespace: str,
-        name: str,
-        uid: str,
-        *,
-        version: str = "",
-        grace: int | None = None,
-        propagation: Propagation | None = None,
-        dry_run: bool = False,
-    ) -> Object:
+    def delete(self, resource: Resource, namespace: str, name: str, **how: Unpack[DeleteOptions]) -> Object:
         """Delete the object with that uid; return it while it waits to go, otherwise a Status."""
-        preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
-        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
-        if grace is not None:
-            options["gracePeriodSeconds"] = grace
-        if propagation is not None:
-            options["propagationPolicy"] = propagation
-        if dry_run:  # beside a body the query would not count
+        uid, version = how.get("uid", ""), how.get("version", "")
+        options = delete_options(uid, version, how.get("grace"), how.get("propagation"))
+        if how.get("dry_run"):  # beside a body the query would not count
             options["dryRun"] = ["All"]
         return self._call("DELETE", paths.one(resource, namespace, name), options, {})
 
@@ -95,7 +76,7 @@ class Calls:
             answer = self._connection.request(
                 method, path, query=query, body=body, media_type=media_type, impersonation=self._impersonation
             )
-            return _decode(answer)
+            return decode(answer)
         except Unreachable as error:
             raise away(self._connection.target.name, error) from None
         except InternalError as error:
@@ -139,10 +120,7 @@ def pinned(change: Object | list[Object], uid: str) -> Object | list[Object]:
 
 
 def _query(manager: str, dry_run: bool) -> dict[str, str]:
-    query = {"fieldManager": manager or MANAGER}
-    if dry_run:
-        query["dryRun"] = "All"
-    return query
+    return {"fieldManager": manager or MANAGER, **({"dryRun": "All"} if dry_run else {})}
 
 
 def each(function: Callable[[Any], R], items: Iterable[Any]) -> list[R | ApiError]:

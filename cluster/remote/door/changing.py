@@ -78,37 +78,27 @@ def _change(
     target = {"metadata": {"namespace": namespace, "name": name}}
     with audit_trail.following(actor, verb, resource, target, quiet=is_dry) as step:
         old = transaction.stored(actor, verb, resource, namespace, name)
-        new = _may_become(actor, verb, resource, old, change(old))
+        shaped = admission.shape(resource, change(old), old.object)
+        if not shaped.causes:
+            server_fields.servers_fields(resource, shaped.object, old.object, "")
+        wanted = None if shaped.causes else shaped.object
+        rights.check_change(actor, verb, resource, old.object, wanted, "", ClusterView())
+        new = shaped.checked()
         manager = options.get("manager", "")
         asked = server.calls(actor)
         try:
             answer = call(asked, old, new, manager=manager, dry_run=is_dry)
         except Conflict:
-            _read_again(asked, resource, old)
+            # It is mirrored as it is now, so that who was refused for an old version and tries again has the newest.
+            with suppress(ApiError):
+                newest = asked.read(resource, namespace, name)
+                if newest["metadata"]["uid"] == old.uid:  # that another has its name by now is for the watch to tell
+                    recorder.taken(resource, newest, is_dry=False)
             raise
         stored = recorder.taken(resource, answer, is_dry)
         if stored.version != old.version:
             step.done(old, stored)
     return stored
-
-
-def _may_become(actor: Actor, verb: str, resource: Resource, old: Stored, made: Object) -> Object:
-    """Return the shaped object that the actor may make of a stored one; who created it stays."""
-    shaped = admission.shape(resource, made, old.object)
-    if shaped.causes:
-        rights.check_change(actor, verb, resource, old.object, None, "", ClusterView())
-        return shaped.checked()
-    server_fields.servers_fields(resource, shaped.object, old.object, "")
-    rights.check_change(actor, verb, resource, old.object, shaped.object, "", ClusterView())
-    return shaped.object
-
-
-def _read_again(asked: Calls, resource: Resource, old: Stored) -> None:
-    """Mirror an object as it is now, so that who was refused for an old version and tries again has the newest."""
-    with suppress(ApiError):
-        newest = asked.read(resource, old.namespace, old.name)
-        if newest["metadata"]["uid"] == old.uid:  # that another has its name by now is for the watch to tell
-            recorder.taken(resource, newest, is_dry=False)
 
 
 def _only_whole(resource: Resource, options: PartOptions) -> None:

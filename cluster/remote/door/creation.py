@@ -31,20 +31,15 @@ def create(actor: Actor, resource: Resource, obj: Object, **options: Unpack[Opti
         try:
             answer = asked.create(resource, new, manager=manager, dry_run=is_dry)
         except AlreadyExists:
-            _read_holder(asked, resource, new["metadata"])
+            # What has the name is mirrored, where nothing is known to have it: it may be the same, asked for before.
+            namespace, name = new["metadata"].get("namespace") or "", new["metadata"]["name"]
+            if not store.by_keys(resource, [f"{namespace}/{name}"]):
+                with suppress(ApiError):
+                    recorder.taken(resource, asked.read(resource, namespace, name))
             raise
         stored = recorder.taken(resource, answer, is_dry)
         step.done(None, stored)
     return stored
-
-
-def _read_holder(asked: Calls, resource: Resource, metadata: Object) -> None:
-    """Mirror what has the name of a new object, where nothing is known to have it: it may be the same, asked for before."""
-    namespace, name = metadata.get("namespace") or "", metadata["name"]
-    if store.by_keys(resource, [f"{namespace}/{name}"]):
-        return  # that another has the name by now is for the watch to tell
-    with suppress(ApiError):
-        recorder.taken(resource, asked.read(resource, namespace, name))
 
 
 def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
@@ -68,14 +63,14 @@ def create_with_owned(actor: Actor, resource: Resource, obj: Object, owned: Reso
     with audit_trail.following(actor, "create", resource, obj, quiet=False) as step:
         holder = ready(actor, resource, obj, view)
         new = [bulk.attempt(ready, actor, owned, one, view) for one in objs]
-        _check_whole(new)
+        OwnedRefused.check(new)
         owner = asked.create(resource, holder)
         reference = controller_reference(resource, owner["metadata"]["name"], owner["metadata"]["uid"])
         for one in new:
             one["metadata"]["ownerReferences"] = [reference]  # type: ignore[index]  # none is an error
         answers = calls.each(lambda one: asked.create(owned, one), new)
         try:
-            _check_whole(answers)
+            OwnedRefused.check(answers)
         except OwnedRefused:
             _take_back(asked, resource, owner, owned, answers)
             raise
@@ -94,7 +89,7 @@ def _take_back(
     def delete(kind: Resource, obj: Object) -> Object:
         meta = obj["metadata"]
         namespace = meta.get("namespace") or ""
-        return asked.delete(kind, namespace, meta["name"], meta["uid"], propagation="Background")
+        return asked.delete(kind, namespace, meta["name"], uid=meta["uid"], propagation="Background")
 
     calls.each(lambda obj: delete(resource, obj), [owner])
     calls.each(lambda obj: delete(owned, obj), [one for one in answers if not isinstance(one, ApiError)])
@@ -112,10 +107,4 @@ def ready(
     new = embedded.allowed(actor, shaped, view)
     if resource not in kinds.VOLCANOS:
         return new
-    return embedded.told(admission.judge(shaped, None, view), None, view, warn)
-
-
-def _check_whole(outcomes: Sequence[object]) -> None:
-    refused = {index: each for index, each in enumerate(outcomes) if isinstance(each, ApiError)}
-    if refused:
-        raise OwnedRefused(refused, len(outcomes))
+    return embedded.admitted(admission.judge(shaped, None, view), None, view, warn)

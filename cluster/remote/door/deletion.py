@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Unpack
 
 from django.db import transaction as database
 
@@ -15,10 +16,11 @@ from cluster import clock
 from cluster.access import Actor
 from cluster.api import audit_trail, bulk, rights, transaction
 from cluster.api.cluster_view import ClusterView
+from cluster.backend import DeleteOptions
 from cluster.remote import recorder
 from cluster.remote.door import calls, server
 from cluster.store import Stored, store
-from cluster.store.types import Propagation
+from cluster.writes import Propagation
 from kube.errors import ApiError
 from kube.meta import Object
 from kube.resources import Resource
@@ -27,33 +29,14 @@ GONE_WITHIN_S = 3.0  # how long who deletes waits for the watch to say so
 LOOK_EVERY_S = 0.03
 
 
-def delete(
-    actor: Actor,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    *,
-    uid: str = "",
-    version: str = "",
-    grace: int | None = None,
-    propagation: Propagation | None = None,
-    dry_run: bool = False,
-) -> Stored:
+def delete(actor: Actor, resource: Resource, namespace: str, name: str, **how: Unpack[DeleteOptions]) -> Stored:
     """Delete an object, the one that the mirror shows; return its last state, or the one in which it waits to go."""
-    target = {"metadata": {"namespace": namespace, "name": name}}
-    with audit_trail.following(actor, "delete", resource, target, quiet=dry_run) as step:
+    target, is_dry = {"metadata": {"namespace": namespace, "name": name}}, how.get("dry_run", False)
+    with audit_trail.following(actor, "delete", resource, target, quiet=is_dry) as step:
         old = _deletable(actor, resource, (namespace, name), ClusterView())
-        answer = server.calls(actor).delete(
-            resource,
-            old.namespace,
-            name,
-            uid or old.uid,
-            version=version,
-            grace=grace,
-            propagation=propagation,
-            dry_run=dry_run,
-        )
-        stored = old if dry_run else _outcomes(resource, [(old, answer)])[0]
+        how["uid"] = how.get("uid") or old.uid
+        answer = server.calls(actor).delete(resource, old.namespace, name, **how)
+        stored = old if is_dry else _outcomes(resource, [(old, answer)])[0]
         step.done(None, stored)
     return stored
 
@@ -76,14 +59,19 @@ def delete_many(
 
     def ask(item: tuple[Stored, str]) -> Object:
         old, uid = item
-        return asked.delete(
-            resource, old.namespace, old.name, uid or old.uid, grace=grace, propagation=propagation, dry_run=dry_run
-        )
+        how: DeleteOptions = {"uid": uid or old.uid, "grace": grace, "propagation": propagation, "dry_run": dry_run}
+        return asked.delete(resource, old.namespace, old.name, **how)
 
     wanted = uids or [""] * len(keys)
     pairs = zip(olds, wanted, strict=True)
     answers = calls.each(ask, [old if isinstance(old, ApiError) else (old, uid) for old, uid in pairs])
-    outcomes = _outcomes_of_many(resource, olds, answers, dry_run)
+    done = [
+        (old, answer)
+        for old, answer in zip(olds, answers, strict=True)
+        if not isinstance(old, ApiError) and not isinstance(answer, ApiError)
+    ]
+    deleted = iter([old for old, _ in done] if dry_run else _outcomes(resource, done))
+    outcomes = [answer if isinstance(answer, ApiError) else next(deleted) for answer in answers]
     if not dry_run:
         targets = [{"metadata": {"namespace": namespace, "name": name}} for namespace, name in keys]
         audit_trail.many(actor, "delete", resource, targets, outcomes)
@@ -95,19 +83,6 @@ def _deletable(actor: Actor, resource: Resource, key: tuple[str, str], view: Clu
     old = transaction.stored(actor, "delete", resource, namespace, name)
     rights.check_delete(actor, "delete", resource, old.object, view)
     return old
-
-
-def _outcomes_of_many(
-    resource: Resource, olds: Sequence[Stored | ApiError], answers: Sequence[Object | ApiError], is_dry: bool
-) -> list[Stored | ApiError]:
-    """Return what became of each, in their order; an error stands where it was met."""
-    done = [
-        (old, answer)
-        for old, answer in zip(olds, answers, strict=True)
-        if not isinstance(old, ApiError) and not isinstance(answer, ApiError)
-    ]
-    outcomes = iter([old for old, _ in done] if is_dry else _outcomes(resource, done))
-    return [answer if isinstance(answer, ApiError) else next(outcomes) for answer in answers]
 
 
 def _outcomes(resource: Resource, done: Sequence[tuple[Stored, Object]]) -> list[Stored]:

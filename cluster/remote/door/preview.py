@@ -27,7 +27,11 @@ def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = Fals
         else:
             asked.create(resource, creation.ready(actor, resource, obj, ClusterView()), dry_run=True)
     except ApiError as error:
-        return _with_error(found, error)
+        if error.code >= 500:  # that the cluster does not answer is no fault of the object
+            text = f"The cluster could not be asked. {error.message}"
+            return Admitted(found.resource, found.object, warnings=(*found.warnings, text))
+        causes = error.causes or (Cause(error.reason, error.message, ""),)
+        return Admitted(found.resource, found.object, causes, found.warnings)
     return found
 
 
@@ -44,13 +48,3 @@ def _replace(asked: Calls, resource: Resource, obj: Object) -> None:
 
 def _at(obj: Object, version: str) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
-
-
-def _with_error(found: Admitted, error: ApiError) -> Admitted:
-    """Return a review with what the cluster refuses; that it does not answer is no fault of the object."""
-    if error.code >= 500:
-        return Admitted(
-            found.resource, found.object, warnings=(*found.warnings, f"The cluster could not be asked. {error.message}")
-        )
-    causes = error.causes or (Cause(error.reason, error.message, ""),)
-    return Admitted(found.resource, found.object, causes, found.warnings)

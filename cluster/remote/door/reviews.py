@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from cluster.remote.door import access_rules
 from cluster.remote.door.access_rules import AccessRules, Question
-from cluster.remote.http.request import Impersonation, Unreachable
+from cluster.remote.http.request import Impersonation, Unreachable, decode
 from kube import lenient
 from kube.errors import ApiError, Unauthorized
 from kube.meta import Object
@@ -21,7 +19,6 @@ PATH = "/apis/authorization.k8s.io/v1"
 ANSWER_S = 5.0  # people wait for a page meanwhile
 # No namespace can be named so, and none may hold a role binding: what is allowed there is allowed in all of them.
 EVERYWHERE = "-"
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Unanswered(Exception):
@@ -55,7 +52,7 @@ def _ask(connection: Connection, who: Impersonation, kind: str, spec: Object) ->
     body = {"apiVersion": API, "kind": kind, "spec": spec}
     path = f"{PATH}/{kind.lower()}s"
     try:
-        return _decode(connection.request("POST", path, body=body, impersonation=who, answer_s=ANSWER_S))
+        return decode(connection.request("POST", path, body=body, impersonation=who, answer_s=ANSWER_S))
     except Unreachable as error:
         raise Unanswered(error.cause) from None
     except Unauthorized as error:

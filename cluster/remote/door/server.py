@@ -93,9 +93,7 @@ def impersonation(actor: Actor) -> Impersonation | None:
 
 def _person(actor: Actor) -> Impersonation | None:
     """Read who an actor is. Groups of ours that begin with system: are not passed on, nor are names that a header cuts."""
-    user = None
-    if actor.user_id is not None:
-        user = User.objects.filter(pk=actor.user_id, is_active=True).first()
+    user = User.objects.filter(pk=actor.user_id, is_active=True).first() if actor.user_id is not None else None
     if user is None:
         return None
     prefix = settings.IMPERSONATE_GROUP_PREFIX

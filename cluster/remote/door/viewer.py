@@ -32,7 +32,7 @@ K = TypeVar("K")
 A = TypeVar("A")
 
 
-class Told(NamedTuple):
+class RulesAnswer(NamedTuple):
     """The rules of a place and when they were told (monotonic, in s); `refusal` is why the cluster tells nothing."""
 
     rules: AccessRules
@@ -40,14 +40,14 @@ class Told(NamedTuple):
     refusal: str = ""
 
 
-class Said(NamedTuple):
+class AccessAnswer(NamedTuple):
     """The answer to a single question, and when it was given (monotonic, in s)."""
 
     is_allowed: bool
     at: float
 
 
-class Asking(NamedTuple):
+class Reviews(NamedTuple):
     """How a cluster is asked about one person: for his rules in a namespace, or for one thing; both raise Unanswered."""
 
     rules: Callable[[str], AccessRules]
@@ -57,12 +57,12 @@ class Asking(NamedTuple):
 class Viewer:
     """One person as a cluster knows him. Thread-safe."""
 
-    def __init__(self, who: Hashable, asking: Asking) -> None:
+    def __init__(self, who: Hashable, reviews: Reviews) -> None:
         self._who = who
-        self._asking = asking
+        self._reviews = reviews
         self._lock = threading.Lock()
-        self._told: dict[str, Told] = {}
-        self._said: dict[Question, Said] = {}
+        self._rules: dict[str, RulesAnswer] = {}
+        self._answers: dict[Question, AccessAnswer] = {}
         self._turns = 0  # how often the answer to a single question has become another one
 
     def allows(self, asked: Question) -> bool:
@@ -73,14 +73,14 @@ class Viewer:
     def is_fresh(self, asked: Question) -> bool:
         """Say whether the last answer is a fresh one, or was a moment ago: the cluster may be away."""
         with self._lock:
-            told = self._told.get(asked.namespace)
-            answer = self._said.get(asked) if told and not told.rules.are_complete else told
+            told = self._rules.get(asked.namespace)
+            answer = self._answers.get(asked) if told and not told.rules.are_complete else told
             return answer is not None and _is_within(answer.at, FRESH_S + MOMENT_S)
 
     def refusal(self, asked: Question) -> str:
         """Return why the cluster tells nothing about him, "" where it does."""
         with self._lock:
-            told = self._told.get(asked.namespace)
+            told = self._rules.get(asked.namespace)
             return told.refusal if told else ""
 
     def namespaces(self, verb: str, resource: str, names: Sequence[str]) -> frozenset[str] | Everywhere:
@@ -97,56 +97,56 @@ class Viewer:
         """Return a value that is the same for people who may do the same, and another one when that changes."""
         with self._lock:
             places = self._refreshed(names)
-            wide = self._told[WIDE].rules if WIDE in self._told else NONE
+            wide = self._rules[WIDE].rules if WIDE in self._rules else NONE
             if not wide.are_complete:
-                self._ask_each([each for each, said in self._said.items() if not _is_within(said.at, FRESH_S)])
+                self._ask_each([each for each, said in self._answers.items() if not _is_within(said.at, FRESH_S)])
                 return self._who, self._turns
-            rules = ((place, self._told[place].rules) for place in places)
+            rules = ((place, self._rules[place].rules) for place in places)
             return wide, frozenset((place, own) for place, own in rules if own != wide)
 
     # The lock is held by who calls what follows.
 
     def _allows(self, asked: Question) -> bool:
         self._ask_rules([place for place in (asked.namespace,) if not self._holds(place, FRESH_S)])
-        told = self._told[asked.namespace]
+        told = self._rules[asked.namespace]
         if told.rules.are_complete:
             return told.rules.allow(asked)
-        said = self._said.get(asked)
+        said = self._answers.get(asked)
         if said is None or not _is_within(said.at, FRESH_S):
             self._ask_each([asked], is_needed=True)
-        return self._said[asked].is_allowed
+        return self._answers[asked].is_allowed
 
     def _refreshed(self, names: Sequence[str]) -> list[str]:
         """Ask for the rules of namespaces where too little is known for a list; return those of which some are known."""
-        chosen = [*names[:MOST_NAMESPACES], *(name for name in names[MOST_NAMESPACES:] if name in self._told)]
+        chosen = [*names[:MOST_NAMESPACES], *(name for name in names[MOST_NAMESPACES:] if name in self._rules)]
         self._ask_rules([WIDE] if not self._holds(WIDE, FRESH_S) else [], is_needed=False)
-        wide = self._told.get(WIDE)
+        wide = self._rules.get(WIDE)
         stale = []
         for name in chosen:
-            told = self._told.get(name)
+            told = self._rules.get(name)
             is_quiet = told is not None and wide is not None and told.rules == wide.rules
             if not self._holds(name, QUIET_S if is_quiet else FRESH_S):
                 stale.append(name)
         self._ask_rules(stale, is_needed=False)
-        return [name for name in chosen if name in self._told]
+        return [name for name in chosen if name in self._rules]
 
     def _holds(self, place: str, seconds: float) -> bool:
         """Whether rules need not be asked for again; that they cannot be told holds for longer."""
-        told = self._told.get(place)
+        told = self._rules.get(place)
         return told is not None and _is_within(told.at, seconds if told.rules.are_complete else QUIET_S)
 
     def _is_open(self, asked: Question) -> bool:
         """Whether a question of a list has to be asked by itself."""
-        if self._told[asked.namespace].rules.are_complete:
+        if self._rules[asked.namespace].rules.are_complete:
             return False
-        said = self._said.get(asked)
+        said = self._answers.get(asked)
         return said is None or not _is_within(said.at, FRESH_S if said.is_allowed else QUIET_S)
 
     def _verdict(self, asked: Question, verdicts: dict[AccessRules, bool]) -> bool:
         """Answer by what is known. Most namespaces have the same rules, which are looked through once."""
-        rules = self._told[asked.namespace].rules
+        rules = self._rules[asked.namespace].rules
         if not rules.are_complete:
-            return asked in self._said and self._said[asked].is_allowed
+            return asked in self._answers and self._answers[asked].is_allowed
         if asked.name:
             return rules.allow(asked)
         if rules not in verdicts:
@@ -154,29 +154,29 @@ class Viewer:
         return verdicts[rules]
 
     def _ask_rules(self, places: Sequence[str], *, is_needed: bool = True) -> None:
-        if len(self._told) > MOST_ANSWERS:
-            self._told.clear()
-        self._told |= _together(self._rules_of, places, self._told if is_needed else None)
+        if len(self._rules) > MOST_ANSWERS:
+            self._rules.clear()
+        self._rules |= _together(self._rules_of, places, self._rules if is_needed else None)
 
-    def _rules_of(self, place: str) -> Told:
+    def _rules_of(self, place: str) -> RulesAnswer:
         try:
-            return Told(self._asking.rules(place), clock.monotonic())
+            return RulesAnswer(self._reviews.rules(place), clock.monotonic())
         except ApiError as error:
-            return Told(NONE, clock.monotonic(), error.message)
+            return RulesAnswer(NONE, clock.monotonic(), error.message)
 
     def _ask_each(self, questions: Sequence[Question], *, is_needed: bool = False) -> None:
-        if len(self._said) > MOST_ANSWERS:
-            self._said.clear()
-        for asked, said in _together(self._answer_to, questions, self._said if is_needed else None).items():
-            before = self._said.get(asked)
+        if len(self._answers) > MOST_ANSWERS:
+            self._answers.clear()
+        for asked, said in _together(self._answer_to, questions, self._answers if is_needed else None).items():
+            before = self._answers.get(asked)
             self._turns += before is not None and before.is_allowed != said.is_allowed
-            self._said[asked] = said
+            self._answers[asked] = said
 
-    def _answer_to(self, asked: Question) -> Said:
+    def _answer_to(self, asked: Question) -> AccessAnswer:
         try:
-            return Said(self._asking.access(asked), clock.monotonic())
+            return AccessAnswer(self._reviews.access(asked), clock.monotonic())
         except ApiError:
-            return Said(is_allowed=False, at=clock.monotonic())
+            return AccessAnswer(is_allowed=False, at=clock.monotonic())
 
 
 def question(verb: str, resource: str, namespace: str, name: str = "") -> Question:

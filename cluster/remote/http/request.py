@@ -10,6 +10,12 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
+from kube.errors import NotFound
+from kube.meta import Object
+
+decode = msgspec.json.Decoder(dict[str, Any]).decode  # the body of an answer
 JSON = "application/json"
 MANAGER = "volcano-ui"  # who is noted to manage the fields that change
 MEDIA_TYPES = MappingProxyType(
@@ -19,6 +25,18 @@ MEDIA_TYPES = MappingProxyType(
         "strategic": "application/strategic-merge-patch+json",
     }
 )
+
+
+def delete_options(uid: str, version: str, grace: int | None, propagation: str | None) -> Object:
+    """Return the body of a deletion; "" and None leave out a precondition, the grace in seconds or the propagation."""
+    pins = {"uid": uid, "resourceVersion": version}
+    fields = {
+        "propagationPolicy": propagation,
+        "preconditions": {name: pin for name, pin in pins.items() if pin} or None,
+        "gracePeriodSeconds": grace,
+    }
+    set_fields = {name: value for name, value in fields.items() if value is not None}
+    return {"apiVersion": "v1", "kind": "DeleteOptions", **set_fields}
 
 
 class Unreachable(Exception):
@@ -34,6 +52,17 @@ class Impersonation(NamedTuple):
 
     user: str
     groups: tuple[str, ...] = ()
+
+
+def look_up(connection: RestClient, path: str, answer_s: float) -> Object | None:
+    """Return what is at a path of the cluster itself, where the mirror does not have it or would be behind; None for nothing.
+
+    ApiError and Unreachable say why nobody knows.
+    """
+    try:
+        return decode(connection.request("GET", path, answer_s=answer_s))
+    except NotFound:
+        return None
 
 
 class RestClient(Protocol):

@@ -15,7 +15,7 @@ from cluster.remote import recorder
 from cluster.remote.door import access_rules, server, viewer
 from cluster.remote.door.access_rules import Question
 from cluster.remote.door.reviews import Unanswered
-from cluster.remote.door.viewer import Asking, Viewer
+from cluster.remote.door.viewer import Reviews, Viewer
 from cluster.remote.http.request import Impersonation
 from cluster.store import store
 from cluster.writes import Mirror
@@ -83,7 +83,7 @@ class Cluster:
     def __init__(self):
         self.grants = Grants()
         self.failure = None
-        self.viewer = Viewer("ada", Asking(self.rules, self.access))
+        self.viewer = Viewer("ada", Reviews(self.rules, self.access))
 
     def rules(self, namespace):
         self.check()
