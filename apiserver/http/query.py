@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 from starlette.datastructures import QueryParams
 
-from cluster.store.types import Propagation
+from cluster.writes import Propagation
 from kube import conversion, errors, selector
 from kube.errors import BadRequest, Cause, Invalid
 from kube.meta import Object

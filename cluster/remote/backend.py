@@ -1,9 +1,8 @@
 """The backend of a cluster with an API of its own: a change is a call of that API, and the store is its mirror.
 
-A change passes, in this order: the right, as everywhere (`cluster.api.rights`);
-the call, in which the cluster's own admission decides; the mirror, so that who
-wrote reads what he wrote; the audit. What goes away is taken out of the mirror
-by the watch alone, and waited for: only it knows what else happened before.
+A change passes, in this order: the right, as everywhere (`cluster.api.rights`); the call, in which the cluster's own
+admission decides; the mirror, so that who wrote reads what he wrote; the audit. What goes away is taken out of the
+mirror by the watch alone, and waited for: only it knows what else happened before.
 
 Controllers do not run here but history, which only reads: the cluster has its
 own. What belongs to them (status, bindings) is refused.

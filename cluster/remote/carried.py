@@ -28,17 +28,21 @@ class Answered:
     def settle(self) -> list[list[Stored] | ApiError]:
         """Mirror the answers and empty the outbox; an outcome has revision 0 where the store shows more than was answered."""
         outbox.remove(self._rows, self._using.using)
-        told = list(_told(self._progress))
-        by_kind: dict[Resource, list[int]] = {}
-        for at, (_, _, write, _) in enumerate(told):
-            by_kind.setdefault(write.resource, []).append(at)
+        by_kind: dict[Resource, list[tuple[int, int, Object]]] = {}
+        for at, each in enumerate(self._progress):
+            for number, obj in each.objects():
+                by_kind.setdefault(each.group.writes[number].resource, []).append((at, number, obj))
+            if each.undoing is not None:
+                # They are told from the others by numbers below 0, which no write of a group has.
+                for number, obj in each.undoing.objects():
+                    kind = each.undoing.group.writes[number].resource
+                    by_kind.setdefault(kind, []).append((at, -1 - number, obj))
         rows: dict[tuple[int, int], Stored] = {}
-        for kind, places in by_kind.items():
-            objects = [told[at][3] for at in places]
-            for at, row in zip(places, recorder.confirm(kind, objects), strict=True):
-                group, number, _, obj = told[at]
+        for kind, answers in by_kind.items():
+            stored = recorder.confirm(kind, [obj for _, _, obj in answers])
+            for (at, number, obj), row in zip(answers, stored, strict=True):
                 is_exact = row.version == obj["metadata"]["resourceVersion"]
-                rows[group, number] = row if is_exact else recorder.unsaved(kind, obj)
+                rows[at, number] = row if is_exact else recorder.unsaved(kind, obj)
         return [
             each.error or [rows.get((at, i)) or _nothing(write) for i, write in enumerate(each.group.writes)]
             for at, each in enumerate(self._progress)
@@ -57,16 +61,6 @@ class Dropped:
         """Empty the outbox."""
         outbox.remove(self._rows, self._using.using)
         return [self._error for _ in self.groups]
-
-
-def _told(progress: Sequence[Progress]) -> Iterator[tuple[int, int, Write, Object]]:
-    """Yield what the cluster has told of objects, also while bindings were taken back, by group and write."""
-    for at, each in enumerate(progress):
-        for number, obj in each.objects():
-            yield at, number, each.group.writes[number], obj
-        if each.undoing is not None:
-            for number, obj in each.undoing.objects():
-                yield at, -1 - number, each.undoing.group.writes[number], obj
 
 
 def _nothing(write: Write) -> Stored:

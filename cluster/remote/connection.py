@@ -1,21 +1,19 @@
 """Requests to the API server of a cluster by a kubeconfig: the one module that imports the official client.
 
-The client reads kubeconfigs, runs their plugins, refreshes tokens and knows
-TLS and proxies. Bodies pass as the bytes they are: its models would cost
-thirty times as long (docs/design/dependencies.md).
+The client reads kubeconfigs, runs their plugins, refreshes tokens and knows TLS and proxies. Bodies pass as the bytes
+they are: its models would cost thirty times as long (docs/design/dependencies.md).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kubernetes import client as official
 from kubernetes import config as kubeconfigs
 
-from cluster.remote.http.exchange import KEEPALIVE, Exchange, send
+from cluster.remote.http.exchange import KEEPALIVE, Call, Exchange, send
 from cluster.remote.http.request import Unreachable
 from cluster.remote.http.target import Target
 from kube.errors import Unauthorized
@@ -62,36 +60,19 @@ class Connection(Exchange):
         configuration.socket_options = KEEPALIVE
         return official.ApiClient(configuration=configuration)
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        headers: Any,
-        content: bytes | None,
-        answer_s: float,
-    ) -> Any:
+    def _send(self, call: Call) -> Any:
         """Send a request, once more when the kubeconfig's user is not known any more: a new one may stand there."""
-        answer = self._try(method, path, query, headers, content, answer_s)
+        answer = self._try(call)
         if answer.status != Unauthorized.code:
             return answer
         answer.drain_conn()
         self._client = self._load()
-        return self._try(method, path, query, headers, content, answer_s)
+        return self._try(call)
 
-    def _try(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        headers: Any,
-        content: bytes | None,
-        answer_s: float,
-    ) -> Any:
+    def _try(self, call: Call) -> Any:
         client = self._client
         login: dict[str, str] = {}
         with self._lock:  # a plugin that fetches a new token is run once
             client.update_params_for_auth(login, [], ["BearerToken"])
-        headers.update(login)
-        url = f"{client.configuration.host}{path}"
-        return send(client.rest_client.pool_manager, method, url, query, headers, content, answer_s)
+        call.headers.update(login)
+        return send(client.rest_client.pool_manager, client.configuration.host, call)

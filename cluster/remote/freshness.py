@@ -45,17 +45,13 @@ def leading() -> str:
     if settings.TARGET is None or not recorder.works():
         return ""
     leadership = election.current()
-    if leadership.is_held(clock.milliseconds()):
-        return f"The controllers and the scheduler of these pages work there.{_webhooks()}"
-    return leadership.hindrance or "Nobody has been found to work there yet."
-
-
-def _webhooks() -> str:
-    """Say what keeps our webhooks from being asked, behind another sentence; "" when all is well or there are none."""
-    known = recorder.cluster() if settings.WEBHOOKS is not None else None
-    if known is None or not known.webhooks:
-        return ""
-    return f" The admission webhooks of these pages cannot be kept up: {known.webhooks.rstrip('.')}."
+    if not leadership.is_held(clock.milliseconds()):
+        return leadership.hindrance or "Nobody has been found to work there yet."
+    text = "The controllers and the scheduler of these pages work there."
+    cluster = recorder.cluster() if settings.WEBHOOKS is not None else None
+    if cluster is None or not cluster.webhooks:
+        return text
+    return f"{text} The admission webhooks of these pages cannot be kept up: {cluster.webhooks.rstrip('.')}."
 
 
 def judge(name: str, cluster: MirroredCluster | None, standings: Mapping[str, Standing], now: int) -> Freshness:

@@ -44,7 +44,7 @@ COMMAND_LOOK_S = 1.0  # while the server does not answer, or the mirror is behin
 FOLLOWER_LOOK_S = 2.0
 
 
-class _Known(NamedTuple):
+class _Plan(NamedTuple):
     """A plan on its way in this process, and the rows that it stands for."""
 
     ids: tuple[int, ...]
@@ -62,7 +62,7 @@ class InPlace(Remote):
     ) -> None:
         self._connect, self._threads = connect, threads
         self._fresh: dict[str, list[bytes]] = {}  # cursor → what this process has written down and not sent
-        self._known: dict[str, _Known] = {}
+        self._plans: dict[str, _Plan] = {}
         self._pace = Pace(random)
 
     def runs(self, registration: Registration) -> bool:
@@ -75,9 +75,9 @@ class InPlace(Remote):
             return True
         if shard and _own(registration, using) - set(registration.cursors):
             return False  # what shards that are no more have left is sent by the first one
-        return election.current().is_held(clock.milliseconds()) and not reflection.not_whole(
-            recorder.standings(), _read_by(registration)
-        )
+        kinds = [kind.id for kind in registration.kinds]
+        is_leading = election.current().is_held(clock.milliseconds())
+        return is_leading and not reflection.not_whole(recorder.standings(), kinds)
 
     def commit(
         self, cursor: str, groups: Sequence[Group], now: int, using: Store
@@ -104,24 +104,24 @@ class InPlace(Remote):
         leadership = election.current()
         cursor = registration.cursor_of(shard)
         if any(row.term != leadership.term for row in rows) and leadership.is_held(clock.milliseconds()):
-            self._known.pop(cursor, None)
+            self._plans.pop(cursor, None)
             return Dropped(rows, using)
         unseen = [row for row in rows if not row.commands_seen]
         if unseen:
             return self._look_for_commands(unseen, leadership, using)
-        known = self._sending_of(cursor, rows)
+        under_way = self._sending_of(cursor, rows)
         try:
-            is_answered = known.go_on(
+            is_answered = under_way.go_on(
                 PASS_S, lambda: leadership.is_held(clock.milliseconds()), partial(carried.ended, using)
             )
         except Exception:
-            del self._known[cursor]
+            del self._plans[cursor]
             raise
         if not is_answered:
-            return known.next_look_s if leadership.is_held(clock.milliseconds()) else FOLLOWER_LOOK_S
-        if carried.unseen(known.progress, using):
+            return under_way.next_look_s if leadership.is_held(clock.milliseconds()) else FOLLOWER_LOOK_S
+        if carried.unseen(under_way.progress, using):
             return SEEN_LOOK_S
-        return Answered(known.progress, rows, using)
+        return Answered(under_way.progress, rows, using)
 
     def _look_for_commands(self, rows: Sequence[Row], leadership: Leadership, using: Store) -> Dropped | float:
         """Look for the Commands that groups delete before any of these is sent; note it when all are there.
@@ -153,21 +153,13 @@ class InPlace(Remote):
         """Return what this process knows of rows on their way; what it has not written itself may have been sent."""
         ids = tuple(row.id for row in rows)
         fresh = self._fresh.pop(cursor, None)
-        known = self._known.get(cursor)
-        if known is None or known.ids != ids:
-            groups = [encoding.decode(row.body) for row in rows]
-            known = _Known(
-                ids,
-                Sending(
-                    groups,
-                    is_repeat=fresh != [row.body for row in rows],
-                    connect=self._connect,
-                    threads=self._threads(),
-                    pace=self._pace,
-                ),
-            )
-            self._known[cursor] = known
-        return known.sending
+        plan = self._plans.get(cursor)
+        if plan is None or plan.ids != ids:
+            groups, is_repeat = [encoding.decode(row.body) for row in rows], fresh != [row.body for row in rows]
+            threads = self._threads()
+            sender = Sending(groups, is_repeat=is_repeat, connect=self._connect, threads=threads, pace=self._pace)
+            plan = self._plans[cursor] = _Plan(ids, sender)
+        return plan.sending
 
 
 def _own(registration: Registration, using: Store) -> set[str]:
@@ -180,10 +172,6 @@ def _mine(registration: Registration, shard: int, using: Store) -> list[str]:
     own, left = registration.cursor_of(shard), _own(registration, using)
     gone = left - set(registration.cursors) if shard == 0 else set()
     return sorted(gone | (left & {own}))
-
-
-def _read_by(registration: Registration) -> Sequence[str]:
-    return [kind.id for kind in registration.kinds]
 
 
 def _settled(group: Group, using: Store) -> Group:

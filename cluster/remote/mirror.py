@@ -9,14 +9,13 @@ from collections.abc import Callable
 from random import Random, SystemRandom
 from typing import Any, Protocol
 
-import msgspec
 from django.db import connection as database
 
 from cluster import clock
 from cluster.remote import recorder
 from cluster.remote.door import server
 from cluster.remote.http import discovery
-from cluster.remote.http.request import RestClient, Unreachable
+from cluster.remote.http.request import RestClient, Unreachable, decode
 from cluster.remote.leader_election import standby
 from cluster.remote.leader_election.election import Election
 from cluster.remote.mirroring import kinds
@@ -33,7 +32,6 @@ DISCOVER_S = 60.0  # a kind that is installed later shows within so long
 MOST_WAITING = 64  # news that wait for the writer; more make the readers wait
 BATCH = 1000  # objects written in one transaction
 IDENTITY = "/api/v1/namespaces/kube-system"
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 log = logging.getLogger(__name__)
 
 
@@ -77,7 +75,7 @@ class ClusterMirror:
         self._news = line(MOST_WAITING)
         self._outage = Outage("writing down what was heard of the cluster", log)
         self._followed: dict[str, Thread] = {}
-        self._known: dict[str, Standing] = {}
+        self._unfollowed: dict[str, Standing] = {}
         self._discovered = -DISCOVER_S
 
     def run(self) -> None:
@@ -86,7 +84,7 @@ class ClusterMirror:
         self._patiently(recorder.choose)
         writer = self._thread(target=self._write, name="writer", daemon=True)
         writer.start()
-        self._known = self._patiently(recorder.standings)
+        self._unfollowed = self._patiently(recorder.standings)
         if recorder.works():
             election = self._patiently(Election, self._connect)
             self._thread(target=election.run, args=(self._patiently,), name="lease", daemon=True).start()
@@ -104,10 +102,14 @@ class ClusterMirror:
 
     def _pulse(self, connection: RestClient) -> None:
         """Hear whether the cluster answers and which it is, and from time to time which kinds it serves."""
-        if not self._patiently(recorder.identify, self._uid(connection)):
+        try:
+            answer = decode(connection.request("GET", IDENTITY, answer_s=PULSE_ANSWER_S))
+        except (Forbidden, NotFound):
+            answer = {}  # it does not let us see which it is
+        if not self._patiently(recorder.identify, str((answer.get("metadata") or {}).get("uid") or "")):
             raise OtherCluster
-        while self._known:  # what was served before is followed at once
-            name, standing = self._known.popitem()
+        while self._unfollowed:  # what was served before is followed at once
+            name, standing = self._unfollowed.popitem()
             if standing.phase is not Phase.ABSENT:
                 self._follow(connection, kinds.BY_ID[name], standing)
         if clock.monotonic() - self._discovered >= DISCOVER_S:
@@ -128,14 +130,6 @@ class ClusterMirror:
                 self._follow(connection, kind, standing or Standing())
             elif standing is None or standing.phase is not Phase.ABSENT:
                 self._news.put(News(kind, Step.ABSENT))
-
-    def _uid(self, connection: RestClient) -> str:
-        """Return what tells the cluster from others; "" when it does not let us see that."""
-        try:
-            answer = _decode(connection.request("GET", IDENTITY, answer_s=PULSE_ANSWER_S))
-        except (Forbidden, NotFound):
-            return ""
-        return str((answer.get("metadata") or {}).get("uid") or "")
 
     def _follow(self, connection: RestClient, kind: Resource, standing: Standing) -> None:
         selectors = kinds.selectors(works=recorder.works())

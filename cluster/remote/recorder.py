@@ -1,7 +1,6 @@
 """Writing down what was heard of another cluster: objects, and how far they are, in one transaction.
 
-So whoever starts again goes on where the store is, and nothing is heard twice
-that would matter, or never.
+So whoever starts again goes on where the store is, and nothing is heard twice that would matter, or never.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from kube.errors import ApiError, NotFound
 from kube.meta import Object, parse_time
 from kube.resources import Resource
 
-CHUNK = 500  # keys of one query, objects of one deletion
 log = logging.getLogger(__name__)
 
 
@@ -44,7 +42,8 @@ def record(news: Sequence[News]) -> None:
             known[each.kind.id] = reflection.standing_after(before, each, now)
         _write(pending, now)
         for resource, standing in known.items():
-            _save(resource, standing)
+            fields = {name: getattr(standing, name) for name in Standing.__struct_fields__}
+            MirroredKind.objects.update_or_create(resource=resource, defaults=fields)
 
 
 def works() -> bool:
@@ -67,11 +66,6 @@ def standings(wanted: Iterable[Resource] | None = None) -> dict[str, Standing]:
     }
 
 
-def _save(resource: str, standing: Standing) -> None:
-    fields = {name: getattr(standing, name) for name in Standing.__struct_fields__}
-    MirroredKind.objects.update_or_create(resource=resource, defaults=fields)
-
-
 def _write(writes: Sequence[Mirror], now: int) -> None:
     outcomes = store.commit([Group([write]) for write in writes], now=now)
     for write, outcome in zip(writes, outcomes, strict=True):
@@ -83,9 +77,7 @@ def _gone(news: News) -> list[Mirror]:
     """Return the deletions of all that a whole list did not name."""
     stored = store.names(news.kind)
     missing = [key for uid, key in stored.items() if uid not in news.uids]
-    found: dict[str, Stored] = {}
-    for start in range(0, len(missing), CHUNK):
-        found |= {one.uid: one for one in store.by_keys(news.kind, missing[start : start + CHUNK]).values()}
+    found = {one.uid: one for one in store.by_keys(news.kind, missing).values()}
     versions = {uid: one.version for uid, one in found.items()}
     gone = reflection.vanished({uid: stored[uid] for uid in found}, news.uids, versions, news)
     return [Mirror(news.kind, found[uid].object, deleted=True) for uid in gone]
@@ -98,7 +90,7 @@ def confirm(kind: Resource, objects: Sequence[Object]) -> list[Stored]:
     """
     if kind not in followed():
         return [unsaved(kind, obj) for obj in objects]
-    objects = [kinds.kept(kind, obj) for obj in objects]
+    objects = [kinds.stored_part(kind, obj) for obj in objects]
     with transaction.atomic():
         sql.lock_head(store.using)
         standing = standings([kind]).get(kind.id, Standing())

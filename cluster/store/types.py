@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from cluster.writes import Propagation as Propagation
 from kube.meta import Object
 from kube.resources import Resource
 

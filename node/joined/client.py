@@ -12,7 +12,7 @@ import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from cluster import clock, fingerprint
-from cluster.remote.http.exchange import CONNECT_S, KEEPALIVE, Exchange, cause_of, send
+from cluster.remote.http.exchange import CONNECT_S, KEEPALIVE, Call, Exchange, cause_of, send
 from cluster.remote.http.request import JSON, Unreachable
 from kube.errors import InternalError, ServiceUnavailable, Timeout, TooManyRequests, Unauthorized
 from node.membership import Server
@@ -63,18 +63,10 @@ class Client(Exchange):
         except msgspec.DecodeError as error:
             raise Unreachable(self.server.url, f"its answer cannot be read: {error}", sent=True) from None
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        headers: Any,
-        content: bytes | None,
-        answer_s: float,
-    ) -> Any:
-        headers["Authorization"] = f"Bearer {self.server.token}"
+    def _send(self, call: Call) -> Any:
+        call.headers["Authorization"] = f"Bearer {self.server.token}"
         for is_last in (False, True):
-            answer = send(self._pool, method, f"{self.server.url}{path}", query, headers, content, answer_s)
+            answer = send(self._pool, self.server.url, call)
             if answer.status != Unauthorized.code:
                 return answer
             if not _is_status(answer.read()):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from cluster.remote.dispatch import requests
-from cluster.remote.dispatch.requests import Asked
+from cluster.remote.dispatch.requests import Request
 from cluster.remote.http import paths
 from cluster.remote.http.request import MEDIA_TYPES
 from cluster.writes import Patch, Write
 
 
-def of(write: Write) -> Asked:
+def of(write: Write) -> Request:
     """Return the request that carries out a write, pinned to the uid and version that the write names."""
     if not isinstance(write, Patch) or write.subresource != "status":
         return requests.of(write)
@@ -17,4 +17,4 @@ def of(write: Write) -> Asked:
     pins = {"uid": write.uid, "resourceVersion": write.version}
     body = {"metadata": {name: pin for name, pin in pins.items() if pin}, **write.patch}
     path = paths.one(write.resource, write.namespace, write.name, "status")
-    return Asked("PATCH", path, body, MEDIA_TYPES["merge"])
+    return Request("PATCH", path, body, MEDIA_TYPES["merge"])

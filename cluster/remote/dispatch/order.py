@@ -40,7 +40,8 @@ def runs(writes: Sequence[Write]) -> list[list[int]]:
     sorts: list[tuple[str, str, str]] = []
     last: dict[Place, int] = {}
     for number, write in enumerate(writes):
-        sort, place = _sort(write), place_of(write)
+        part = write.subresource if isinstance(write, Patch | Update) else ""
+        sort, place = (type(write).__name__, write.resource.id, part), place_of(write)
         first = last.get(place, -1) + 1
         at = next((i for i in range(first, len(found)) if sorts[i] == sort), len(found))
         if at == len(found):
@@ -59,8 +60,3 @@ def doomed(writes: Sequence[Write]) -> frozenset[int]:
         for number, write in enumerate(writes)
         if isinstance(write, Patch | Update) and number < deleted.get(place_of(write), -1)
     )
-
-
-def _sort(write: Write) -> tuple[str, str, str]:
-    part = write.subresource if isinstance(write, Patch | Update) else ""
-    return type(write).__name__, write.resource.id, part

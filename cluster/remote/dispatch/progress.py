@@ -64,20 +64,16 @@ class Progress:
         if isinstance(verdict, Again):
             if verdict.may_be_done:
                 self._repeats.add(number)
-            if not self._gives_up(number, verdict):
+            # A write at which a server fails that answers others must not hold up all of them.
+            if verdict.may_be_done and not verdict.is_away:
+                self._failures[number] = self._failures.get(number, 0) + 1
+            if self._failures.get(number, 0) < MOST_FAILURES:
                 return verdict
             verdict = Refused(verdicts.given_up(verdict.error))
         self.verdicts[number] = verdict
         if isinstance(verdict, Refused) and self.error is None:
             self.error = verdict.error
         return None
-
-    def _gives_up(self, number: int, verdict: Again) -> bool:
-        """Say whether a write has failed too often on a server that answers: it must not hold up all others."""
-        if verdict.is_away or not verdict.may_be_done:
-            return False
-        failures = self._failures[number] = self._failures.get(number, 0) + 1
-        return failures >= MOST_FAILURES
 
     @property
     def is_answered(self) -> bool:
@@ -87,17 +83,12 @@ class Progress:
     def take_back(self, ended: Collection[str]) -> Progress | None:
         """Return what takes back the bindings of a gang, once the group is answered; None when nothing is to be taken back."""
         if self.error is not None and self.undoing is None:
-            self.undoing = Progress(
-                Group(gangs.taken_back(self.group, self.verdicts, self._unknown(), ended)), is_repeat=True
-            )
+            # What may have been carried out, and of which neither an answer nor a look has told. A pod that an earlier
+            # process has marked to be taken back may not have been deleted yet, so it counts as one of them.
+            unknown = {number for number in self._repeats if not _tells(self.verdicts.get(number))}
+            writes = gangs.taken_back(self.group, self.verdicts, unknown, ended)
+            self.undoing = Progress(Group(writes), is_repeat=True)
         return self.undoing
-
-    def _unknown(self) -> set[int]:
-        """Return the writes that may have been carried out, and of which neither an answer nor a look has told.
-
-        A pod that an earlier process has marked to be taken back may not have been deleted yet, so it counts as one of them.
-        """
-        return {number for number in self._repeats if not _tells(self.verdicts.get(number))}
 
     def objects(self) -> Iterator[tuple[int, Object]]:
         """Yield what the server has told of objects, with the places of the writes in the group, in their order."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from cluster.remote.dispatch.order import place_of
 from cluster.remote.http import paths
-from cluster.remote.http.request import JSON, MANAGER, MEDIA_TYPES
+from cluster.remote.http.request import JSON, MANAGER, MEDIA_TYPES, delete_options
 from cluster.writes import Create, Delete, Mirror, Patch, Update, Write
 from kube import patch as patching
 from kube.meta import Object
@@ -15,7 +15,7 @@ from kube.resources import PODS
 SCHEDULED = "PodScheduled"
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A request: method, path, body and how it is written."""
 
     method: str
@@ -29,30 +29,34 @@ class Asked(NamedTuple):
         return {"fieldManager": MANAGER} if self.method != "DELETE" else {}
 
 
-def of(write: Write) -> Asked:
+def of(write: Write) -> Request:
     """Return the request that carries out a write; one of `settled`, so that only pods have patches of their status."""
     match write:
         case Create():
             resource, metadata = write.resource, write.object["metadata"]
             kind = {"apiVersion": resource.api_version, "kind": resource.kind}
             path = paths.collection(resource, metadata.get("namespace") or "")
-            return Asked("POST", path, {**kind, **write.object})
+            return Request("POST", path, {**kind, **write.object})
         case Update():
             return _update(write)
         case Patch(subresource="binding"):
-            return _binding(write)
+            metadata = {"namespace": write.namespace, "name": write.name, "uid": write.uid}
+            target = {"apiVersion": "v1", "kind": "Node", "name": write.patch["spec"]["nodeName"]}
+            body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+            return Request("POST", paths.one(write.resource, write.namespace, write.name, "binding"), body)
         case Patch():
             return _patch(write)
         case Delete():
-            return Asked("DELETE", paths.one(write.resource, write.namespace, write.name), _deletion(write))
+            options = delete_options(write.uid, write.version, write.grace, write.propagation)
+            return Request("DELETE", paths.one(write.resource, write.namespace, write.name), options)
         case Mirror():
             raise TypeError("What is mirrored comes from the cluster, and is not asked of it.")
 
 
-def look_at(write: Write) -> Asked:
+def look_at(write: Write) -> Request:
     """Return the request that shows the object of a write as it is now."""
     _, namespace, name = place_of(write)
-    return Asked("GET", paths.one(write.resource, namespace, name))
+    return Request("GET", paths.one(write.resource, namespace, name))
 
 
 def settled(write: Write, stored: Object | None) -> Write:
@@ -72,10 +76,10 @@ def settled(write: Write, stored: Object | None) -> Write:
     return Update(resource, {**about, "status": status}, "status")
 
 
-def _update(write: Update) -> Asked:
+def _update(write: Update) -> Request:
     _, namespace, name = place_of(write)
     if write.subresource != "status":
-        return Asked("PUT", paths.one(write.resource, namespace, name, write.subresource), write.object)
+        return Request("PUT", paths.one(write.resource, namespace, name, write.subresource), write.object)
     tests = [
         {"op": "test", "path": f"/metadata/{field}", "value": value}
         for field in ("uid", "resourceVersion")
@@ -83,33 +87,16 @@ def _update(write: Update) -> Asked:
     ]
     change = [*tests, {"op": "add", "path": "/status", "value": write.object.get("status") or {}}]
     part = "status" if write.resource.status_subresource else ""
-    return Asked("PATCH", paths.one(write.resource, namespace, name, part), change, MEDIA_TYPES["json"])
+    return Request("PATCH", paths.one(write.resource, namespace, name, part), change, MEDIA_TYPES["json"])
 
 
-def _patch(write: Patch) -> Asked:
+def _patch(write: Patch) -> Request:
     path = paths.one(write.resource, write.namespace, write.name, write.subresource)
     pins = {"uid": write.uid, "resourceVersion": write.version}
     metadata = {**(write.patch.get("metadata") or {}), **{name: pin for name, pin in pins.items() if pin}}
     if write.subresource != "status":
-        return Asked("PATCH", path, {**write.patch, "metadata": metadata}, MEDIA_TYPES["merge"])
+        return Request("PATCH", path, {**write.patch, "metadata": metadata}, MEDIA_TYPES["merge"])
     # Of a pod's status others write the rest, and a list would be replaced whole by a merge patch.
     conditions = [each for each in write.patch["status"]["conditions"] if each.get("type") == SCHEDULED]
     body = {"metadata": metadata, "status": {"conditions": conditions}}
-    return Asked("PATCH", path, body, MEDIA_TYPES["strategic"])
-
-
-def _binding(write: Patch) -> Asked:
-    metadata = {"namespace": write.namespace, "name": write.name, "uid": write.uid}
-    target = {"apiVersion": "v1", "kind": "Node", "name": write.patch["spec"]["nodeName"]}
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
-    return Asked("POST", paths.one(write.resource, write.namespace, write.name, "binding"), body)
-
-
-def _deletion(write: Delete) -> Object:
-    pins = {"uid": write.uid, "resourceVersion": write.version}
-    options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": write.propagation}
-    if any(pins.values()):
-        options["preconditions"] = {name: pin for name, pin in pins.items() if pin}
-    if write.grace is not None:
-        options["gracePeriodSeconds"] = write.grace
-    return options
+    return Request("PATCH", path, body, MEDIA_TYPES["strategic"])

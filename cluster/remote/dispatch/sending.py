@@ -12,16 +12,13 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from functools import cache
 from random import Random, SystemRandom
-from typing import Any
-
-import msgspec
 
 from cluster import clock
 from cluster.remote.dispatch import requests, verdicts
 from cluster.remote.dispatch.progress import Progress
-from cluster.remote.dispatch.requests import Asked
+from cluster.remote.dispatch.requests import Request
 from cluster.remote.dispatch.verdicts import Again, Look, Verdict
-from cluster.remote.http.request import RestClient, Unreachable
+from cluster.remote.http.request import RestClient, Unreachable, decode
 from cluster.remote.mirroring import reflection
 from cluster.writes import Group, Write
 from kube.errors import ApiError, NotFound, ServiceUnavailable
@@ -29,7 +26,6 @@ from kube.meta import Object
 
 AT_ONCE = 16  # requests of one process
 ANSWER_S = 10.0
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @cache
@@ -97,7 +93,17 @@ class Sending:
         """
         until = clock.monotonic() + within_s
         while True:
-            self._close(ended)
+            under_way: list[Progress] = []
+            failed: list[Progress] = []
+            for each in self._open:
+                if not each.is_answered:
+                    under_way.append(each)
+                elif each.error is not None and each.group.minima:
+                    failed.append(each)
+            # What takes back a half gang comes in the place of its group.
+            gone = ended([each.group for each in failed]) if failed else ()
+            undoing = [each.take_back(gone) for each in failed]
+            self._open = [*under_way, *(each for each in undoing if each is not None)]
             if not self._open:
                 return True
             if may_send():
@@ -115,17 +121,6 @@ class Sending:
         soonest = self._resting[0][0] if self._resting else now
         return max(0.02, max(self._pace.paused_until, soonest) - now)
 
-    def _close(self, ended: Callable[[Sequence[Group]], Collection[str]]) -> None:
-        """Set aside the groups that are answered; what takes back a half gang comes in the place of its group."""
-        answered = [each for each in self._open if each.is_answered]
-        failed = [each.group for each in answered if each.error is not None and each.group.minima]
-        gone = ended(failed) if failed else ()
-        for each in answered:
-            self._open.remove(each)
-            undoing = each.take_back(gone) if each.error is not None and each.group.minima else None
-            if undoing is not None:
-                self._open.append(undoing)
-
     def _send(self) -> None:
         now = clock.monotonic()
         resting = {(id(progress), number) for _, _, progress, number in self._resting}
@@ -139,16 +134,14 @@ class Sending:
             for number in progress.to_send():
                 if room <= 0:
                     return
-                if (id(progress), number) not in resting:
-                    self._submit(progress, number)
-                    room -= 1
-
-    def _submit(self, progress: Progress, number: int) -> None:
-        write = progress.group.writes[number]
-        is_repeat, is_doomed = progress.is_repeated(number), progress.is_doomed(number)
-        progress.sent(number)
-        future = self._threads.submit(attempt, self._connect, write, is_repeat=is_repeat, is_doomed=is_doomed)
-        self._under_way[future] = progress, number
+                if (id(progress), number) in resting:
+                    continue
+                write = progress.group.writes[number]
+                is_repeat, is_doomed = progress.is_repeated(number), progress.is_doomed(number)
+                progress.sent(number)
+                future = self._threads.submit(attempt, self._connect, write, is_repeat=is_repeat, is_doomed=is_doomed)
+                self._under_way[future] = progress, number
+                room -= 1
 
     def _hear(self) -> None:
         now = clock.monotonic()
@@ -200,8 +193,8 @@ def look(connect: Callable[[], RestClient], write: Write) -> Verdict:
     return verdicts.of_look(write, found)
 
 
-def _ask(connection: RestClient, asked: Asked) -> Object:
-    return _decode(
+def _ask(connection: RestClient, asked: Request) -> Object:
+    return decode(
         connection.request(
             asked.method, asked.path, query=asked.query, body=asked.body, media_type=asked.media_type, answer_s=ANSWER_S
         )

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import msgspec
 
 from cluster.remote.http import paths
-from cluster.remote.http.request import RestClient
+from cluster.remote.http.request import RestClient, decode
 from kube.errors import NotFound
 from kube.resources import Resource
-
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def served(connection: RestClient, kinds: Iterable[Resource]) -> frozenset[str]:
@@ -26,16 +21,9 @@ def served(connection: RestClient, kinds: Iterable[Resource]) -> frozenset[str]:
         by_path.setdefault(paths.version(kind), []).append(kind)
     for path, wanted in by_path.items():
         try:
-            answer = _decode(connection.request("GET", path))
+            answer = decode(connection.request("GET", path))
         except NotFound:
             continue
-        found |= _among(answer, wanted)
+        verbs = {each.get("name"): each.get("verbs") or () for each in answer.get("resources") or ()}
+        found |= {kind.id for kind in wanted if {"list", "watch"} <= set(verbs.get(kind.plural, ()))}
     return frozenset(found)
-
-
-def _among(answer: dict[str, Any], wanted: Iterable[Resource]) -> set[str]:
-    """Return the ids of the kinds that an APIResourceList has with list and watch."""
-    offered = {
-        each.get("name") for each in answer.get("resources") or () if {"list", "watch"} <= set(each.get("verbs") or ())
-    }
-    return {kind.id for kind in wanted if kind.plural in offered}

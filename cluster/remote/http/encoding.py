@@ -33,7 +33,10 @@ def encode(group: Group) -> bytes:
 
     Of `within_quota` nothing is kept: an API server asks its quotas itself.
     """
-    writes = [_packed(write) for write in group.writes]
+    writes = [
+        {**structs.asdict(write), "resource": write.resource.id, "write": type(write).__name__}
+        for write in group.writes
+    ]
     timers, minima, decisions = list(group.timers), list(group.minima), list(group.decisions)
     return _encode(_Group(writes, group.key, timers, list(group.cancel), minima, decisions))
 
@@ -41,17 +44,10 @@ def encode(group: Group) -> bytes:
 def decode(body: bytes) -> Group:
     """Return the group that `encode` wrote down."""
     found = _decode(body)
-    writes = [_unpacked(each) for each in found.writes]
+    writes: list[Write] = []
+    for fields in found.writes:
+        kind = _KINDS[fields.pop("write")]
+        writes.append(kind(**{**fields, "resource": resources.by_id(fields["resource"])}))
     return Group(
         writes, found.key, timers=found.timers, cancel=found.cancel, minima=found.minima, decisions=found.decisions
     )
-
-
-def _packed(write: Write) -> dict[str, Any]:
-    return {**structs.asdict(write), "resource": write.resource.id, "write": type(write).__name__}
-
-
-def _unpacked(fields: dict[str, Any]) -> Write:
-    kind = _KINDS[fields.pop("write")]
-    write: Write = kind(**{**fields, "resource": resources.by_id(fields["resource"])})
-    return write

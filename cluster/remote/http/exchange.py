@@ -10,19 +10,13 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 import urllib3
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    NewConnectionError,
-    ProxyError,
-    ReadTimeoutError,
-    SSLError,
-)
+from urllib3 import exceptions
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, ReadTimeoutError
 
 from cluster.remote.http.request import JSON, Impersonation, Unreachable
 from kube import errors
@@ -42,28 +36,31 @@ KEEPALIVE = [
         if hasattr(socket, name)
     ),
 ]
-_NOT_SENT = (NewConnectionError, ConnectTimeoutError, SSLError, ProxyError)
+_NOT_SENT = (exceptions.NewConnectionError, ConnectTimeoutError, exceptions.SSLError, exceptions.ProxyError)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def send(
-    pool: Any,
-    method: str,
-    url: str,
-    query: Mapping[str, str] | None,
-    headers: Any,
-    content: bytes | None,
-    answer_s: float,
-) -> Any:
+class Call(NamedTuple):
+    """One request as it is sent; answer_s is how long the server may be silent, in seconds."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] | None
+    headers: Any
+    content: bytes | None
+    answer_s: float
+
+
+def send(pool: Any, server: str, call: Call) -> Any:
     """Send one request by a pool of urllib3's and return the answer, its body unread: nothing is sent twice, no redirect followed."""
     return pool.request(
-        method,
-        f"{url}{f'?{urlencode(query)}' if query else ''}",
-        body=content,
-        headers=headers,
+        call.method,
+        f"{server}{call.path}{f'?{urlencode(call.query)}' if call.query else ''}",
+        body=call.content,
+        headers=call.headers,
         preload_content=False,
-        timeout=urllib3.Timeout(connect=CONNECT_S, read=answer_s),
+        timeout=urllib3.Timeout(connect=CONNECT_S, read=call.answer_s),
         retries=False,
         redirect=False,
     )
@@ -76,15 +73,7 @@ class Exchange(ABC):
         self._name = name
 
     @abstractmethod
-    def _send(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        headers: Any,
-        content: bytes | None,
-        answer_s: float,
-    ) -> Any:
+    def _send(self, call: Call) -> Any:
         """Return the answer of the server, its body unread; HTTPError when there is none."""
 
     def request(
@@ -107,7 +96,7 @@ class Exchange(ABC):
             headers["Content-Type"] = media_type
         content = None if body is None else _encode(body)
         try:
-            answer = self._send(method, path, query, headers, content, answer_s)
+            answer = self._send(Call(method, path, query, headers, content, answer_s))
             data: bytes = answer.read()
             answer.release_conn()
         except HTTPError as error:
@@ -131,7 +120,7 @@ class Exchange(ABC):
         and what followed the last line break is dropped; so it is after a silence of silence_s.
         """
         try:
-            answer = self._send("GET", path, query, self._headers(impersonation), None, silence_s)
+            answer = self._send(Call("GET", path, query, self._headers(impersonation), None, silence_s))
         except HTTPError as error:
             raise self._unreachable(error) from None
         try:

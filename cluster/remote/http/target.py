@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +43,10 @@ def state_directory(state: Path, target: Target | None) -> Path:
 def find(kubeconfig: str, context: str) -> Target:
     """Return the cluster of a context, by default the current one; TargetError when there is none."""
     if kubeconfig == IN_CLUSTER:
-        return _in_cluster(os.environ)
+        host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+        if not host:
+            raise TargetError("This process runs in no cluster; name a kubeconfig's file instead.")
+        return Target(IN_CLUSTER, f"https://{f'[{host}]' if ':' in host else host}:{port}", "")
     file = Path(kubeconfig).expanduser().absolute()
     try:
         config = yaml.safe_load(file.read_text())
@@ -53,13 +55,6 @@ def find(kubeconfig: str, context: str) -> Target:
     except (yaml.YAMLError, UnicodeDecodeError):
         raise TargetError(f"{file} is no YAML, so it is no kubeconfig.") from None
     return _of_config(config, context, str(file))
-
-
-def _in_cluster(environment: Mapping[str, str]) -> Target:
-    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
-    if not host:
-        raise TargetError("This process runs in no cluster; name a kubeconfig's file instead.")
-    return Target(IN_CLUSTER, f"https://{f'[{host}]' if ':' in host else host}:{port}", "")
 
 
 def _of_config(config: Any, context: str, file: str) -> Target:

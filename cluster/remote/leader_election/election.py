@@ -7,14 +7,12 @@ import uuid
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import msgspec
 from django.conf import settings
 
 from cluster import clock
 from cluster.models import MirroredCluster
 from cluster.remote.http import paths
-from cluster.remote.http.lookup import look_up
-from cluster.remote.http.request import RestClient, Unreachable
+from cluster.remote.http.request import RestClient, Unreachable, decode, look_up
 from cluster.remote.leader_election import lease
 from cluster.remote.leader_election.lease import Sight
 from cluster.remote.mirroring.ways import READERS
@@ -26,7 +24,6 @@ from kube.resources import LEASES, PODS
 
 ANSWER_S = 5.0
 MARGIN_MS = (lease.DURATION_S - lease.RENEW_WITHIN_S) * 1000
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 log = logging.getLogger(__name__)
 
 
@@ -60,7 +57,11 @@ class Election:
         self._volcanos: dict[str, Sight] = {}
         self._works: dict[str, str] = {}  # name of a Lease → the version in which others were last seen to hold it
         self._heads = (0, 0)  # the newest revision when somebody was last seen at work, and the time before that
-        self.identity = _identity()
+        row = MirroredCluster.objects.get(id=1)
+        if not row.identity:
+            MirroredCluster.objects.filter(id=1, identity="").update(identity=f"volcano-ui_{uuid.uuid4()}")
+            row.refresh_from_db()
+        self.identity = str(row.identity)  # which stays with the store: whoever starts again leads on at once
 
     def run(self, patiently: Callable[..., Any]) -> None:
         """Take part until the process ends; `patiently` calls a function until the database lets it."""
@@ -69,7 +70,7 @@ class Election:
                 patiently(note, self.turn())
             except (Unreachable, ApiError) as error:
                 reason = error.cause if isinstance(error, Unreachable) else error.message
-                text = f"The Lease {self._name} cannot be renewed: {reason}."
+                text = f"The Lease {settings.LEASE_NAMESPACE}/{lease.NAME} cannot be renewed: {reason}."
                 if isinstance(error, NotFound):
                     text += " VOLCANO_UI_LEASE_NAMESPACE says in which namespace it is kept."
                 patiently(note, Leadership(hindrance=text))
@@ -83,7 +84,11 @@ class Election:
         self._sight = lease.seen(self._sight, found, now)
         for name in lease.VOLCANOS:
             self._volcanos[name] = lease.seen(self._volcanos.get(name), self._read(connection, name), now)
-        self._volcanos |= lease.running(_volcanos_pods(connection), now)
+        # Volcano's pods are asked of the cluster itself: a mirror that is behind would not do.
+        query = {"labelSelector": f"{lease.APP_LABEL} in ({','.join(lease.APPS)})"}
+        path = paths.collection(PODS, settings.LEASE_NAMESPACE)
+        pods = decode(connection.request("GET", path, query=query, answer_s=ANSWER_S))["items"]
+        self._volcanos |= lease.running(pods, now)
         if text := lease.hindrance(self._volcanos, now):
             return Leadership(hindrance=text, passed=self._passed())
         step = lease.turn(self._sight, self.identity, now)
@@ -103,18 +108,11 @@ class Election:
 
         What happened before, they have seen to. What happened since, perhaps not: who leads next looks at it again.
         """
-        seen = {name: sight.version for name, sight in self._volcanos.items()} | {lease.NAME: self._version}
+        seen = {name: sight.version for name, sight in self._volcanos.items()}
+        seen[lease.NAME] = self._sight.version if self._sight is not None else ""
         if seen != self._works:
             self._works, self._heads = seen, (store.revision(), self._heads[0])
         return self._heads[1]
-
-    @property
-    def _version(self) -> str:
-        return self._sight.version if self._sight is not None else ""
-
-    @property
-    def _name(self) -> str:
-        return f"{settings.LEASE_NAMESPACE}/{lease.NAME}"
 
     def _read(self, connection: RestClient, name: str) -> Object | None:
         return look_up(connection, paths.one(LEASES, settings.LEASE_NAMESPACE, name), ANSWER_S)
@@ -126,15 +124,7 @@ class Election:
             path, method = paths.collection(LEASES, settings.LEASE_NAMESPACE), "POST"
         else:
             path, method = paths.one(LEASES, settings.LEASE_NAMESPACE, lease.NAME), "PUT"
-        return _decode(connection.request(method, path, body=body, answer_s=ANSWER_S))
-
-
-def _volcanos_pods(connection: RestClient) -> list[Object]:
-    """Return the pods of Volcano's programs, from the cluster itself: a mirror that is behind would not do."""
-    query = {"labelSelector": f"{lease.APP_LABEL} in ({','.join(lease.APPS)})"}
-    path = paths.collection(PODS, settings.LEASE_NAMESPACE)
-    found: list[Object] = _decode(connection.request("GET", path, query=query, answer_s=ANSWER_S))["items"]
-    return found
+        return decode(connection.request(method, path, body=body, answer_s=ANSWER_S))
 
 
 def note(leadership: Leadership | None) -> None:
@@ -149,12 +139,3 @@ def note(leadership: Leadership | None) -> None:
     if leadership.term:
         changes |= {"term": leadership.term, "leads_until": leadership.until}
     MirroredCluster.objects.filter(id=1).update(**changes)
-
-
-def _identity() -> str:
-    """Return the name of this installation, which stays with its store: whoever starts again leads on at once."""
-    row = MirroredCluster.objects.get(id=1)
-    if not row.identity:
-        MirroredCluster.objects.filter(id=1, identity="").update(identity=f"volcano-ui_{uuid.uuid4()}")
-        row.refresh_from_db()
-    return str(row.identity)

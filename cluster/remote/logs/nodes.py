@@ -1,8 +1,7 @@
 """What is asked of a cluster's nodes, answered by way of its API: the logs of pods.
 
-Kubelets keep the log of the present and of the previous instance of a
-container, while the pod is there. Its attempts are counted as in the pod's
-status: an instance's number is how often the container was started anew.
+Kubelets keep the log of the present and of the previous instance of a container, while the pod is there. Its attempts
+are counted as in the pod's status: an instance's number is how often the container was started anew.
 """
 
 from __future__ import annotations
@@ -60,7 +59,13 @@ class RemoteNodes:
 
     def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
         """Return what is kept of the logs of pods, as far as it was asked: those that go on take turns in that."""
-        places = {log: place for pod in _pods(pods) for log, place in _logs(pod, self._impersonation)}
+        places: dict[LogName, Place] = {}
+        for pod in _pods(pods):
+            for status in _statuses(pod.object):
+                container = status["name"]
+                for run in _runs(status):
+                    place = Place(pod.namespace, pod.name, container, run, self._impersonation)
+                    places[LogName(pod.uid, container, run.attempt)] = place
         due = self._memory.due(places)
         list(_threads().map(lambda log: self._memory.look(log, places[log]), due))
         now = log_offsets.offset_of(clock.milliseconds())
@@ -188,13 +193,6 @@ def _pods(uids: Iterable[str]) -> Iterator[Stored]:
     for begin in range(0, len(wanted), PODS_AT_ONCE):
         found = {pod.uid: pod for pod in store.find(PODS, uid=wanted[begin : begin + PODS_AT_ONCE])}
         yield from (found[uid] for uid in wanted if uid in found)
-
-
-def _logs(pod: Stored, impersonation: Impersonation | None) -> Iterator[tuple[LogName, Place]]:
-    for status in _statuses(pod.object):
-        for instance in _runs(status):
-            log = LogName(pod.uid, status["name"], instance.attempt)
-            yield log, Place(pod.namespace, pod.name, log.container, instance, impersonation)
 
 
 _answers_for_nodes: Nodes = RemoteNodes()

@@ -9,60 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from kube import resources
 from kube.indexes import HOLDS_LABEL, HOLDS_SWEEP
 from kube.meta import Object
-from kube.resources import (
-    CLAIMS,
-    COMMANDS,
-    CONFIGMAPS,
-    CRON_JOBS,
-    DISRUPTION_BUDGETS,
-    EVENTS,
-    HYPER_NODES,
-    JOB_FLOWS,
-    JOB_TEMPLATES,
-    JOBS,
-    LIMIT_RANGES,
-    NAMESPACES,
-    NETWORK_POLICIES,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    PRIORITY_CLASSES,
-    QUEUES,
-    RESOURCE_QUOTAS,
-    SECRETS,
-    SERVICES,
-    Resource,
-)
+from kube.resources import Resource
 
 # In the order in which a person misses them.
 KINDS = (
-    NAMESPACES,
-    QUEUES,
-    NODES,
-    JOBS,
-    POD_GROUPS,
-    PODS,
-    EVENTS,
-    PRIORITY_CLASSES,
-    COMMANDS,
-    CRON_JOBS,
-    JOB_FLOWS,
-    JOB_TEMPLATES,
-    CONFIGMAPS,
-    CLAIMS,
-    RESOURCE_QUOTAS,
-    LIMIT_RANGES,
-    HYPER_NODES,
+    *(resources.NAMESPACES, resources.QUEUES, resources.NODES, resources.JOBS, resources.POD_GROUPS, resources.PODS),
+    *(resources.EVENTS, resources.PRIORITY_CLASSES, resources.COMMANDS),
+    *(resources.CRON_JOBS, resources.JOB_FLOWS, resources.JOB_TEMPLATES),
+    *(resources.CONFIGMAPS, resources.CLAIMS, resources.RESOURCE_QUOTAS, resources.LIMIT_RANGES),
+    resources.HYPER_NODES,
 )
 # Those of which an API server knows a schema at most.
 VOLCANOS = frozenset(kind for kind in KINDS if kind.group.endswith(".volcano.sh"))
-MADE = (SERVICES, NETWORK_POLICIES, SECRETS)  # what the plugins of jobs make, beside ConfigMaps
-HEEDED = (DISRUPTION_BUDGETS,)  # what our scheduler goes by, beside what pages show
+# What the plugins of jobs make, beside ConfigMaps.
+MADE = (resources.SERVICES, resources.NETWORK_POLICIES, resources.SECRETS)
+HEEDED = (resources.DISRUPTION_BUDGETS,)  # what our scheduler goes by, beside what pages show
 BY_ID = MappingProxyType({kind.id: kind for kind in (*KINDS, *MADE, *HEEDED)})
-_SELECTORS = MappingProxyType({CONFIGMAPS.id: f"{HOLDS_LABEL}={HOLDS_SWEEP}"})
-_METADATA_ONLY = frozenset({SECRETS.id})
+_SELECTORS = MappingProxyType({resources.CONFIGMAPS.id: f"{HOLDS_LABEL}={HOLDS_SWEEP}"})
 
 
 def mirrored(*, works: bool) -> tuple[Resource, ...]:
@@ -75,8 +41,8 @@ def selectors(*, works: bool) -> Mapping[str, str]:
     return MappingProxyType({}) if works else _SELECTORS
 
 
-def kept(kind: Resource, obj: Object) -> Object:
+def stored_part(kind: Resource, obj: Object) -> Object:
     """Return what of an object is stored."""
-    if kind.id not in _METADATA_ONLY:
+    if kind.id != resources.SECRETS.id:
         return obj
     return {name: value for name, value in obj.items() if name in ("apiVersion", "kind", "metadata")}

@@ -1,9 +1,8 @@
 """The rules of following one kind of another cluster: what is heard, what it means, what to do next, how long to wait.
 
-A kind is listed page by page and then watched from the list's version on. What
-is heard becomes `News`, which the recorder writes down in order, each with the
-version that it reaches; so whoever starts again goes on there. The model is
-client-go's reflector (reference: kubernetes-api §4.1 to 4.3).
+A kind is listed page by page and then watched from the list's version on. What is heard becomes `News`, which the
+recorder writes down in order, each with the version that it reaches; so whoever starts again goes on there. The model
+is client-go's reflector (reference: kubernetes-api §4.1 to 4.3).
 
 Others write into the mirror too: what the API answered to a change made here is
 there before the watch tells it. Versions say which of the two is newer.
@@ -148,7 +147,7 @@ def read_event(kind: Resource, line: Mapping[str, Any], *, after: str) -> Event:
         return Event(None, error=GoneBack(f"The versions of {kind.plural} went back from {after} to {version}."))
     if line.get("type") == "BOOKMARK":
         return Event(None, version)
-    return Event(Mirror(kind, kinds.kept(kind, obj), deleted=line.get("type") == "DELETED"), version)
+    return Event(Mirror(kind, kinds.stored_part(kind, obj), deleted=line.get("type") == "DELETED"), version)
 
 
 def after_error(error: ApiError) -> Literal["list", "list anew", "absent", "refused", "again"]:
@@ -167,14 +166,13 @@ def page(kind: Resource, answer: Mapping[str, Any], *, anew: bool) -> News:
     """Return the news of one page of a list, all pages of which show the cluster at one version."""
     objects: Sequence[Object] = answer.get("items") or ()
     at = str((answer.get("metadata") or {}).get("resourceVersion") or "")
-    return News(kind, Step.PAGE, tuple(Mirror(kind, kinds.kept(kind, obj), at=at, anew=anew) for obj in objects))
+    return News(kind, Step.PAGE, tuple(Mirror(kind, kinds.stored_part(kind, obj), at=at, anew=anew) for obj in objects))
 
 
 def vanished(stored: Mapping[str, str], listed: Collection[str], versions: Mapping[str, str], news: News) -> list[str]:
     """Return the uids of what a list did not name and is gone.
 
-    stored are keys by uid, versions those of what was not listed. What is newer than the list came
-    into being after it.
+    stored are keys by uid, versions those of what was not listed. What is newer than the list came into being after it.
     """
     return [
         uid for uid in stored if uid not in listed and (news.anew or not is_older(news.version, versions.get(uid, "")))

@@ -11,7 +11,7 @@ import msgspec
 
 from cluster import clock
 from cluster.remote.http import paths
-from cluster.remote.http.request import RestClient, Unreachable
+from cluster.remote.http.request import RestClient, Unreachable, decode
 from cluster.remote.mirroring import reflection
 from cluster.remote.mirroring.reflection import News, Standing, Step
 from kube.errors import ApiError
@@ -21,7 +21,6 @@ from kube.resources import Resource
 REFUSED_WAIT_S = 30.0  # rights are given by people
 SHORT_S = 1.0  # a watch that ends sooner was none
 LINGER_S = 30  # beyond its time, in which a watch may still end by itself
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Reflector:
@@ -83,7 +82,8 @@ class Reflector:
                 self._say(Step.ABSENT)
                 return False
             case "refused":
-                self._refused(error)
+                self._complain(Step.REFUSED, error.message)
+                self._wait(REFUSED_WAIT_S)
             case "again":
                 self._fail(error.message)
         return True
@@ -94,7 +94,7 @@ class Reflector:
         uids: set[str] = set()
         query = {**self._selection(), "limit": str(reflection.PAGE)}
         while True:
-            answer = _decode(self._connection.request("GET", paths.collection(self.kind), query=query))
+            answer = decode(self._connection.request("GET", paths.collection(self.kind), query=query))
             metadata = answer.get("metadata") or {}
             version = str(metadata.get("resourceVersion") or "")
             if not uids and is_older(version, self._last):
@@ -128,20 +128,18 @@ class Reflector:
                     self._is_live, self._trouble = True, ("", "")
                     self._say(Step.WATCHED)
                 for line in lines:
-                    self._hear(_decode(line))
+                    event = reflection.read_event(self.kind, decode(line), after=self._version)
+                    if event.error is not None:
+                        raise event.error
+                    writes = () if event.write is None else (event.write,)
+                    self._say(Step.CHANGED, version=event.version, writes=writes)
+                    self._version = self._last = event.version or self._version
+                    self._failures = 0
         finally:
             is_short = clock.monotonic() - begun < SHORT_S
             self._failures = self._failures if is_short else 0
         if is_short:
             self._slow_down()
-
-    def _hear(self, line: dict[str, Any]) -> None:
-        event = reflection.read_event(self.kind, line, after=self._version)
-        if event.error is not None:
-            raise event.error
-        self._say(Step.CHANGED, version=event.version, writes=() if event.write is None else (event.write,))
-        self._version = self._last = event.version or self._version
-        self._failures = 0
 
     def _selection(self) -> dict[str, str]:
         selector = self._selectors.get(self.kind.id)
@@ -165,10 +163,6 @@ class Reflector:
 
     def _pause(self) -> None:
         self._wait(reflection.wait_s(self._failures, self._random.random()))
-
-    def _refused(self, error: ApiError) -> None:
-        self._complain(Step.REFUSED, error.message)
-        self._wait(REFUSED_WAIT_S)
 
     def _complain(self, step: Step, reason: str) -> None:
         self._is_live = False

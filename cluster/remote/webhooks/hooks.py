@@ -106,18 +106,24 @@ def configurations(at: Address, bundle: str, user: str) -> dict[Verb, Object]:
     What the user, in whose name we write, creates from here is not asked about: people's objects are judged before they are sent, and
     what controllers make is part of what was accepted before.
     """
+    # In CEL: requests that are no creations by these pages or their controllers.
+    by_others = (
+        f'!(request.operation == "CREATE" && request.userInfo.username == {json.dumps(user)}'
+        " && has(request.options.fieldManager)"
+        f' && request.options.fieldManager == "{MANAGER}")'
+    )
     return {
         verb: {
             "apiVersion": GROUP_VERSION,
             "kind": kind,
             "metadata": {"name": NAME},
-            "webhooks": [_entry(each, at, bundle, user) for each in WEBHOOKS if each.verb == verb],
+            "webhooks": [_entry(each, at, bundle, by_others) for each in WEBHOOKS if each.verb == verb],
         }
         for verb, (kind, _) in KINDS.items()
     }
 
 
-def _entry(webhook: Webhook, at: Address, bundle: str, user: str) -> Object:
+def _entry(webhook: Webhook, at: Address, bundle: str, condition: str) -> Object:
     """Return a webhook as a configuration has it, with all that the API server would fill in."""
     resource = webhook.resource
     rule = {
@@ -138,7 +144,7 @@ def _entry(webhook: Webhook, at: Address, bundle: str, user: str) -> Object:
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_S,
         "admissionReviewVersions": ["v1"],
-        "matchConditions": [{"name": "not-sent-from-here", "expression": _by_others(user)}],
+        "matchConditions": [{"name": "not-sent-from-here", "expression": condition}],
     }
     return entry if webhook.verb == "validate" else {**entry, "reinvocationPolicy": "Never"}
 
@@ -149,15 +155,6 @@ def _reach(webhook: Webhook, at: Address) -> Object:
         return {"url": f"https://{host}:{at.port}{webhook.path}"}
     name, namespace = at.service
     return {"service": {"name": name, "namespace": namespace, "path": webhook.path, "port": at.port}}
-
-
-def _by_others(user: str) -> str:
-    """Return the condition (CEL) of requests that are no creations by these pages or their controllers."""
-    return (
-        f'!(request.operation == "CREATE" && request.userInfo.username == {json.dumps(user)}'
-        " && has(request.options.fieldManager)"
-        f' && request.options.fieldManager == "{MANAGER}")'
-    )
 
 
 def changed(found: Object, wanted: Object) -> Object | None:

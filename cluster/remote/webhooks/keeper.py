@@ -10,15 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 from django.conf import settings
 
 from cluster import clock, issuing
 from cluster.models import MirroredCluster
 from cluster.remote.http import paths
-from cluster.remote.http.lookup import look_up
+from cluster.remote.http.request import decode, look_up
 from cluster.remote.leader_election import election
 from cluster.remote.webhooks import hooks
 from cluster.remote.webhooks import keys as keeping
@@ -35,7 +34,6 @@ if TYPE_CHECKING:  # it brings the official client, which is 900 modules
 SECRET = "volcano-ui-webhooks"  # noqa: S105  its name
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 ANSWER_S = 10.0
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 log = logging.getLogger(__name__)
 
 
@@ -55,7 +53,10 @@ class Keeper:
         if not _leads():
             return keys
         held = keys.held() if keys is not None else None
-        is_trusted = keys is not None and self._is_trusted(keys.bundle)
+        is_trusted = keys is not None and all(
+            (found := self._get(_path(verb, hooks.NAME))) is not None and hooks.trusts(found, keys.bundle)
+            for verb in hooks.KINDS
+        )
         step = next_step(held, self._names, now, self._lives, is_trusted=is_trusted)
         if step is Step.NONE:
             return keys
@@ -81,10 +82,6 @@ class Keeper:
                     self._send("PUT", _path(verb, hooks.NAME), changed)
             except (Conflict, AlreadyExists):
                 continue  # another process says the same, or the next look does
-
-    def _is_trusted(self, bundle: str) -> bool:
-        found = [self._get(_path(verb, hooks.NAME)) for verb in hooks.KINDS]
-        return all(each is not None and hooks.trusts(each, bundle) for each in found)
 
     def _save(self, before: Object | None, keys: Keys) -> None:
         metadata: Object = {"name": SECRET, "namespace": settings.LEASE_NAMESPACE}
@@ -116,7 +113,7 @@ class Keeper:
         return look_up(self._connect(), path, ANSWER_S)
 
     def _send(self, method: str, path: str, body: Object) -> Object:
-        return _decode(self._connect().request(method, path, body=body, answer_s=ANSWER_S))
+        return decode(self._connect().request(method, path, body=body, answer_s=ANSWER_S))
 
 
 def note(trouble: str) -> None:

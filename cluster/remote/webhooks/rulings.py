@@ -14,8 +14,7 @@ from cluster.api.cluster_view import ClusterView
 from cluster.remote import recorder
 from cluster.remote.door import server
 from cluster.remote.http import paths
-from cluster.remote.http.lookup import look_up
-from cluster.remote.http.request import Unreachable
+from cluster.remote.http.request import Unreachable, look_up
 from cluster.remote.mirroring import kinds, reflection
 from cluster.remote.webhooks.hooks import Webhook
 from cluster.remote.webhooks.review import Question, Ruling
@@ -75,7 +74,10 @@ def rule(webhook: Webhook, question: Question) -> Ruling:
     """Say what becomes of what somebody asks for."""
     view = WebhookView()
     if webhook.verb == "mutate":
-        return Ruling(patch=_filling(webhook.resource, question.object or {}, view))
+        obj = question.object or {}
+        filled = admission.completed(webhook.resource, obj, None, view)
+        # The API server drops what a status is given with.
+        return Ruling(patch=patch.difference(_without_status(obj), _without_status(filled)))
     if reflection.not_whole(recorder.standings([QUEUES]), [QUEUES.id]):
         return Ruling(ServiceUnavailable("The queues of the cluster are still being read. Try again in a moment."))
     try:
@@ -85,11 +87,6 @@ def rule(webhook: Webhook, question: Question) -> Ruling:
         return Ruling(warnings=_judged(webhook.resource, question.object, question.old, view))
     except ApiError as error:
         return Ruling(error)
-
-
-def _filling(resource: Resource, obj: Object, view: WebhookView) -> list[Object]:
-    """Return the patch that fills in a new object. The API server drops what a status is given with."""
-    return patch.difference(_without_status(obj), _without_status(admission.completed(resource, obj, None, view)))
 
 
 def _without_status(obj: Object) -> Object:

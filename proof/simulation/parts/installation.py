@@ -233,7 +233,7 @@ class Installation:
 
 def _objects(kind: Resource) -> Iterator[tuple[str, Object]]:
     for stored in store.find(kind):
-        obj = kinds.kept(kind, stored.object)
+        obj = kinds.stored_part(kind, stored.object)
         yield stored.key, {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
 
 
