@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cluster.controllers.status_counter import Recounter
+from cluster.controllers.status_counter import Recounter, condition
 from cluster.rules import disruption
 from cluster.rules.disruption import Room
 from cluster.store import Change, store
-from kube import lenient, meta
+from kube import lenient
 from kube.kinds.pod import UNENDED
 from kube.meta import Object
 from kube.resources import DISRUPTION_BUDGETS, PODS
@@ -43,27 +43,13 @@ def status(budget: Object, room: Room, now: int) -> dict[str, Any]:
     before = lenient.mapping(budget, "status")
     allowed = room.allowed if room.expected else 0
     generation = budget["metadata"].get("generation") or 0
+    reason = "SufficientPods" if allowed else "InsufficientPods"
     after = {
         "observedGeneration": generation,
         "disruptionsAllowed": allowed,
         "currentHealthy": room.healthy,
         "desiredHealthy": room.desired,
         "expectedPods": room.expected,
-        "conditions": [_condition(before, generation, now, allowed=allowed > 0)],
+        "conditions": [condition(before, CONDITION, reason, "", now, holds=allowed > 0, generation=generation)],
     }
     return {**{key: before[key] for key in ("disruptedPods",) if key in before}, **after}
-
-
-def _condition(before: Object, generation: int, now: int, *, allowed: bool) -> dict[str, Any]:
-    known = {each.get("type"): each for each in before.get("conditions") or ()}
-    old = known.get(CONDITION) or {}
-    value = "True" if allowed else "False"
-    since = old.get("lastTransitionTime") if old.get("status") == value else None
-    return {
-        "type": CONDITION,
-        "status": value,
-        "reason": "SufficientPods" if allowed else "InsufficientPods",
-        "message": "",
-        "observedGeneration": generation,
-        "lastTransitionTime": since or meta.timestamp(now),
-    }

@@ -1,8 +1,7 @@
 """The life of a CustomResourceDefinition: its names, its status, and its end.
 
-A definition that is deleted stays until all objects of its kind are gone; they
-are deleted first, a thousand at a time. What a definition leaves behind all
-the same, because somebody took its finalizer away, goes after it.
+A definition that is deleted stays until all objects of its kind are gone; they are deleted first, a thousand at a time.
+What a definition leaves behind all the same, because somebody took its finalizer away, goes after it.
 """
 
 from __future__ import annotations
@@ -67,7 +66,10 @@ class Definitions(Consumer[DefinitionsState]):
         for name in names:
             crd = state.definitions.get(name)
             if crd is not None and not crd["metadata"].get("deletionTimestamp"):
-                groups += _keep(crd, state, now)
+                others = (other for key, other in state.definitions.items() if key != name)
+                status = naming.status(crd, naming.taken(crd["spec"]["group"], others), now)
+                if status != crd.get("status"):
+                    groups.append(Group([Update(DEFINITIONS, {**crd, "status": status}, "status")], name))
                 continue
             ending = list(_delete_objects(name) if crd is None else _end(crd, now))
             groups += ending
@@ -76,22 +78,13 @@ class Definitions(Consumer[DefinitionsState]):
         return Plan(groups, again)
 
 
-def _keep(crd: Object, state: DefinitionsState, now: int) -> Iterator[Group]:
-    """Bring the status of a definition up to date."""
-    name = crd["metadata"]["name"]
-    others = (other for key, other in state.definitions.items() if key != name)
-    status = naming.status(crd, naming.taken(crd["spec"]["group"], others), now)
-    if status != crd.get("status"):
-        yield Group([Update(DEFINITIONS, {**crd, "status": status}, "status")], name)
-
-
 def _end(crd: Object, now: int) -> Iterator[Group]:
     """Delete the objects of a kind, or let its definition go when there are none."""
     name = crd["metadata"]["name"]
     old = crd.get("status") or {}
     if CLEANUP not in texts(crd, "metadata", "finalizers"):
         return
-    if _has_objects(name):
+    if store.find(resources.of_stored(name, {}), limit=1):
         reason, message = "InstanceDeletionInProgress", "CustomResource deletion is in progress"
         status = naming.with_condition(old, TERMINATING, "True", reason, message, now)
         if status != old:
@@ -109,20 +102,16 @@ def _end(crd: Object, now: int) -> Iterator[Group]:
     )
 
 
-def _has_objects(id: str) -> bool:  # noqa: A002  a resource's
-    return bool(store.find(resources.of_stored(id, {}), limit=1))
-
-
 def _delete_objects(id: str) -> list[Group]:  # noqa: A002  a resource's
     """Return the deletions of up to ROOM objects of a kind that nobody has deleted yet."""
-    return [
-        Group([Delete(resources.of_stored(id, one.object), one.namespace, one.name, uid=one.uid)])
-        for one, _ in zip(_living(id), range(ROOM), strict=False)
-    ]
-
-
-def _living(id: str) -> Iterator[Stored]:  # noqa: A002  a resource's
+    living: list[Stored] = []
     offset = 0
     while found := store.find(resources.of_stored(id, {}), order="created", limit=PAGE, offset=offset):
-        yield from (one for one in found if _MARK not in one.body)
+        living += (one for one in found if _MARK not in one.body)
+        if len(living) >= ROOM:
+            break
         offset += PAGE
+    return [
+        Group([Delete(resources.of_stored(id, one.object), one.namespace, one.name, uid=one.uid)])
+        for one in living[:ROOM]
+    ]

@@ -1,11 +1,9 @@
 """Deleting what belongs to something that is gone (reference: kubernetes-api §4.6).
 
-An object whose owners are all gone is deleted; one that still has an owner
-loses the references that dangle. An owner deleted in the foreground stays
-until the dependents that block it are gone, and no longer counts as an owner
-meanwhile; one deleted with Orphan leaves its dependents behind. What is done
-to a dependent follows from the references that it names when it is done.
-Large families go in batches, so that no transaction is long.
+An object whose owners are all gone is deleted; one that still has an owner loses the references that dangle. An owner
+deleted in the foreground stays until the dependents that block it are gone, and no longer counts as an owner meanwhile;
+one deleted with Orphan leaves its dependents behind. What is done to a dependent follows from the references that it
+names when it is done. Large families go in batches, so that no transaction is long.
 
 An owner that waits for its dependents is looked at again when one of them
 goes, and now and then by a timer, which outlives this process.
@@ -13,7 +11,7 @@ goes, and now and then by a timer, which outlives this process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -86,8 +84,20 @@ class GarbageCollector(Consumer[GarbageState]):
         for change in changes:
             _note(state, change, doubtful)
         for timer in timers:
-            _note_timer(state, timer, doubtful)
-        _sort_out(state, doubtful)
+            if timer.kind == _OWNER:
+                state.waiting[timer.key] = Owner(*timer.payload["at"])
+                state.due[timer.key] = 0
+            elif timer.kind == RETRY:
+                # Of an owner that waits, or of one that is gone: the store says which.
+                doubtful[timer.key] = None
+                if timer.key in state.waiting:
+                    state.due[timer.key] = 0
+        unknown = [uid for uid in doubtful if uid not in state.gone]
+        living = store.living(unknown)
+        state.alive |= living
+        state.gone |= dict.fromkeys((uid for uid in unknown if uid not in living), 0)
+        named = _named(list(state.gone))  # what nothing names has no dependents
+        state.gone = {uid: reached for uid, reached in state.gone.items() if uid in named}
         work = _Work(state, now)
         work.collect()
         work.release()
@@ -120,26 +130,6 @@ def _note(state: GarbageState, change: Change, doubtful: dict[str, None]) -> Non
         state.due[change.uid] = 0
 
 
-def _note_timer(state: GarbageState, timer: Timer, doubtful: dict[str, None]) -> None:
-    if timer.kind == _OWNER:
-        state.waiting[timer.key] = Owner(*timer.payload["at"])
-        state.due[timer.key] = 0
-    elif timer.kind == RETRY:
-        # Of an owner that waits, or of one that is gone: the store says which.
-        doubtful[timer.key] = None
-        if timer.key in state.waiting:
-            state.due[timer.key] = 0
-
-
-def _sort_out(state: GarbageState, doubtful: dict[str, None]) -> None:
-    """Tell which owners that objects name exist, and drop vanished ones that nothing names."""
-    unknown = [uid for uid in doubtful if uid not in state.gone]
-    living = store.living(unknown)
-    state.alive |= living
-    state.gone |= dict.fromkeys((uid for uid in unknown if uid not in living), 0)
-    state.gone = {uid: state.gone[uid] for uid in _named(list(state.gone))}
-
-
 class _Work:
     """One round of collecting."""
 
@@ -156,7 +146,12 @@ class _Work:
                 return
             found, reached = self._dependents(uid, after)
             for dependent in found:
-                self._collect_one(dependent, uid)
+                if dependent.read(_Object).metadata.deletion_timestamp:
+                    continue
+                if (misplaced := _misplaced(dependent)) is None:
+                    self._let_go(dependent, uid, uid)
+                else:
+                    self._tell_misplaced(dependent, misplaced)
             if reached is None:
                 del self.state.gone[uid]
             else:
@@ -170,18 +165,12 @@ class _Work:
         wanted = self.room
         found = store.dependents(uid, after=after, limit=wanted)
         self.room -= len(found) or 1
-        mine = [each for each in found if each.uid != uid and uid in _owners(each)]
+        mine = [
+            each
+            for each in found
+            if each.uid != uid and any(owner.uid == uid for owner in each.read(_Object).metadata.owner_references)
+        ]
         return mine, found[-1].revision if len(found) == wanted else None
-
-    def _collect_one(self, dependent: Stored, gone: str) -> None:
-        metadata = dependent.read(_Object).metadata
-        if metadata.deletion_timestamp:
-            return
-        misplaced = _misplaced(dependent)
-        if misplaced is None:
-            self._let_go(dependent, gone, gone)
-        else:
-            self._tell_misplaced(dependent, misplaced)
 
     def _let_go(self, dependent: Stored, owner: str, again: str) -> bool:
         """Delete a dependent of an owner that goes; say whether another owner keeps it."""
@@ -197,9 +186,20 @@ class _Work:
 
     def _is_going(self, uid: str) -> bool:
         """Say whether an owner waits for its dependents to go: such a one keeps nothing."""
-        owner = self.state.waiting.get(uid)
-        found = None if owner is None else _find(owner, uid)
+        found = self._find(uid)
         return found is not None and ORPHAN not in found.read(_Object).metadata.finalizers
+
+    def _find(self, uid: str) -> Stored | None:
+        """Read a waiting owner again; None when it is gone or waits no longer."""
+        owner = self.state.waiting.get(uid)
+        if owner is None:
+            return None
+        key = f"{owner.namespace}/{owner.name}"
+        stored = store.by_keys(resources.of_stored(owner.resource, {}), [key]).get(key)
+        if stored is None or stored.uid != uid:
+            return None
+        waits = {FOREGROUND, ORPHAN} & set(stored.read(_Object).metadata.finalizers)
+        return stored if waits else None
 
     def release(self) -> None:
         """Let go of owners whose dependents are gone, or are to be left alone."""
@@ -207,8 +207,7 @@ class _Work:
             if self.room <= 0:
                 return
             del self.state.due[uid]
-            owner = self.state.waiting.get(uid)
-            found = None if owner is None else _find(owner, uid)
+            found = self._find(uid)
             if found is None:
                 self.state.waiting.pop(uid, None)
                 continue
@@ -282,20 +281,6 @@ class _Work:
         self.groups.append(Group([Create(EVENTS, event)]))
 
 
-def _find(owner: Owner, uid: str) -> Stored | None:
-    """Read a waiting owner again; None when it is gone or waits no longer."""
-    found = store.by_keys(resources.of_stored(owner.resource, {}), [f"{owner.namespace}/{owner.name}"])
-    stored = next(iter(found.values()), None)
-    if stored is None or stored.uid != uid:
-        return None
-    waits = {FOREGROUND, ORPHAN} & set(stored.read(_Object).metadata.finalizers)
-    return stored if waits else None
-
-
-def _owners(dependent: Stored) -> set[str]:
-    return {reference.uid for reference in dependent.read(_Object).metadata.owner_references}
-
-
 def _misplaced(dependent: Stored) -> OwnerReference | None:
     """Return the owner inside a namespace that an object of the cluster names, where nobody would look for it."""
     if dependent.namespace:
@@ -307,19 +292,13 @@ def _misplaced(dependent: Stored) -> OwnerReference | None:
     return None
 
 
-def _named(uids: Sequence[str]) -> Iterator[str]:
-    """Yield those of the uids that stored objects name as their owner, in the order given."""
-    named: set[str] = set()
-    for start in range(0, len(uids), sql.CHUNK):
-        chunk = list(uids[start : start + sql.CHUNK])
-        marks = sql.marks(len(chunk))
-        for text in (
-            f"SELECT DISTINCT owner FROM cluster_object WHERE owner IN ({marks}) AND NOT (owner = '')"  # noqa: S608  marks only
-            " AND resource <> 'events'",
-            f"SELECT DISTINCT owner FROM cluster_ownership WHERE owner IN ({marks})",  # noqa: S608  marks only
-        ):
-            named.update(row[0] for row in sql.rows(store.using, text, chunk))
-    return (uid for uid in uids if uid in named)
+def _named(uids: Sequence[str]) -> set[str]:
+    """Return those of the uids that stored objects name as their owner."""
+    texts = (
+        "SELECT DISTINCT owner FROM cluster_object WHERE owner IN () AND NOT (owner = '') AND resource <> 'events'",
+        "SELECT DISTINCT owner FROM cluster_ownership WHERE owner IN ()",
+    )
+    return {owner for text in texts for (owner,) in sql.rows_among(store.using, text, uids)}
 
 
 def _vanished() -> Iterable[str]:

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from cluster.consumers.consumer import Consumer, Plan
-from cluster.store import Change, Group, Update, store
+from cluster.controllers.status_counter import condition, status_update
+from cluster.store import Change, Group, store
 from cluster.writes import Timer
-from kube import lenient, meta
+from kube import lenient
 from kube.kinds.fields import View
 from kube.meta import Object
 from kube.resources import HYPER_NODES, NODES
@@ -86,10 +87,7 @@ class HyperNodeController(Consumer[HyperNodesState]):
             stored = state.objects[domain.name]
             wanted = status(stored, domain, now)
             if wanted != stored.get("status"):
-                about = {"apiVersion": HYPER_NODES.api_version, "kind": HYPER_NODES.kind}
-                metadata = {key: stored["metadata"][key] for key in ("name", "uid")}
-                update = Update(HYPER_NODES, {**about, "metadata": metadata, "status": wanted}, "status")
-                groups.append(Group([update], domain.name))
+                groups.append(Group([status_update(HYPER_NODES, stored, wanted)], domain.name))
         return Plan(groups)
 
 
@@ -97,20 +95,11 @@ def status(hyper_node: Object, domain: Domain, now: int) -> dict[str, Any]:
     """Return the status of a HyperNode that comes to this domain."""
     before = lenient.mapping(hyper_node, "status")
     generation = lenient.whole(hyper_node, "metadata", "generation") or 0
-    conditions = lenient.sequence(before, "conditions")
-    known: Object = next((each for each in conditions if each.get("type") == CONDITION), {})
-    value = "False" if domain.problems else "True"
-    since = known.get("lastTransitionTime") if known.get("status") == value else None
-    condition = {
-        "type": CONDITION,
-        "status": value,
-        "reason": domain.problems[0].reason if domain.problems else "MembersFound",
-        "message": " ".join(problem.message for problem in domain.problems[:TOLD]),
-        "observedGeneration": generation,
-        "lastTransitionTime": since or meta.timestamp(now),
-    }
-    others = [each for each in conditions if each.get("type") != CONDITION]
-    return {"nodeCount": len(domain.nodes), "conditions": [*others, condition]}
+    reason = domain.problems[0].reason if domain.problems else "MembersFound"
+    message = " ".join(problem.message for problem in domain.problems[:TOLD])
+    ready = condition(before, CONDITION, reason, message, now, holds=not domain.problems, generation=generation)
+    others = [each for each in lenient.sequence(before, "conditions") if each.get("type") != CONDITION]
+    return {"nodeCount": len(domain.nodes), "conditions": [*others, ready]}
 
 
 def _put(state: HyperNodesState, name: str, obj: Object | None) -> None:

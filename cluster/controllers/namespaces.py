@@ -1,12 +1,9 @@
 """Namespaces from their first to their last object (reference: kubernetes-api §4.6).
 
-Every namespace that is in use gets its finalizer, its label, the service
-account `default` and, where the API has an authority of its own, its
-certificate in the config map `kube-root-ca.crt`. One that is being deleted is
-emptied, owners first and kind by kind, custom ones included; pods get their
-grace, and objects with finalizers wait for whoever put them there. When
-nothing is left the finalizer `kubernetes` goes, and with the last finalizer
-the namespace.
+Every namespace that is in use gets its finalizer, its label, the service account `default` and, where the API has an
+authority of its own, its certificate in the config map `kube-root-ca.crt`. One that is being deleted is emptied, owners
+first and kind by kind, custom ones included; pods get their grace, and objects with finalizers wait for whoever put
+them there. When nothing is left the finalizer `kubernetes` goes, and with the last finalizer the namespace.
 
 Controllers write to the store directly, so something may still be made in a
 namespace that is about to go. What is found in it afterwards is deleted too.
@@ -122,9 +119,12 @@ class NamespaceController(Consumer[NamespacesState]):
         plan[0].extend(left.deletions)
         kept = [each for each in (namespace.get("spec") or {}).get("finalizers") or () if each != FINALIZER]
         if left.counts or kept:
-            plan[0].extend(_told(namespace, left, now))
+            plan[0].extend(_with_conditions(namespace, left, now))
         if not left.counts:
-            plan[0].extend(_finalized(namespace, kept))
+            if kept != ((namespace.get("spec") or {}).get("finalizers") or []):
+                metadata = {"name": name, "uid": namespace["metadata"]["uid"]}
+                shell = {"metadata": metadata, "spec": {"finalizers": kept}}
+                plan[0].append(Group([Update(NAMESPACES, shell, "finalize")], name))
             return
         wait = 0 if left.deletions else min(state.waits.get(name, SOONEST_MS // 2) * 2, LATEST_MS)
         state.waits[name] = wait or SOONEST_MS // 2
@@ -158,24 +158,16 @@ def _missing(namespace: Object) -> Iterator[Group]:
     if not store.by_keys(SERVICE_ACCOUNTS, [f"{name}/{DEFAULT_ACCOUNT}"]):
         account = {"metadata": {"namespace": name, "name": DEFAULT_ACCOUNT}}
         yield Group([Create(SERVICE_ACCOUNTS, account)], name)
-    yield from _authority(name)
-
-
-def _authority(namespace: str) -> Iterator[Group]:
-    """Yield the write after which programs in a namespace find the authority that the API's certificate is from."""
-    text = authority_text()
-    if not text:
-        return
-    data = {"ca.crt": text}
-    found = store.by_keys(CONFIGMAPS, [f"{namespace}/{AUTHORITY}"])
-    if not found:
-        config = {"metadata": {"namespace": namespace, "name": AUTHORITY}, "data": data}
-        yield Group([Create(CONFIGMAPS, config)], namespace)
-        return
-    old = next(iter(found.values())).object.get("data") or {}
-    if old != data:
-        change = {"data": dict.fromkeys(old) | data}
-        yield Group([Patch(CONFIGMAPS, namespace, AUTHORITY, change)], namespace)
+    # By it programs in the namespace find the authority that the API's certificate is from.
+    if text := authority_text():
+        key, data = f"{name}/{AUTHORITY}", {"ca.crt": text}
+        found = store.by_keys(CONFIGMAPS, [key]).get(key)
+        old = (found.object.get("data") or {}) if found else {}
+        if found is None:
+            config = {"metadata": {"namespace": name, "name": AUTHORITY}, "data": data}
+            yield Group([Create(CONFIGMAPS, config)], name)
+        elif old != data:
+            yield Group([Patch(CONFIGMAPS, name, AUTHORITY, {"data": dict.fromkeys(old) | data})], name)
 
 
 def authority_text() -> str:
@@ -191,23 +183,17 @@ def authority_text() -> str:
 
 def content(namespace: str) -> Content:
     """Return what is left in a namespace, with the deletions that one transaction should hold."""
+    # Owners go before what they own, events last.
+    first = (*_MAKERS, resources.JOBS, resources.BATCH_JOBS, resources.POD_GROUPS)
+    last = (resources.PODS, resources.EVENTS)
+    between = [kind for kind in custom_kinds.namespaced() if kind not in (*first, *last)]
     left = Content()
-    for kind in _kinds():
+    for kind in (*first, *between, *last):
         number = sum(store.count(kind, namespace=namespace).values())
         if number:
             left.counts[kind.id] = number
             _note_kind(kind, namespace, left)
     return left
-
-
-def _kinds() -> list[Resource]:
-    """Return the kinds that lie in namespaces: owners before what they own, events last."""
-    first = (*_MAKERS, resources.JOBS, resources.BATCH_JOBS, resources.POD_GROUPS)
-    last = (resources.PODS, resources.EVENTS)
-    custom_kinds.look_again()
-    added = [kind for kind in resources.custom() if kind.storage]
-    between = [kind for kind in (*resources.ALL, *added) if kind.namespaced and kind not in (*first, *last)]
-    return [*first, *between, *last]
 
 
 def _note_kind(kind: Resource, namespace: str, left: Content) -> None:
@@ -227,60 +213,38 @@ def _note_kind(kind: Resource, namespace: str, left: Content) -> None:
             return
 
 
-def _finalized(namespace: Object, kept: list[str]) -> Iterator[Group]:
-    metadata, spec = namespace["metadata"], namespace.get("spec") or {}
-    if kept != (spec.get("finalizers") or []):
-        shell = {"metadata": {"name": metadata["name"], "uid": metadata["uid"]}, "spec": {"finalizers": kept}}
-        yield Group([Update(NAMESPACES, shell, "finalize")], metadata["name"])
+_WELL = (  # conditions that are False where all goes well: type, reason and message, in Kubernetes' words
+    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+    ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    ("NamespaceDeletionContentFailure", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+    ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+    ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+)  # fmt: skip
 
 
-def _told(namespace: Object, left: Content, now: int) -> Iterator[Group]:
-    """Say in the namespace's conditions what it waits for."""
+def _with_conditions(namespace: Object, left: Content, now: int) -> Iterator[Group]:
+    """Yield the write that says in the namespace's conditions what it waits for."""
     metadata = namespace["metadata"]
     before = {each["type"]: each for each in (namespace.get("status") or {}).get("conditions") or ()}
+    objects = ", ".join(
+        f"{resource if '.' in resource else resource + '.'} has {number} resource instances"
+        for resource, number in sorted(left.counts.items())
+    )
+    finalizers = ", ".join(f"{name} in {number} resource instances" for name, number in sorted(left.finalizers.items()))
+    waits_for = {}
+    if objects:
+        waits_for["NamespaceContentRemaining"] = "SomeResourcesRemain", f"Some resources are remaining: {objects}"
+    if finalizers:
+        text = f"Some content in the namespace has finalizers remaining: {finalizers}"
+        waits_for["NamespaceFinalizersRemaining"] = "SomeFinalizersRemain", text
     conditions = []
-    for condition in _conditions(left):
-        old = before.get(condition["type"], {})
-        same = old.get("status") == condition["status"]
-        since = old.get("lastTransitionTime") if same else None
-        conditions.append({**condition, "lastTransitionTime": since or meta.timestamp(now)})
+    for kind, *well in _WELL:
+        status = "True" if kind in waits_for else "False"
+        reason, message = waits_for.get(kind, well)
+        old = before.get(kind, {})
+        since = (old.get("lastTransitionTime") if old.get("status") == status else None) or meta.timestamp(now)
+        condition = {"type": kind, "status": status, "reason": reason, "message": message}
+        conditions.append({**condition, "lastTransitionTime": since})
     if conditions != list(before.values()):
         patch = {"status": {"conditions": conditions}}
         yield Group([Patch(NAMESPACES, "", metadata["name"], patch, "status", metadata["uid"])])
-
-
-def _conditions(left: Content) -> Iterator[dict[str, str]]:
-    """Yield the five conditions of a namespace that goes, in Kubernetes' words."""
-    yield _condition(
-        "NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"
-    )
-    yield _condition(
-        "NamespaceDeletionGroupVersionParsingFailure",
-        "ParsedGroupVersions",
-        "All legacy kube types successfully parsed",
-    )
-    yield _condition(
-        "NamespaceDeletionContentFailure",
-        "ContentDeleted",
-        "All content successfully deleted, may be waiting on finalization",
-    )
-    if left.counts:
-        listed = ", ".join(
-            f"{resource if '.' in resource else resource + '.'} has {number} resource instances"
-            for resource, number in sorted(left.counts.items())
-        )
-        text = f"Some resources are remaining: {listed}"
-        yield _condition("NamespaceContentRemaining", "SomeResourcesRemain", text, status="True")
-    else:
-        yield _condition("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed")
-    if left.finalizers:
-        listed = ", ".join(f"{name} in {number} resource instances" for name, number in sorted(left.finalizers.items()))
-        text = f"Some content in the namespace has finalizers remaining: {listed}"
-        yield _condition("NamespaceFinalizersRemaining", "SomeFinalizersRemain", text, status="True")
-    else:
-        text = "All content-preserving finalizers finished"
-        yield _condition("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", text)
-
-
-def _condition(kind: str, reason: str, message: str, *, status: str = "False") -> dict[str, str]:
-    return {"type": kind, "status": status, "reason": reason, "message": message}

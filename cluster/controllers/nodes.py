@@ -1,13 +1,11 @@
 """Nodes that are not heard of: they become unreachable, and later their pods are given up.
 
-A node is alive while its lease is renewed. How long it has been silent is
-measured on this process's monotonic clock, from when a renewal was *observed*:
-so neither a clock that is set nor a laptop that was suspended costs a node.
-Many nodes may share a lease, which they name in an annotation.
+A node is alive while its lease is renewed. How long it has been silent is measured on this process's monotonic clock,
+from when a renewal was *observed*: so neither a clock that is set nor a laptop that was suspended costs a node. Many
+nodes may share a lease, which they name in an annotation.
 
-The rule is Kubernetes' (node lifecycle controller: 40 s to Unknown, taint
-`node.kubernetes.io/unreachable`); pods are given up after `NODE_LOST_S` more
-instead of 300 s, because batch jobs would rather start again than wait.
+The rule is Kubernetes' (node lifecycle controller: 40 s to Unknown, taint `node.kubernetes.io/unreachable`); pods are
+given up after `NODE_LOST_S` more instead of 300 s, because batch jobs would rather start again than wait.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from django.conf import settings
 from cluster import clock
 from cluster.consumers.consumer import Consumer, Plan
 from cluster.rules.node.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
-from cluster.store import Change, Delete, Group, Patch, Stored, Write, store
+from cluster.store import Change, Delete, Group, Patch, Write, store
 from cluster.writes import Timer
 from kube.kinds.core import Lease, Node, PodPhase, TaintEffect
 from kube.meta import now_text
@@ -91,16 +89,6 @@ class NodeWatch:
         return at - max(since, self.heard.get(lease, since))
 
 
-def ready_of(node: Node) -> str:
-    """Return the value of a node's Ready condition."""
-    return next((one.status for one in node.status.conditions if one.type == "Ready"), "")
-
-
-def is_tainted(node: Node) -> bool:
-    """Whether a node carries the taint of unreachable nodes."""
-    return any(taint.key == TAINT for taint in node.spec.taints)
-
-
 class NodeLifecycle(Consumer[NodeWatch]):
     """Watches leases and tells when nodes come and go."""
 
@@ -141,11 +129,17 @@ class NodeLifecycle(Consumer[NodeWatch]):
                     lost[name] = f"Node {name} has not been heard of for {silent} seconds."
         groups += _give_up(lost)
         if timers or not changes:
-            groups += self._absent_nodes(state, at)
+            # Pods may be bound to nodes which are not there.
+            holding = set(store.count(PODS, by="node", phase=UNFINISHED)) - set(state.nodes) - {""}
+            state.absent = {name: state.absent.get(name, at) for name in holding}
+            messages = {name: f"Node {name} does not exist any more." for name in holding}
+            recent = {name for name, since in state.absent.items() if at - since < settings.NODE_LOST_S}
+            groups += _give_up(messages, only_deleted=recent)
         return Plan(groups, [Timer("look", "", now + LOOK_S * 1000)])
 
     def _step(self, node: Node, state: NodeWatch, at: float) -> NodeStep:
-        ready, uid = ready_of(node), node.metadata.uid
+        ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "")
+        uid = node.metadata.uid
         if ready != "Unknown":
             state.unreachable.pop(uid, None)
             since = 0.0
@@ -153,19 +147,10 @@ class NodeLifecycle(Consumer[NodeWatch]):
             since = at - state.unreachable.setdefault(uid, at)
         return step(
             ready,
-            tainted=is_tainted(node),
+            tainted=any(taint.key == TAINT for taint in node.spec.taints),
             silent_s=state.silent_s(node, at),
             unreachable_s=since,
             lost_s=settings.NODE_LOST_S,
-        )
-
-    def _absent_nodes(self, state: NodeWatch, at: float) -> list[Group]:
-        """Deal with pods that are bound to nodes which are not there."""
-        holding = set(store.count(PODS, by="node", phase=UNFINISHED)) - set(state.nodes) - {""}
-        state.absent = {name: state.absent.get(name, at) for name in holding}
-        messages = {name: f"Node {name} does not exist any more." for name in holding}
-        return _give_up(
-            messages, only_deleted={name for name, since in state.absent.items() if at - since < settings.NODE_LOST_S}
         )
 
 
@@ -208,20 +193,13 @@ def _give_up(messages: Mapping[str, str], *, only_deleted: Collection[str] = ())
     """
     groups = []
     for stored in store.find(PODS, node=list(messages), phase=UNFINISHED) if messages else ():
+        namespace, name, uid = stored.namespace, stored.name, stored.uid
         node = stored.object["spec"]["nodeName"]
         if "deletionTimestamp" in stored.object["metadata"]:
-            groups.append(Group([_remove(stored)], key=node))
+            groups.append(Group([Delete(PODS, namespace, name, uid=uid, grace=0)], key=node))
         elif node not in only_deleted:
-            groups.append(Group([_fail(stored, messages[node])], key=node))
+            text = f"{messages[node]} The pod was given up."
+            failed = {"status": {"phase": "Failed", "reason": "NodeLost", "message": text}}
+            write = Patch(PODS, namespace, name, failed, "status", uid=uid, version=stored.version)
+            groups.append(Group([write], key=node))
     return groups
-
-
-def _remove(stored: Stored) -> Write:
-    return Delete(PODS, stored.namespace, stored.name, uid=stored.uid, grace=0)
-
-
-def _fail(stored: Stored, message: str) -> Write:
-    status = {"phase": "Failed", "reason": "NodeLost", "message": f"{message} The pod was given up."}
-    return Patch(
-        PODS, stored.namespace, stored.name, {"status": status}, "status", uid=stored.uid, version=stored.version
-    )

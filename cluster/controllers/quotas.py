@@ -13,7 +13,7 @@ from cluster.controllers.status_counter import Recounter, has_ended
 from cluster.rules import quotas as rules
 from cluster.rules.quotas import Quota
 from cluster.store import Change
-from kube import lenient, resources
+from kube import lenient
 from kube.amounts import Amounts
 from kube.meta import Object
 from kube.resources import RESOURCE_QUOTAS
@@ -46,10 +46,8 @@ class QuotaController(Recounter):
 def used_of(namespace: str, quotas: Sequence[Quota]) -> dict[str, Amounts]:
     """Return what is used of each quota of a namespace by all kinds together."""
     used: dict[str, Amounts] = {quota.name: {} for quota in quotas}
-    custom_kinds.look_again()
-    added = [kind for kind in resources.custom() if kind.storage]
-    for kind in (*resources.ALL, *added):
-        if kind.namespaced and kind.id not in quota_room.UNCOUNTED:
+    for kind in custom_kinds.namespaced():
+        if kind.id not in quota_room.UNCOUNTED:
             for name, more in quota_room.count(kind, namespace, quotas).items():
                 used[name] |= more
     return used

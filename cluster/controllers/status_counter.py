@@ -1,15 +1,14 @@
 """Consumers that keep numbers in the status of objects which are about others of their namespace.
 
-What changes in a namespace that has such an object makes its numbers stale;
-they are then counted anew from the store. A namespace without one costs a
-dictionary lookup a change; one in which much happens is counted now and then,
-the seldomer the more there is to count.
+What changes in a namespace that has such an object makes its numbers stale; they are then counted anew from the store.
+A namespace without one costs a dictionary lookup a change; one in which much happens is counted now and then, the
+seldomer the more there is to count.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -19,6 +18,7 @@ from cluster import clock
 from cluster.consumers.consumer import Consumer, Plan
 from cluster.store import Change, Group, Update, store
 from cluster.writes import Timer
+from kube import lenient, meta
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 from kube.meta import Object
@@ -38,6 +38,30 @@ class _Pod(View):
 
 
 _phase = msgspec.json.Decoder(_Pod).decode
+
+
+def condition(
+    before: Object, kind: str, reason: str, message: str, now: int, *, holds: bool, generation: int
+) -> Object:
+    """Return a condition for a status that was `before` so far; its transition is as old as its value."""
+    value = "True" if holds else "False"
+    old: Object = next((each for each in lenient.sequence(before, "conditions") if each.get("type") == kind), {})
+    since = old.get("lastTransitionTime") if old.get("status") == value else None
+    return {
+        "type": kind,
+        "status": value,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": generation,
+        "lastTransitionTime": since or meta.timestamp(now),
+    }
+
+
+def status_update(kind: Resource, obj: Object, status: Object) -> Update:
+    """Return the write that gives an object this status, if it is the one with its uid."""
+    metadata = {key: obj["metadata"][key] for key in ("namespace", "name", "uid") if key in obj["metadata"]}
+    about = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    return Update(kind, {**about, "status": status}, "status")
 
 
 @dataclass(slots=True)
@@ -76,7 +100,17 @@ class Recounter(Consumer[CountersState]):
     def apply(self, state: CountersState, change: Change) -> None:
         """Note which namespace's numbers may be wrong."""
         if change.resource == self.kind.id:
-            self._note(state, change)
+            known = state.names.setdefault(change.namespace, {})
+            spec = change.object.get("spec")
+            if change.verb == "DELETED":
+                known.pop(change.name, None)
+                if not known:
+                    del state.names[change.namespace]
+                    state.earliest.pop(change.namespace, None)
+            elif change.name not in known or known[change.name] != spec:
+                known[change.name] = spec
+                state.stale[change.namespace] = None
+                state.earliest.pop(change.namespace, None)
         if change.namespace in state.names and self.matters(change):
             state.stale[change.namespace] = None
 
@@ -92,37 +126,17 @@ class Recounter(Consumer[CountersState]):
             wait_s = state.earliest.get(namespace, begun) - begun
             if wait_s > 0:
                 later.append(Timer(_COUNT, namespace, now + ceil(wait_s * 1000)))
-            else:
-                groups += self._count(state, namespace, now)
+                continue
+            start = clock.monotonic()
+            keepers = [stored.object for stored in store.find(self.kind, namespace=namespace)]
+            wanted = self.statuses(namespace, keepers, now)
+            counted = clock.monotonic()
+            state.earliest[namespace] = counted + SOONEST_S + SHARE * (counted - start)
+            for keeper, status in zip(keepers, wanted, strict=True):
+                if status != keeper.get("status"):
+                    groups.append(Group([status_update(self.kind, keeper, status)], namespace))
         state.stale.clear()
         return Plan(groups, later)
-
-    def _note(self, state: CountersState, change: Change) -> None:
-        known = state.names.setdefault(change.namespace, {})
-        if change.verb == "DELETED":
-            known.pop(change.name, None)
-            if not known:
-                del state.names[change.namespace]
-                state.earliest.pop(change.namespace, None)
-            return
-        spec = change.object.get("spec")
-        if change.name not in known or known[change.name] != spec:
-            known[change.name] = spec
-            state.stale[change.namespace] = None
-            state.earliest.pop(change.namespace, None)
-
-    def _count(self, state: CountersState, namespace: str, now: int) -> Iterator[Group]:
-        start = clock.monotonic()
-        keepers = [stored.object for stored in store.find(self.kind, namespace=namespace)]
-        wanted = self.statuses(namespace, keepers, now)
-        counted = clock.monotonic()
-        state.earliest[namespace] = counted + SOONEST_S + SHARE * (counted - start)
-        for keeper, status in zip(keepers, wanted, strict=True):
-            if status != keeper.get("status"):
-                metadata = {key: keeper["metadata"][key] for key in ("namespace", "name", "uid")}
-                about = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
-                update = Update(self.kind, {**about, "metadata": metadata, "status": status}, "status")
-                yield Group([update], namespace)
 
 
 def has_ended(change: Change) -> bool:

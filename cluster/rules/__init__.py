@@ -1,8 +1,7 @@
 """What the cluster knows about Kubernetes' own kinds: defaults, refusals, warnings.
 
-One module a subject, pure: an object, the stored one it replaces, and what
-may be asked about the cluster (`View`) go in; a filled-in object and causes
-come out. Texts are Kubernetes' (reference: kubernetes-api §1, §2.5, §6.3).
+One module a subject, pure: an object, the stored one it replaces, and what may be asked about the cluster (`View`) go
+in; a filled-in object and causes come out. Texts are Kubernetes' (reference: kubernetes-api §1, §2.5, §6.3).
 """
 
 from __future__ import annotations
