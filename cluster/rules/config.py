@@ -41,7 +41,12 @@ def default_secret(secret: Object, old: Object | None, view: RulesView) -> None:
 def validate_secret(secret: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a secret; its type stays what it was."""
     data = secret.get("data") or {}
-    causes = [*_check_keys(data, "data"), *_check_base64(data, "data"), *_check_needed(secret, data)]
+    causes = [*_check_keys(data, "data"), *_check_base64(data, "data")]
+    needed = NEEDED.get(secret["type"], ())
+    causes += [required(f"data[{group[0]}]") for group in needed if data.keys().isdisjoint(group)]
+    annotations = secret["metadata"].get("annotations") or {}
+    if secret["type"] == ACCOUNT_TOKEN and not annotations.get(ACCOUNT_NAME):
+        causes.append(required(f"metadata.annotations[{ACCOUNT_NAME}]"))
     size = sum(len(value) * 3 // 4 for value in data.values())
     if size > LARGEST:
         causes.append(too_long("data", LARGEST))
@@ -50,16 +55,6 @@ def validate_secret(secret: Object, old: Object | None, view: RulesView) -> list
             causes.append(invalid("type", secret["type"], IMMUTABLE))
         causes += _check_frozen(secret, old, ("data",))
     return causes
-
-
-def _check_needed(secret: Object, data: dict[str, Any]) -> Iterator[Cause]:
-    kind = secret["type"]
-    for group in NEEDED.get(kind, ()):
-        if not any(key in data for key in group):
-            yield required(f"data[{group[0]}]")
-    annotations = secret["metadata"].get("annotations") or {}
-    if kind == ACCOUNT_TOKEN and not annotations.get(ACCOUNT_NAME):
-        yield required(f"metadata.annotations[{ACCOUNT_NAME}]")
 
 
 def validate_config_map(config: Object, old: Object | None, view: RulesView) -> list[Cause]:

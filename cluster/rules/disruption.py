@@ -1,9 +1,8 @@
 """Whether a pod may be evicted now: what its PodDisruptionBudget asks for (reference: kubernetes-api §4.7).
 
-How many pods a budget expects is taken from the pods that it selects and that
-have not ended. Kubernetes asks the `scale` of their controllers, which jobs do
-not have: there a budget on a job's pods lets none go. A job's replicas would be
-no better, because they count what has finished, and tasks that are not selected.
+How many pods a budget expects is taken from the pods that it selects and that have not ended. Kubernetes asks the
+`scale` of their controllers, which jobs do not have: there a budget on a job's pods lets none go. A job's replicas
+would be no better, because they count what has finished, and tasks that are not selected.
 """
 
 from __future__ import annotations
@@ -73,7 +72,10 @@ def check(pod: Object, budgets: Sequence[Object], pods: Sequence[Object]) -> Non
         )
     (budget,) = concerned
     found = room(budget, pods)
-    if not is_ready(pod) and _unhealthy_may_go(budget, found):
+    # A pod that is not ready may go: always by policy, otherwise when enough others are.
+    policy = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy")
+    has_enough = found.desired > 0 and found.healthy >= found.desired
+    if not is_ready(pod) and (policy == "AlwaysAllow" or has_enough):
         return
     if found.allowed < 1:
         name = budget["metadata"]["name"]
@@ -108,12 +110,6 @@ def is_ready(pod: Object) -> bool:
 def says_ready(conditions: Iterable[Object] | None) -> bool:
     """Whether the conditions of a pod say that it is ready."""
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions or ())
-
-
-def _unhealthy_may_go(budget: Object, found: Room) -> bool:
-    """Whether a pod that is not ready may go: always by policy, otherwise when enough others are."""
-    policy = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy")
-    return policy == "AlwaysAllow" or (found.desired > 0 and found.healthy >= found.desired)
 
 
 def _amount(value: Any, whole: int) -> int:

@@ -29,31 +29,23 @@ def check_pod(pod: Object) -> Iterator[Cause]:
 
 def check_job(job: Object) -> Iterator[Cause]:
     """Refuse a job whose pods would get such annotations: its own first one, and those of their template."""
-    own = _of_job(job)
+    annotations = lenient.mapping(job, "metadata", "annotations")
+    own = next((key for key in KEYS if key in annotations), None)
+    usual = lenient.text(job, "spec", "schedulerName")
     tasks = {
         f"spec.tasks[{number}].template": lenient.mapping(task, "template")
         for number, task in enumerate(lenient.sequence(job, "spec", "tasks"))
-        if _scheduler(job, task) == SCHEDULER
+        if (lenient.text(task, "template", "spec", "schedulerName") or usual) == SCHEDULER
     }
-    if tasks:
-        yield from _check(own, WHERE)
+    if tasks and own:
+        yield from _check({own: annotations[own]}, WHERE)
     for path, template in tasks.items():
         written = lenient.mapping(template, "metadata", "annotations")
         yield from _check(written, f"{path}.{WHERE}")
-        for key in own:
-            for other in KEYS:
-                if other in written and key not in written:
-                    of_job = f"{WHERE}[{key}] of the job, which its pods get too"
-                    yield _both(f"{path}.{WHERE}[{other}]", of_job)
-
-
-def _scheduler(job: Object, task: Any) -> str:
-    return lenient.text(task, "template", "spec", "schedulerName") or lenient.text(job, "spec", "schedulerName")
-
-
-def _of_job(job: Object) -> dict[str, Any]:
-    annotations = lenient.mapping(job, "metadata", "annotations")
-    return {key: annotations[key] for key in [key for key in KEYS if key in annotations][:1]}
+        for other in KEYS:
+            if own and other in written and own not in written:
+                of_job = f"{WHERE}[{own}] of the job, which its pods get too"
+                yield _both(f"{path}.{WHERE}[{other}]", of_job)
 
 
 def _check(annotations: dict[str, Any], path: str) -> Iterator[Cause]:

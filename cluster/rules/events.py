@@ -1,16 +1,15 @@
 """Events that people and programs write (§4.7).
 
-Who writes the `events.k8s.io` form knows the newer rules and is held to them:
-an event is complete when it is created, and from then on only its series
-changes. Paths in causes are those of the core form, whichever form was sent,
-as Kubernetes has it.
+Who writes the `events.k8s.io` form knows the newer rules and is held to them: an event is complete when it is created,
+and from then on only its series changes. Paths in causes are those of the core form, whichever form was sent, as
+Kubernetes has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster.rules.checks import RulesView
+from cluster.rules.checks import IMMUTABLE, RulesView
 from kube import conversion, lenient, names
 from kube.errors import Cause, invalid, required
 from kube.kinds.core import EventType
@@ -23,17 +22,8 @@ LONGEST_TEXT = 128
 _DEPRECATED = ("firstTimestamp", "lastTimestamp", "count")
 _TIMES = ("eventTime", "firstTimestamp", "lastTimestamp")
 _FIXED = (
-    "involvedObject",
-    "reason",
-    "message",
-    "source",
-    "count",
-    "type",
-    "action",
-    "related",
-    "reportingComponent",
-    "reportingInstance",
-    *_TIMES,
+    *("involvedObject", "reason", "message", "source", "count", "type", "action", "related"),
+    *("reportingComponent", "reportingInstance", *_TIMES),
 )
 
 
@@ -44,7 +34,10 @@ def validate(event: Object, old: Object | None, view: RulesView) -> list[Cause]:
     told = conversion.stored(EVENTS_VIEW, event)
     if old is None:
         return [*_check(told), *_check_new(told)]
-    return [*_check(told), *_check_update(told, conversion.stored(EVENTS_VIEW, old))]
+    before = conversion.stored(EVENTS_VIEW, old)
+    causes = [*_check(told), *(_check_series(told) if told.get("series") != before.get("series") else ())]
+    changed = [field for field in _FIXED if _meaning(told, field) != _meaning(before, field)]
+    return [*causes, *(invalid(field, told.get(field), IMMUTABLE) for field in changed)]
 
 
 def _check(event: Object) -> list[Cause]:
@@ -55,10 +48,7 @@ def _check(event: Object) -> list[Cause]:
     about = lenient.mapping(event, "involvedObject")
     place, namespace = event["metadata"].get("namespace") or "", about.get("namespace") or ""
     causes: list[Cause] = []
-    if not namespace:
-        if place not in ("default", "kube-system"):
-            causes.append(invalid("involvedObject.namespace", namespace, "does not match event.namespace"))
-    elif namespace != place:
+    if place not in ((namespace,) if namespace else ("default", "kube-system")):
         causes.append(invalid("involvedObject.namespace", namespace, "does not match event.namespace"))
     if event.get("eventTime"):
         causes += _check_new_style(event)
@@ -90,14 +80,6 @@ def _check_new(event: Object) -> Iterator[Cause]:
             yield invalid(field, "", "needs to be unset")
     if any(lenient.mapping(event, "source").values()):
         yield invalid("source", "", "needs to be unset")
-
-
-def _check_update(event: Object, old: Object) -> Iterator[Cause]:
-    if event.get("series") != old.get("series"):
-        yield from _check_series(event)
-    for field in _FIXED:
-        if _meaning(event, field) != _meaning(old, field):
-            yield invalid(field, event.get(field), "field is immutable")
 
 
 def _check_series(event: Object) -> Iterator[Cause]:

@@ -1,8 +1,7 @@
 """The LimitRange that a cluster has from its first start: what a container counts for that says nothing, and what it may use.
 
-Without one such a container counts for nothing, so any number of them would
-be started on one machine, and each could use all of its memory. The request is
-small, because most programs are and a gang of many has to start on a laptop.
+Without one such a container counts for nothing, so any number of them would be started on one machine, and each could
+use all of its memory. The request is small, because most programs are and a gang of many has to start on a laptop.
 """
 
 from __future__ import annotations

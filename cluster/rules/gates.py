@@ -1,9 +1,8 @@
 """What may be written about scheduling gates, and what only while a pod is held back by them.
 
-Kubernetes' rules (Pod Scheduling Readiness): gates are given when a pod is
-created and only taken away later. While there are any, what the pod asks of
-nodes may be narrowed: labels added to the node selector, expressions added to
-the terms of the required node affinity. What it merely prefers may change.
+Kubernetes' rules (Pod Scheduling Readiness): gates are given when a pod is created and only taken away later. While
+there are any, what the pod asks of nodes may be narrowed: labels added to the node selector, expressions added to the
+terms of the required node affinity. What it merely prefers may change.
 """
 
 from __future__ import annotations

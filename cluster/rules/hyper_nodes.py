@@ -44,11 +44,9 @@ def _check(member: Any, path: str, own_name: str) -> Iterator[Cause]:
     if "labelMatch" in given:
         yield from check_selector(selector["labelMatch"], f"{path}.selector.labelMatch")
     if problem := patterns.problem(pattern := lenient.text(selector, "regexMatch", "pattern")):
-        yield invalid(
-            f"{path}.selector.regexMatch.pattern", pattern, f"member regexMatch pattern is invalid: {problem}"
-        )
+        detail = f"member regexMatch pattern is invalid: {problem}"
+        yield invalid(f"{path}.selector.regexMatch.pattern", pattern, detail)
     named = lenient.text(selector, "exactMatch", "name")
     if lenient.text(member, "type") == topology.HYPER_NODE and named and named == own_name:
-        yield invalid(
-            f"{path}.selector.exactMatch.name", named, "a HyperNode cannot be a member of itself; name others"
-        )
+        detail = "a HyperNode cannot be a member of itself; name others"
+        yield invalid(f"{path}.selector.exactMatch.name", named, detail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster.rules.checks import IMMUTABLE, RulesView, amount, one_of
+from cluster.rules.checks import IMMUTABLE, NOT_NEGATIVE, RulesView, amount, one_of
 from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.limits import LimitType, QuotaScope
@@ -15,12 +15,8 @@ CONFLICTS = ({QuotaScope.TERMINATING, QuotaScope.NOT_TERMINATING}, {QuotaScope.B
 BOUNDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 # In each pair the first may not be more than the second.
 ORDER = (
-    ("min", "max"),
-    ("min", "defaultRequest"),
-    ("defaultRequest", "default"),
-    ("default", "max"),
-    ("defaultRequest", "max"),
-    ("min", "default"),
+    *(("min", "max"), ("min", "defaultRequest"), ("defaultRequest", "default")),
+    *(("default", "max"), ("defaultRequest", "max"), ("min", "default")),
 )
 
 
@@ -33,28 +29,21 @@ def default_quota(quota: Object, old: Object | None, view: RulesView) -> None:
 def validate_quota(quota: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a quota; its scopes stay."""
     spec = quota.get("spec") or {}
-    causes = [*_check_hard(spec), *_check_scopes(spec)]
+    causes: list[Cause] = []
+    for name, written in (spec.get("hard") or {}).items():
+        path, value = f"spec.hard[{name}]", amount(written)
+        if problem := names.qualified_name(name):
+            causes.append(invalid(path, name, problem))
+        if value < 0:
+            causes.append(invalid(path, written, NOT_NEGATIVE))
+        elif value.denominator != 1 and (name == "pods" or name.startswith(("count/", "services"))):
+            causes.append(invalid(path, written, "must be an integer"))
+    causes += _check_scopes(spec)
     if old is not None:
         before = lenient.mapping(old, "spec").get("scopes") or []
         if sorted(spec.get("scopes") or []) != sorted(before):
             causes.append(invalid("spec.scopes", spec.get("scopes"), IMMUTABLE))
     return causes
-
-
-def _check_hard(spec: Object) -> Iterator[Cause]:
-    for name, written in (spec.get("hard") or {}).items():
-        path = f"spec.hard[{name}]"
-        if problem := names.qualified_name(name):
-            yield invalid(path, name, problem)
-        value = amount(written)
-        if value < 0:
-            yield invalid(path, written, "must be greater than or equal to 0")
-        elif value.denominator != 1 and _is_counted(name):
-            yield invalid(path, written, "must be an integer")
-
-
-def _is_counted(name: str) -> bool:
-    return name == "pods" or name.startswith(("count/", "services"))
 
 
 def _check_scopes(spec: Object) -> Iterator[Cause]:
@@ -78,23 +67,16 @@ def _check_scope_selector(spec: Object) -> Iterator[Cause]:
         if name not in tuple(QuotaScope):
             yield invalid(f"{path}.scopeName", name, "unsupported scope")
         elif name != QuotaScope.PRIORITY_CLASS and operator != "Exists":
-            yield invalid(
-                f"{path}.operator",
-                operator,
-                "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
-            )
+            detail = "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+            yield invalid(f"{path}.operator", operator, detail)
         yield from one_of(operator, OPERATORS, f"{path}.operator")
         needs = operator in ("In", "NotIn")
         if needs and not each.get("values"):
-            yield required(
-                f"{path}.values", "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-            )
+            detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            yield required(f"{path}.values", detail)
         elif each.get("values") and not needs:
-            yield invalid(
-                f"{path}.values",
-                each["values"],
-                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
-            )
+            detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            yield invalid(f"{path}.values", each["values"], detail)
 
 
 def default_range(limits: Object, old: Object | None, view: RulesView) -> None:
@@ -139,7 +121,7 @@ def _check_item(item: Object, path: str) -> Iterator[Cause]:
             if problem := names.qualified_name(name):
                 yield invalid(f"{path}.{field}[{name}]", name, problem)
             if amount(written) < 0:
-                yield invalid(f"{path}.{field}[{name}]", written, "must be greater than or equal to 0")
+                yield invalid(f"{path}.{field}[{name}]", written, NOT_NEGATIVE)
     yield from _check_order(item, path)
     yield from _check_ratio(item, path)
 
@@ -160,9 +142,8 @@ def _check_ratio(item: Object, path: str) -> Iterator[Cause]:
             yield invalid(where, written, f"ratio {written} is less than 1")
         low, high = (item.get("min") or {}).get(name), (item.get("max") or {}).get(name)
         if low is not None and high is not None and amount(low) > 0 and ratio > amount(high) / amount(low):
-            yield invalid(
-                where, written, f"ratio {written} is greater than max/min = {float(amount(high) / amount(low)):f}"
-            )
+            most = float(amount(high) / amount(low))
+            yield invalid(where, written, f"ratio {written} is greater than max/min = {most:f}")
 
 
 _SHOWN = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}

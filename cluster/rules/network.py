@@ -1,8 +1,7 @@
 """Services, Endpoints and NetworkPolicies.
 
-This cluster has no virtual addresses: a service names pods, as a headless one
-does, and a `clusterIP` is kept as it was written. Processes of this machine
-are not kept apart, so a network policy has no effect on them.
+This cluster has no virtual addresses: a service names pods, as a headless one does, and a `clusterIP` is kept as it was
+written. Processes of this machine are not kept apart, so a network policy has no effect on them.
 """
 
 from __future__ import annotations
@@ -23,6 +22,12 @@ AFFINITY_S = 10800
 OUTSIDE = ("LoadBalancer", "NodePort")
 POLICY_TYPES = ("Ingress", "Egress")
 HIGHEST_PORT = 65535
+NO_LABEL = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic"
+    " character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123',"
+    " regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+NO_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 PORT_RANGE = "must be between 1 and 65535, inclusive"
 NO_ADDRESS = (
     "spec.clusterIP: there are no virtual addresses on this cluster; the service's name stands for its pods,"
@@ -35,7 +40,11 @@ def default_service(service: Object, old: Object | None, view: RulesView) -> Non
     """Fill in what a service leaves open; it gets no address."""
     spec = service["spec"] = dict(service.get("spec") or {})
     spec["type"] = spec.get("type") or "ClusterIP"
-    _fill_affinity(spec)
+    spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif lenient.mapping(spec, "sessionAffinityConfig", "clientIP").get("timeoutSeconds") is None:
+        spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": AFFINITY_S}}
     for port in spec.get("ports") or ():
         port["protocol"] = port.get("protocol") or "TCP"
         if port.get("targetPort") in (None, 0, ""):
@@ -53,27 +62,14 @@ def default_service(service: Object, old: Object | None, view: RulesView) -> Non
         service["status"] = {"loadBalancer": {}}
 
 
-def _fill_affinity(spec: Object) -> None:
-    spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
-    if spec["sessionAffinity"] == "None":
-        spec.pop("sessionAffinityConfig", None)
-    elif lenient.mapping(spec, "sessionAffinityConfig", "clientIP").get("timeoutSeconds") is None:
-        spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": AFFINITY_S}}
-
-
 def _fill_families(spec: Object) -> None:
     """Say of which families a service's addresses are; a headless one without a selector may have both."""
     addresses = [each for each in spec.get("clusterIPs") or () if _is_address(each)]
     both = spec.get("clusterIP") == "None" and not spec.get("selector")
-    families = spec.get("ipFamilies") or [_family(each) for each in addresses]
+    families = spec.get("ipFamilies") or [f"IPv{ipaddress.ip_address(each).version}" for each in addresses]
+    usual = "RequireDualStack" if both and not families else "SingleStack"
     spec["ipFamilies"] = families or (["IPv4", "IPv6"] if both else ["IPv4"])
-    spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or (
-        "RequireDualStack" if both and not families else "SingleStack"
-    )
-
-
-def _family(address: str) -> str:
-    return f"IPv{ipaddress.ip_address(address).version}"
+    spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or usual
 
 
 def validate_service(service: Object, old: Object | None, view: RulesView) -> list[Cause]:
@@ -82,10 +78,12 @@ def validate_service(service: Object, old: Object | None, view: RulesView) -> li
     causes = [
         *one_of(spec["type"], SERVICE_TYPES, "spec.type"),
         *one_of(spec["sessionAffinity"], AFFINITIES, "spec.sessionAffinity"),
-        *_check_service_name(service, old),
         *_check_ports(spec),
         *_check_addresses(spec),
     ]
+    name = service["metadata"].get("name") or ""
+    if old is None and name[:1].isdigit():
+        causes.append(invalid("metadata.name", name, NO_LABEL))
     for key, value in (spec.get("selector") or {}).items():
         if problem := names.qualified_name(key):
             causes.append(invalid("spec.selector", key, problem))
@@ -97,17 +95,6 @@ def validate_service(service: Object, old: Object | None, view: RulesView) -> li
         if before and not was_external and spec.get("clusterIP") != before:
             causes.append(invalid("spec.clusterIP", spec.get("clusterIP"), IMMUTABLE))
     return causes
-
-
-def _check_service_name(service: Object, old: Object | None) -> Iterator[Cause]:
-    name = service["metadata"].get("name") or ""
-    if old is None and name[:1].isdigit():
-        detail = (
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic"
-            " character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123',"
-            " regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-        )
-        yield invalid("metadata.name", name, detail)
 
 
 def _check_ports(spec: Object) -> Iterator[Cause]:
@@ -160,7 +147,7 @@ def _check_addresses(spec: Object) -> Iterator[Cause]:
     if address == "None" and spec["type"] != "ClusterIP":
         yield invalid("spec.clusterIPs[0]", address, f"may not be set to 'None' for {spec['type']} services")
     elif address not in ("", "None") and not _is_address(address):
-        yield invalid("spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        yield invalid("spec.clusterIPs[0]", address, NO_IP)
 
 
 def _is_address(text: str) -> bool:
@@ -193,16 +180,13 @@ def validate_endpoints(endpoints: Object, old: Object | None, view: RulesView) -
             causes.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
         for field in ("addresses", "notReadyAddresses"):
             for index, address in enumerate(subset.get(field) or ()):
-                causes += _check_endpoint(address, f"{path}.{field}[{index}]")
+                where, ip, hostname = f"{path}.{field}[{index}]", address.get("ip"), address.get("hostname")
+                if not _is_address(ip or ""):
+                    causes.append(invalid(f"{where}.ip", ip, NO_IP))
+                if hostname and (problem := names.dns_label(hostname)):
+                    causes.append(invalid(f"{where}.hostname", hostname, problem))
         causes += _check_endpoint_ports(subset.get("ports") or [], f"{path}.ports")
     return causes
-
-
-def _check_endpoint(address: Object, path: str) -> Iterator[Cause]:
-    if not _is_address(address.get("ip") or ""):
-        yield invalid(f"{path}.ip", address.get("ip"), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
-    if (hostname := address.get("hostname")) and (problem := names.dns_label(hostname)):
-        yield invalid(f"{path}.hostname", hostname, problem)
 
 
 def _check_endpoint_ports(ports: list[Object], path: str) -> Iterator[Cause]:
@@ -222,14 +206,9 @@ def default_policy(policy: Object, old: Object | None, view: RulesView) -> None:
     spec.setdefault("podSelector", {})
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", *(["Egress"] if spec.get("egress") else [])]
-    for port in _policy_ports(spec):
-        port["protocol"] = port.get("protocol") or "TCP"
-
-
-def _policy_ports(spec: Object) -> Iterator[Object]:
-    for direction in ("ingress", "egress"):
-        for rule in spec.get(direction) or ():
-            yield from rule.get("ports") or ()
+    for rule in (*(spec.get("ingress") or ()), *(spec.get("egress") or ())):
+        for port in rule.get("ports") or ():
+            port["protocol"] = port.get("protocol") or "TCP"
 
 
 def validate_policy(policy: Object, old: Object | None, view: RulesView) -> list[Cause]:
@@ -272,18 +251,16 @@ def _check_peer(peer: Object, path: str) -> Iterator[Cause]:
         yield forbidden(path, "may not specify more than 1 peer")
     for field in others:
         yield from check_selector(peer[field], f"{path}.{field}")
-    for where, text in _blocks(block or {}, f"{path}.ipBlock"):
+    blocks: dict[str, str] = {}
+    if block:
+        blocks["cidr"] = block.get("cidr") or ""
+        blocks |= {f"except[{index}]": text for index, text in enumerate(block.get("except") or ())}
+    for field, text in blocks.items():
         try:
             ipaddress.ip_network(text, strict=False)
         except ValueError:
-            yield invalid(where, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
-
-
-def _blocks(block: Object, path: str) -> Iterator[tuple[str, str]]:
-    if block:
-        yield f"{path}.cidr", block.get("cidr") or ""
-    for index, text in enumerate(block.get("except") or ()):
-        yield f"{path}.except[{index}]", text
+            detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+            yield invalid(f"{path}.ipBlock.{field}", text, detail)
 
 
 def warn_policy(policy: Object, old: Object | None, view: RulesView) -> list[str]:

@@ -20,11 +20,14 @@ def default(written: Object, old: Object | None, view: RulesView) -> None:
 def validate(written: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a class; a second default is a Forbidden."""
     name, value = written["metadata"].get("name") or "", written.get("value") or 0
-    if written.get("globalDefault"):
-        _check_default(name, old, view)
+    for each in view.priority_classes() if written.get("globalDefault") else ():
+        other = each["metadata"]["name"]
+        if each.get("globalDefault") and (old is None or other != name):
+            detail = f"PriorityClass {other} is already marked as default. Only one default can exist"
+            raise Forbidden.of(KIND, name, detail)
     causes = []
     if name.startswith(RESERVED):
-        causes += _check_reserved(name, value, bool(written.get("globalDefault")))
+        causes += _check_reserved(name, value, is_default=bool(written.get("globalDefault")))
     elif value > HIGHEST:
         causes.append(forbidden("value", f"maximum allowed value of a user defined priority is {HIGHEST}"))
     if old is not None:
@@ -36,15 +39,7 @@ def validate(written: Object, old: Object | None, view: RulesView) -> list[Cause
     return causes
 
 
-def _check_default(name: str, old: Object | None, view: RulesView) -> None:
-    for each in view.priority_classes():
-        other = each["metadata"]["name"]
-        if each.get("globalDefault") and (old is None or other != name):
-            detail = f"PriorityClass {other} is already marked as default. Only one default can exist"
-            raise Forbidden.of(KIND, name, detail)
-
-
-def _check_reserved(name: str, value: int, is_default: bool) -> list[Cause]:
+def _check_reserved(name: str, value: int, *, is_default: bool) -> list[Cause]:
     if name not in SYSTEM:
         error = f"{name} is not a known system priority class"
     elif value != SYSTEM[name]:

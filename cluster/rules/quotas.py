@@ -70,22 +70,13 @@ def is_about(name: str, resource: Resource) -> bool:
     if name == f"count/{resource.id}":
         return True
     if resource.id == PODS.id:
-        return not name.startswith("count/") and not _is_of_others(name)
+        of_others = name in ALIASED or name in ("requests.storage", "replicationcontrollers")
+        return not (of_others or name.startswith(("count/", "services.")) or STORAGE_CLASS in name)
     if resource.id == CLAIMS.id:
         return name in (CLAIMS.id, "requests.storage") or STORAGE_CLASS in name
     if resource.id == SERVICES.id:
         return name.partition(".")[0] == SERVICES.id
     return name == resource.id and name in ALIASED
-
-
-def _is_of_others(name: str) -> bool:
-    return (
-        name in ALIASED
-        or name == "requests.storage"
-        or name.startswith("services.")
-        or STORAGE_CLASS in name
-        or name == "replicationcontrollers"
-    )
 
 
 def usage(resource: Resource, obj: Object) -> Amounts:
@@ -96,9 +87,21 @@ def usage(resource: Resource, obj: Object) -> Amounts:
     if resource.id == PODS.id:
         used |= _pod_usage(obj)
     elif resource.id == CLAIMS.id:
-        used |= _claim_usage(obj)
+        spec, of_class = lenient.mapping(obj, "spec"), {CLAIMS.id: 1}
+        asked = lenient.mapping(spec, "resources", "requests").get("storage")
+        if asked is not None:
+            of_class["requests.storage"] = _amount("storage", asked)
+        used |= of_class
+        if spec.get("storageClassName"):
+            used |= {f"{spec['storageClassName']}{STORAGE_CLASS}{name}": each for name, each in of_class.items()}
     elif resource.id == SERVICES.id:
-        used |= _service_usage(lenient.mapping(obj, "spec"))
+        spec = lenient.mapping(obj, "spec")
+        kind, ports = spec.get("type"), len(spec.get("ports") or ())
+        if kind == "LoadBalancer":
+            ports = ports if spec.get("allocateLoadBalancerNodePorts") is not False else 0
+            used["services.loadbalancers"] = 1
+        if kind in ("NodePort", "LoadBalancer"):
+            used["services.nodeports"] = ports
     return used
 
 
@@ -119,40 +122,16 @@ def _pod_usage(pod: Object) -> Amounts:
     return used
 
 
-def _claim_usage(claim: Object) -> Amounts:
-    spec = lenient.mapping(claim, "spec")
-    used = {CLAIMS.id: 1}
-    asked = lenient.mapping(spec, "resources", "requests").get("storage")
-    if asked is not None:
-        used["requests.storage"] = _amount("storage", asked)
-    if spec.get("storageClassName"):
-        used |= {f"{spec['storageClassName']}{STORAGE_CLASS}{name}": each for name, each in used.items()}
-    return used
-
-
-def _service_usage(spec: Object) -> Amounts:
-    kind, ports = spec.get("type") or "ClusterIP", spec.get("ports") or ()
-    if kind == "NodePort":
-        return {"services.nodeports": len(ports)}
-    if kind == "LoadBalancer":
-        has_ports = spec.get("allocateLoadBalancerNodePorts") is not False
-        return {"services.loadbalancers": 1, "services.nodeports": len(ports) if has_ports else 0}
-    return {}
-
-
 def missing(quota: Quota, pod: Object) -> str:
     """Say which containers leave open what a quota needs to know; "" when none does."""
     wanted = [name for name in sorted(MUST_BE_SAID) if name in quota.hard]
     spec, texts = lenient.mapping(pod, "spec"), []
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     for name in wanted:
-        silent = sorted({each.get("name") or "" for each in _containers(spec) if not _says(each, name, spec)})
+        silent = sorted({each.get("name") or "" for each in containers if not _says(each, name, spec)})
         if silent:
             texts.append(f"{name} for: {','.join(silent)}")
     return f"must specify {'; '.join(texts)}" if texts else ""
-
-
-def _containers(spec: Object) -> list[Object]:
-    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
 
 
 def _says(container: Object, name: str, spec: Object) -> bool:
@@ -185,9 +164,11 @@ def exceeded(quota: Quota, used: Amounts, more: Amounts) -> str:
     over = [name for name in quota.hard if more.get(name, 0) > 0 and used.get(name, 0) + more[name] > quota.hard[name]]
     if not over:
         return ""
-    parts = (("requested", more), ("used", used), ("limited", quota.hard))
-    told = (f"{word}: {_listed({name: of.get(name, 0) for name in over})}" for word, of in parts)
-    return f"exceeded quota: {quota.name}, {', '.join(told)}"
+    parts = []
+    for word, of in (("requested", more), ("used", used), ("limited", quota.hard)):
+        listed = amounts.resource_list({name: of.get(name, 0) for name in over})
+        parts.append(f"{word}: {','.join(f'{name}={value}' for name, value in listed.items())}")
+    return f"exceeded quota: {quota.name}, {', '.join(parts)}"
 
 
 def room(quota: Quota, used: Amounts, each: Amounts) -> int | None:
@@ -226,10 +207,6 @@ def counts_ended(quotas: Sequence[Quota]) -> bool:
     return any(f"count/{PODS.id}" in quota.hard for quota in quotas)
 
 
-def _listed(of: Mapping[str, int]) -> str:
-    return ",".join(f"{name}={value}" for name, value in amounts.resource_list(of).items())
-
-
 def _amount(name: str, given: Any) -> int:
     value = quantity.parse(given)
     return quantity.milli(value) if name.rpartition(".")[2] == "cpu" else quantity.units(value)
@@ -247,21 +224,13 @@ def _in_scope(scope: Scope, pod: Object) -> bool:
         case QuotaScope.NOT_BEST_EFFORT:
             return quality(spec) != "BestEffort"
         case QuotaScope.PRIORITY_CLASS:
-            return _has_class(scope, spec.get("priorityClassName") or "")
+            name = spec.get("priorityClassName") or ""
+            if scope.operator in ("In", "NotIn"):
+                return (name in scope.values) == (scope.operator == "In")
+            return bool(name) == (scope.operator != "DoesNotExist")
         case QuotaScope.CROSS_NAMESPACE_POD_AFFINITY:
             return _looks_elsewhere(spec)
     return False
-
-
-def _has_class(scope: Scope, name: str) -> bool:
-    match scope.operator:
-        case "In":
-            return name in scope.values
-        case "NotIn":
-            return name not in scope.values
-        case "DoesNotExist":
-            return not name
-    return bool(name)
 
 
 def _looks_elsewhere(spec: Object) -> bool:

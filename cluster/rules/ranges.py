@@ -21,7 +21,7 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 KINDS = (("containers", "container"), ("initContainers", "init container"))
 
 
-class _Asked(NamedTuple):
+class _Compute(NamedTuple):
     """What one thing requests and is limited to, as written."""
 
     requests: dict[str, Any]
@@ -47,7 +47,7 @@ def bound_claim(claim: Object, old: Object | None, view: RulesView) -> list[Caus
     if old is not None and claim.get("spec") == old.get("spec"):
         return []
     for each in view.listed(LIMIT_RANGES, claim["metadata"]["namespace"]):
-        if problem := _told(_claim_problems(claim, each)):
+        if problem := _aggregated(_claim_problems(claim, each)):
             raise Forbidden.of(CLAIMS.id, _name(claim), problem)
     return []
 
@@ -55,7 +55,11 @@ def bound_claim(claim: Object, old: Object | None, view: RulesView) -> list[Caus
 def fill(pod: Object, ranges: Sequence[Object]) -> None:
     """Give each container what it leaves open, and note that in an annotation; nested values are replaced, not changed."""
     for each in ranges:
-        requests, limits = _defaults(each)
+        requests: dict[str, Any] = {}
+        limits: dict[str, Any] = {}
+        for item in _items(each, LimitType.CONTAINER):
+            requests |= item.get("defaultRequest") or {}
+            limits |= item.get("default") or {}
         if not requests and not limits:
             continue
         notes: list[str] = []
@@ -78,16 +82,7 @@ def bounds(limits: Object) -> bool:
 
 def refusal(pod: Object, ranges: Sequence[Object]) -> str:
     """Say in Kubernetes' words how a pod breaks the first limit range that it breaks; "" when it keeps to all."""
-    return next((text for each in ranges if (text := _told(_pod_problems(pod, each)))), "")
-
-
-def _defaults(limits: Object) -> tuple[dict[str, Any], dict[str, Any]]:
-    requests: dict[str, Any] = {}
-    bounds: dict[str, Any] = {}
-    for item in _items(limits, LimitType.CONTAINER):
-        requests |= item.get("defaultRequest") or {}
-        bounds |= item.get("default") or {}
-    return requests, bounds
+    return next((text for each in ranges if (text := _aggregated(_pod_problems(pod, each)))), "")
 
 
 def _filled(
@@ -101,13 +96,12 @@ def _filled(
         if added := sorted(set(defaults) - set(has)):
             notes.append(f"{', '.join(added)} {word} for {called} {container.get('name') or ''}")
     # Who asks for more than the default limit may use what it asked for; Kubernetes refuses it.
-    raised = {name: _larger(most, asked.get(name)) for name, most in limits.items()}
+    raised = {
+        name: asked[name] if name in asked and amount(asked[name]) > amount(most) else most
+        for name, most in limits.items()
+    }
     filled = {**resources, "requests": {**requests, **asked}, "limits": {**raised, **given}}
     return {**container, "resources": {key: value for key, value in filled.items() if value}}
-
-
-def _larger(most: Any, asked: Any) -> Any:
-    return asked if asked is not None and amount(asked) > amount(most) else most
 
 
 def _pod_problems(pod: Object, limits: Object) -> Iterator[str]:
@@ -115,60 +109,47 @@ def _pod_problems(pod: Object, limits: Object) -> Iterator[str]:
         if item.get("type") == LimitType.CONTAINER:
             for kind, _ in KINDS:
                 for container in pod["spec"].get(kind) or ():
-                    yield from _problems(item, _of_container(container))
+                    resources = container.get("resources") or {}
+                    bounds = resources.get("limits") or {}
+                    yield from _problems(item, _Compute({**bounds, **(resources.get("requests") or {})}, bounds))
         elif item.get("type") == LimitType.POD:
-            yield from _problems(item, _of_pod(pod["spec"]))
+            # Init containers count where they are more.
+            requests, bounds = amounts.pod_request(pod["spec"]), amounts.pod_limits(pod["spec"])
+            yield from _problems(item, _Compute(_written(requests), _written(bounds)))
 
 
 def _claim_problems(claim: Object, limits: Object) -> Iterator[str]:
     """Judge what a claim requests; a claim has no limits to speak of."""
     resources = lenient.mapping(claim, "spec", "resources")
-    asked = _Asked(resources.get("requests") or {}, resources.get("limits") or {})
+    asked = _Compute(resources.get("requests") or {}, resources.get("limits") or {})
     for item in _items(limits, LimitType.CLAIM):
-        yield from _too_little(item, asked)
-        for name, most in sorted((item.get("max") or {}).items()):
-            start = f"maximum {name} usage per {item['type']} is {_shown(most)}"
-            if name not in asked.requests:
-                yield f"{start}.  No request is specified"
-            elif amount(asked.requests[name]) > amount(most):
-                yield f"{start}, but request is {_shown(asked.requests[name])}"
+        yield from _out_of_bounds(item, asked, "min", "request", "limit")
+        yield from _out_of_bounds(item, asked, "max", "request")
 
 
 def _items(limits: Object, kind: str) -> list[Object]:
     return [item for item in lenient.mapping(limits, "spec").get("limits") or () if item.get("type") == kind]
 
 
-def _problems(item: Object, asked: _Asked) -> Iterator[str]:
-    yield from _too_little(item, asked)
-    yield from _too_much(item, asked)
-    yield from _too_wide(item, asked)
+def _out_of_bounds(item: Object, asked: _Compute, field: str, *kinds: str) -> Iterator[str]:
+    """Yield what is below a `min` or above a `max`, by the first of the kinds (request, limit), which must be given."""
+    for name, bound in sorted((item.get(field) or {}).items()):
+        word = "minimum" if field == "min" else "maximum"
+        start = f"{word} {name} usage per {item['type']} is {_shown(bound)}"
+        given = {"request": asked.requests.get(name), "limit": asked.limits.get(name)}
+        if given[kinds[0]] is None:
+            yield f"{start}.  No {kinds[0]} is specified"
+            continue
+        for kind in kinds:
+            written, limit = given[kind], amount(bound)
+            if written is not None and (amount(written) < limit if field == "min" else amount(written) > limit):
+                yield f"{start}, but {kind} is {_shown(written)}"
+                break
 
 
-def _too_little(item: Object, asked: _Asked) -> Iterator[str]:
-    requests, limits = asked
-    for name, least in sorted((item.get("min") or {}).items()):
-        start = f"minimum {name} usage per {item['type']} is {_shown(least)}"
-        if name not in requests:
-            yield f"{start}.  No request is specified"
-        elif amount(requests[name]) < amount(least):
-            yield f"{start}, but request is {_shown(requests[name])}"
-        elif name in limits and amount(limits[name]) < amount(least):
-            yield f"{start}, but limit is {_shown(limits[name])}"
-
-
-def _too_much(item: Object, asked: _Asked) -> Iterator[str]:
-    requests, limits = asked
-    for name, most in sorted((item.get("max") or {}).items()):
-        start = f"maximum {name} usage per {item['type']} is {_shown(most)}"
-        if name not in limits:
-            yield f"{start}.  No limit is specified"
-        elif amount(limits[name]) > amount(most):
-            yield f"{start}, but limit is {_shown(limits[name])}"
-        elif name in requests and amount(requests[name]) > amount(most):
-            yield f"{start}, but request is {_shown(requests[name])}"
-
-
-def _too_wide(item: Object, asked: _Asked) -> Iterator[str]:
+def _problems(item: Object, asked: _Compute) -> Iterator[str]:
+    yield from _out_of_bounds(item, asked, "min", "request", "limit")
+    yield from _out_of_bounds(item, asked, "max", "limit", "request")
     for name, most in sorted((item.get("maxLimitRequestRatio") or {}).items()):
         request = amount(asked.requests.get(name, "0"))
         limit = amount(asked.limits.get(name, "0"))
@@ -181,22 +162,11 @@ def _too_wide(item: Object, asked: _Asked) -> Iterator[str]:
             yield f"{start}, but provided ratio is {float(limit / request):f}"
 
 
-def _of_container(container: Object) -> _Asked:
-    resources = container.get("resources") or {}
-    limits = resources.get("limits") or {}
-    return _Asked({**limits, **(resources.get("requests") or {})}, limits)
-
-
-def _of_pod(spec: Object) -> _Asked:
-    """Add up what a pod's containers request, and what they are limited to; init containers count where they are more."""
-    return _Asked(_written(amounts.pod_request(spec)), _written(amounts.pod_limits(spec)))
-
-
 def _written(of: Amounts) -> dict[str, Any]:
     return amounts.resource_list({name: value for name, value in of.items() if name != "pods"})
 
 
-def _told(problems: Iterator[str]) -> str:
+def _aggregated(problems: Iterator[str]) -> str:
     """Write problems as Kubernetes writes an aggregate of errors."""
     texts = list(dict.fromkeys(problems))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""

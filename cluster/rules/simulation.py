@@ -1,10 +1,8 @@
 """Simulated nodes, and how a pod asks for one.
 
-Nothing runs on a simulated node, so a pod must never come to one by accident:
-each carries a taint. A pod asks for them by the node selector
-`ui.volcano.sh/simulated: "true"` and gets the toleration when it is made, as
-Kubernetes' plug-in ExtendedResourceToleration adds those of devices. It may
-also write the toleration itself.
+Nothing runs on a simulated node, so a pod must never come to one by accident: each carries a taint. A pod asks for them
+by the node selector `ui.volcano.sh/simulated: "true"` and gets the toleration when it is made, as Kubernetes' plug-in
+ExtendedResourceToleration adds those of devices. It may also write the toleration itself.
 """
 
 from __future__ import annotations

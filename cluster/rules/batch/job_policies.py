@@ -65,23 +65,25 @@ def check_failure(policy: Object, spec: Object) -> Iterator[Cause]:
     pod = spec["template"].get("spec") or {}
     containers = {each.get("name") for kind in ("containers", "initContainers") for each in pod.get(kind) or ()}
     for number, rule in enumerate(rules):
-        yield from _check_failure_rule(rule, f"{path}[{number}]", spec, containers)
-
-
-def _check_failure_rule(rule: Object, path: str, spec: Object, containers: set[Any]) -> Iterator[Cause]:
-    action = rule.get("action")
-    yield from one_of(action, FailureAction, f"{path}.action")
-    if action == FailureAction.FAIL_INDEX and spec.get("backoffLimitPerIndex") is None:
-        yield invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
-    codes, patterns = rule.get("onExitCodes"), rule.get("onPodConditions") or []
-    if codes and patterns:
-        yield invalid(path, rule, "specifying both OnExitCodes and OnPodConditions is not supported")
-    elif codes is not None:
-        yield from _check_codes(codes, f"{path}.onExitCodes", containers)
-    elif patterns:
-        yield from _check_patterns(patterns, f"{path}.onPodConditions")
-    else:
-        yield invalid(path, rule, "specifying one of OnExitCodes and OnPodConditions is required")
+        where, action = f"{path}[{number}]", rule.get("action")
+        yield from one_of(action, FailureAction, f"{where}.action")
+        if action == FailureAction.FAIL_INDEX and spec.get("backoffLimitPerIndex") is None:
+            yield invalid(f"{where}.action", action, "requires the backoffLimitPerIndex to be set")
+        codes, patterns = rule.get("onExitCodes"), rule.get("onPodConditions") or []
+        if codes and patterns:
+            yield invalid(where, rule, "specifying both OnExitCodes and OnPodConditions is not supported")
+        elif codes is not None:
+            yield from _check_codes(codes, f"{where}.onExitCodes", containers)
+        elif patterns:
+            if len(patterns) > MOST_PATTERNS:
+                yield too_many(f"{where}.onPodConditions", len(patterns), MOST_PATTERNS)
+            for at, pattern in enumerate(patterns):
+                kind = pattern.get("type") or ""
+                if not _CONDITION_TYPE.fullmatch(kind):
+                    yield invalid(f"{where}.onPodConditions[{at}].type", kind, "must be a qualified name")
+                yield from one_of(pattern.get("status"), CONDITION_STATUSES, f"{where}.onPodConditions[{at}].status")
+        else:
+            yield invalid(where, rule, "specifying one of OnExitCodes and OnPodConditions is required")
 
 
 def _check_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Cause]:
@@ -89,9 +91,8 @@ def _check_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Cau
     yield from one_of(operator, ExitCodeOperator, f"{path}.operator")
     name = codes.get("containerName")
     if name is not None and name not in containers:
-        yield invalid(
-            f"{path}.containerName", name, "must be one of the container or initContainer names in the pod template"
-        )
+        detail = "must be one of the container or initContainer names in the pod template"
+        yield invalid(f"{path}.containerName", name, detail)
     if not values:
         yield invalid(f"{path}.values", values, "at least one value is required")
     elif len(values) > MOST_CODES:
@@ -105,16 +106,6 @@ def _check_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Cau
         seen.add(code)
     if values != sorted(values):
         yield invalid(f"{path}.values", values, "must be ordered")
-
-
-def _check_patterns(patterns: list[Object], path: str) -> Iterator[Cause]:
-    if len(patterns) > MOST_PATTERNS:
-        yield too_many(path, len(patterns), MOST_PATTERNS)
-    for number, pattern in enumerate(patterns):
-        kind = pattern.get("type") or ""
-        if not _CONDITION_TYPE.fullmatch(kind):
-            yield invalid(f"{path}[{number}].type", kind, "must be a qualified name")
-        yield from one_of(pattern.get("status"), CONDITION_STATUSES, f"{path}[{number}].status")
 
 
 def check_success(policy: Object, completions: int | None) -> Iterator[Cause]:
@@ -151,7 +142,5 @@ def _check_success_rule(rule: Object, path: str, completions: int | None) -> Ite
         detail = f"must be less than or equal to {completions} (the number of specified completions)"
         yield invalid(where, count, detail)
     if among is not None and count > among:
-        detail = (
-            f"must be less than or equal to {among} (the number of indexes in the specified succeededIndexes field)"
-        )
-        yield invalid(where, count, detail)
+        what = "the number of indexes in the specified succeededIndexes field"
+        yield invalid(where, count, f"must be less than or equal to {among} ({what})")

@@ -6,6 +6,7 @@ Most rules hold only for what changes, so that old objects stay changeable.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from cluster.rules.batch import job_policies
@@ -18,12 +19,7 @@ from kube.meta import Object, parse_time
 
 COUNTERS = ("active", "succeeded", "failed", "ready", "terminating")
 LASTING = (Type.FAILED, Type.COMPLETE, Type.FAILURE_TARGET, Type.SUCCESS_CRITERIA_MET)
-EXCLUSIVE = (
-    (Type.COMPLETE, Type.FAILED),
-    (Type.COMPLETE, Type.FAILURE_TARGET),
-    (Type.SUCCESS_CRITERIA_MET, Type.FAILED),
-    (Type.SUCCESS_CRITERIA_MET, Type.FAILURE_TARGET),
-)
+EXCLUSIVE = tuple(product((Type.COMPLETE, Type.SUCCESS_CRITERIA_MET), (Type.FAILED, Type.FAILURE_TARGET)))
 NEEDS = ((Type.FAILED, Type.FAILURE_TARGET), (Type.COMPLETE, Type.SUCCESS_CRITERIA_MET))
 
 

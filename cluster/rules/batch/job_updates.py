@@ -11,13 +11,8 @@ from kube.kinds.workloads import CompletionMode
 from kube.meta import Object
 
 FIXED = (
-    "selector",
-    "completionMode",
-    "podFailurePolicy",
-    "successPolicy",
-    "backoffLimitPerIndex",
-    "managedBy",
-    "manualSelector",
+    *("selector", "completionMode", "podFailurePolicy", "successPolicy", "backoffLimitPerIndex"),
+    *("managedBy", "manualSelector"),
 )
 # Directives for where pods run, which may change while the job stands still.
 SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
@@ -26,7 +21,13 @@ SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 def check(job: Object, old: Object) -> Iterator[Cause]:
     """Refuse changes of what stays as it was created."""
     new, before = job["spec"], old.get("spec") or {}
-    yield from _check_completions(new, before)
+    if new.get("completions") != before.get("completions"):
+        is_indexed = new["completionMode"] == CompletionMode.INDEXED
+        if not is_indexed or None in (new.get("completions"), before.get("completions")):
+            yield invalid("spec.completions", new.get("completions"), IMMUTABLE)
+        elif new["completions"] != new["parallelism"]:
+            detail = "can only be modified in tandem with spec.parallelism"
+            yield invalid("spec.completions", new["completions"], detail)
     yield from fixed(new, before, FIXED)
     written, kept = new["template"], before.get("template") or {}
     if written == kept:
@@ -35,20 +36,6 @@ def check(job: Object, old: Object) -> Iterator[Cause]:
         written, kept = _without_directives(written), _without_directives(kept)
     if written != kept:
         yield invalid("spec.template", new["template"], IMMUTABLE)
-
-
-def _check_completions(new: Object, before: Object) -> Iterator[Cause]:
-    if new.get("completions") == before.get("completions"):
-        return
-    is_elastic = new["completionMode"] == CompletionMode.INDEXED and None not in (
-        new.get("completions"),
-        before.get("completions"),
-    )
-    if not is_elastic:
-        yield invalid("spec.completions", new.get("completions"), IMMUTABLE)
-    elif new["completions"] != new["parallelism"]:
-        detail = "can only be modified in tandem with spec.parallelism"
-        yield invalid("spec.completions", new["completions"], detail)
 
 
 def stands_still(job: Object, old: Object) -> bool:
@@ -64,11 +51,7 @@ def stands_still(job: Object, old: Object) -> bool:
 
 
 def _without_directives(template: Object) -> Object:
-    metadata = {
-        key: value
-        for key, value in lenient.mapping(template, "metadata").items()
-        if key not in ("labels", "annotations")
-    }
+    metadata = {**lenient.mapping(template, "metadata"), "labels": None, "annotations": None}
     spec = {key: value for key, value in lenient.mapping(template, "spec").items() if key not in SCHEDULING}
     affinity = {key: value for key, value in lenient.mapping(spec, "affinity").items() if key != "nodeAffinity"}
     spec.pop("affinity", None)

@@ -1,8 +1,7 @@
 """Jobs of `batch/v1`: defaults in their order, the generated selector, validation (§1.2 to §1.5).
 
-They are stored and served; no controller runs them yet, so their status stays
-empty. What an update may change is in `job_updates`, the policies for failure
-and success in `job_policies`.
+They are stored and served; no controller runs them yet, so their status stays empty. What an update may change is in
+`job_updates`, the policies for failure and success in `job_policies`.
 """
 
 from __future__ import annotations
@@ -37,16 +36,10 @@ MANY_INDEXES = 100_000  # completions beyond which failures are bounded more str
 MOST_WHEN_MANY = 10_000
 LONGEST_MANAGER = 63
 COUNTS = (
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
-    "backoffLimitPerIndex",
-    "maxFailedIndexes",
+    *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"),
+    *("backoffLimitPerIndex", "maxFailedIndexes"),
 )
 _MANAGER_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
-_INDEX_SUFFIX = 11  # a dash and the ten digits of the largest index
 
 
 def default(job: Object, old: Object | None, view: RulesView) -> None:
@@ -68,27 +61,17 @@ def default(job: Object, old: Object | None, view: RulesView) -> None:
         spec["podReplacementPolicy"] = policy.value
     job_policies.default(lenient.mapping(spec, "podFailurePolicy"))
     pod_defaults.fill_template(template["spec"])
+    metadata = job["metadata"]
     if old is None:
         job["status"] = {}
-        _name(job, view)
+        if not metadata.get("name"):  # which becomes a label of the pods
+            metadata["name"] = view.free_name(BATCH_JOBS, metadata["namespace"], metadata["generateName"])
         if not spec["manualSelector"]:
             _generate_selector(job)
-    _copy_labels(job)
-
-
-def _copy_labels(job: Object) -> None:
-    """A job without labels has those of its pods, generated ones included."""
-    labels = lenient.mapping(job["spec"]["template"], "metadata", "labels")
-    if labels and not job["metadata"].get("labels"):
-        job["metadata"]["labels"] = dict(labels)
-
-
-def _name(job: Object, view: RulesView) -> None:
-    """Decide on the name now: it becomes a label of the pods."""
-    metadata = job["metadata"]
-    if not metadata.get("name"):
-        base = metadata["generateName"]
-        metadata["name"] = view.free_name(BATCH_JOBS, metadata["namespace"], base)
+    # A job without labels has those of its pods, generated ones included.
+    labels = lenient.mapping(template, "metadata", "labels")
+    if labels and not metadata.get("labels"):
+        metadata["labels"] = dict(labels)
 
 
 def _generate_selector(job: Object) -> None:
@@ -110,7 +93,14 @@ def validate(job: Object, old: Object | None, view: RulesView) -> list[Cause]:
     causes = list(_check_spec(job["spec"], view))
     if old is not None:
         return [*causes, *job_updates.check(job, old)]
-    return [*causes, *_check_generated(job), *_check_index_name(job)]
+    # The pods of an Indexed job have host names of job and index.
+    spec, name = job["spec"], job["metadata"]["name"]
+    hostname = f"{name}-{(spec.get('completions') or 0) - 1}"
+    has_indexes = spec["completionMode"] == CompletionMode.INDEXED and (spec.get("completions") or 0) > 0
+    if has_indexes and (problem := names.dns_label(hostname)):
+        detail = f"will not able to create pod with invalid DNS label {hostname!r}: {problem}"
+        causes.append(invalid("metadata.name", name, detail))
+    return [*causes, *_check_generated(job)]
 
 
 def warn(job: Object, old: Object | None, view: RulesView) -> list[str]:
@@ -137,10 +127,16 @@ def _check_spec(spec: Object, view: RulesView) -> Iterator[Cause]:
     if spec["completionMode"] == CompletionMode.INDEXED:
         yield from _check_indexed(spec)
     else:
-        yield from _check_not_indexed(spec)
-    yield from _check_replacement(spec)
-    yield from _check_manager(spec.get("managedBy"))
+        for field in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
+            if spec.get(field) is not None:
+                yield invalid(f"spec.{field}", spec[field], "requires indexed completion mode")
+    replacement, path = spec["podReplacementPolicy"], "spec.podReplacementPolicy"
     policy = spec.get("podFailurePolicy")
+    if policy is None:
+        yield from one_of(replacement, PodReplacementPolicy, path)
+    elif replacement != PodReplacementPolicy.FAILED:
+        yield not_supported(path, replacement, [PodReplacementPolicy.FAILED])
+    yield from _check_manager(spec.get("managedBy"))
     if policy is not None:
         yield from job_policies.check_failure(policy, spec)
     yield from _check_template(spec, elsewhere=view.runs_images())
@@ -156,16 +152,16 @@ def _check_indexed(spec: Object) -> Iterator[Cause]:
         yield invalid("spec.parallelism", spec["parallelism"], detail)
     if most_failed is not None:
         yield from _check_most_failed(spec, most_failed, completions)
-    elif completions is not None and completions > MANY_INDEXES and _per_index(spec):
-        detail = f"must be specified when completions is above {MANY_INDEXES}"
-        yield required("spec.maxFailedIndexes", detail)
     if completions is not None and completions > MANY_INDEXES and _per_index(spec):
-        if spec["parallelism"] > MOST_WHEN_MANY:
-            detail = f"must be less than or equal to {MOST_WHEN_MANY} when completions are above {MANY_INDEXES} and used with backoff limit per index"
-            yield invalid("spec.parallelism", spec["parallelism"], detail)
-        if most_failed is not None and most_failed > MOST_WHEN_MANY:
-            detail = f"must be less than or equal to {MOST_WHEN_MANY} when completions are above {MANY_INDEXES} and used with backoff limit per index"
-            yield invalid("spec.maxFailedIndexes", most_failed, detail)
+        if most_failed is None:
+            yield required("spec.maxFailedIndexes", f"must be specified when completions is above {MANY_INDEXES}")
+        for field in ("parallelism", "maxFailedIndexes"):
+            if (spec.get(field) or 0) > MOST_WHEN_MANY:
+                detail = (
+                    f"must be less than or equal to {MOST_WHEN_MANY} when completions are above {MANY_INDEXES}"
+                    " and used with backoff limit per index"
+                )
+                yield invalid(f"spec.{field}", spec[field], detail)
     if spec.get("successPolicy") is not None:
         yield from job_policies.check_success(spec["successPolicy"], completions)
 
@@ -182,20 +178,6 @@ def _check_most_failed(spec: Object, most_failed: int, completions: int | None) 
     if most_failed > MOST_INDEXES_AT_ONCE:
         detail = f"must be less than or equal to {MOST_INDEXES_AT_ONCE}"
         yield invalid("spec.maxFailedIndexes", most_failed, detail)
-
-
-def _check_not_indexed(spec: Object) -> Iterator[Cause]:
-    for field in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
-        if spec.get(field) is not None:
-            yield invalid(f"spec.{field}", spec[field], "requires indexed completion mode")
-
-
-def _check_replacement(spec: Object) -> Iterator[Cause]:
-    policy, path = spec["podReplacementPolicy"], "spec.podReplacementPolicy"
-    if spec.get("podFailurePolicy") is None:
-        yield from one_of(policy, PodReplacementPolicy, path)
-    elif policy != PodReplacementPolicy.FAILED:
-        yield not_supported(path, policy, [PodReplacementPolicy.FAILED])
 
 
 def _check_manager(manager: str | None) -> Iterator[Cause]:
@@ -258,16 +240,3 @@ def _check_generated(job: Object) -> Iterator[Cause]:
             yield invalid(f"spec.template.metadata.labels[{key}]", labels, f"must be '{value}'")
     if not list(check_selector(spec["selector"], "")) and not selector.from_object(spec["selector"]).matches(expected):
         yield invalid("spec.selector", spec["selector"], "`selector` not auto-generated")
-
-
-def _check_index_name(job: Object) -> Iterator[Cause]:
-    """The pods of an Indexed job have host names of job and index."""
-    spec, name = job["spec"], job["metadata"]["name"]
-    completions = spec.get("completions") or 0
-    if spec["completionMode"] != CompletionMode.INDEXED or completions < 1:
-        return
-    hostname = f"{name}-{completions - 1}"
-    if problem := names.dns_label(hostname):
-        yield invalid(
-            "metadata.name", name, f"will not able to create pod with invalid DNS label {hostname!r}: {problem}"
-        )

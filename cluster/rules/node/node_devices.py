@@ -1,8 +1,7 @@
 """Which devices a node has and which of them a pod has, as both say it: pure.
 
-A node lists them in an annotation, because Kubernetes' Node has only their
-number. A pod has them where Kubernetes says so, in
-`containerStatuses[].allocatedResourcesStatus` (KEP-4680).
+A node lists them in an annotation, because Kubernetes' Node has only their number. A pod has them where Kubernetes says
+so, in `containerStatuses[].allocatedResourcesStatus` (KEP-4680).
 """
 
 from __future__ import annotations

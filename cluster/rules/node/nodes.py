@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from cluster.rules.checks import RulesView, one_of
 from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid
@@ -12,16 +10,8 @@ from kube.meta import Object
 
 FIXED = ("podCIDR", "podCIDRs", "providerID")
 MACHINE = (
-    "architecture",
-    "bootID",
-    "containerRuntimeVersion",
-    "kernelVersion",
-    "kubeProxyVersion",
-    "kubeletVersion",
-    "machineID",
-    "operatingSystem",
-    "osImage",
-    "systemUUID",
+    *("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion"),
+    *("machineID", "operatingSystem", "osImage", "systemUUID"),
 )
 
 
@@ -42,27 +32,24 @@ def default(node: Object, old: Object | None, view: RulesView) -> None:
 def validate(node: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a node; what was given to it stays."""
     spec = lenient.mapping(node, "spec")
-    causes = list(_check_taints(spec))
+    causes: list[Cause] = []
+    seen = set()
+    for number, taint in enumerate(spec.get("taints") or ()):
+        path, key, value = f"spec.taints[{number}]", taint.get("key") or "", taint.get("value")
+        if problem := names.qualified_name(key):
+            causes.append(invalid(f"{path}.key", key, problem))
+        if problem := names.label_value(value or ""):
+            causes.append(invalid(f"{path}.value", value, problem))
+        causes += one_of(taint.get("effect"), TaintEffect, f"{path}.effect")
+        if (key, taint.get("effect")) in seen:
+            cause = duplicate(path, taint)
+            causes.append(cause._replace(message=f"{cause.message}: taints must be unique by key and effect pair"))
+        seen.add((key, taint.get("effect")))
     for field in FIXED:
         before = lenient.mapping(old, "spec").get(field)
         if before and spec.get(field) != before:
             causes.append(forbidden(f"spec.{field}", "node updates may not change it once it is set"))
     return causes
-
-
-def _check_taints(spec: Object) -> Iterator[Cause]:
-    seen = set()
-    for number, taint in enumerate(spec.get("taints") or ()):
-        path, key = f"spec.taints[{number}]", taint.get("key") or ""
-        if problem := names.qualified_name(key):
-            yield invalid(f"{path}.key", key, problem)
-        if problem := names.label_value(taint.get("value") or ""):
-            yield invalid(f"{path}.value", taint.get("value"), problem)
-        yield from one_of(taint.get("effect"), TaintEffect, f"{path}.effect")
-        if (key, taint.get("effect")) in seen:
-            cause = duplicate(path, taint)
-            yield cause._replace(message=f"{cause.message}: taints must be unique by key and effect pair")
-        seen.add((key, taint.get("effect")))
 
 
 def validate_lease(lease: Object, old: Object | None, view: RulesView) -> list[Cause]:

@@ -39,8 +39,14 @@ def fill_host_ports(spec: dict[str, Any]) -> None:
     if spec.get("hostNetwork") is not True:
         return
     for kind in CONTAINERS:
-        if spec.get(kind):
-            spec[kind] = [_with_host_ports(container) for container in spec[kind]]
+        if not spec.get(kind):
+            continue
+        filled = []
+        for container in spec[kind]:
+            ports = lenient.sequence(container, "ports")
+            ports = [{**port, "hostPort": port.get("hostPort") or port.get("containerPort", 0)} for port in ports]
+            filled.append({**container, "ports": ports} if ports else container)
+        spec[kind] = filled
 
 
 def fill_template(spec: dict[str, Any]) -> None:
@@ -55,12 +61,6 @@ def fill_template(spec: dict[str, Any]) -> None:
         _fill_container(container)
     for volume in lenient.sequence(spec, "volumes"):
         _fill_volume(volume)
-
-
-def _with_host_ports(container: dict[str, Any]) -> dict[str, Any]:
-    ports = lenient.sequence(container, "ports")
-    filled = [{**port, "hostPort": port.get("hostPort") or port.get("containerPort", 0)} for port in ports]
-    return {**container, "ports": filled} if filled else container
 
 
 def asked_as_a_whole(spec: dict[str, Any]) -> bool:

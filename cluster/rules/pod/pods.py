@@ -1,7 +1,6 @@
 """Pods that come through the door: defaults, and the plug-ins LimitRanger, ServiceAccount, Priority and DefaultTolerationSeconds (§6.3).
 
-The pods that controllers make do not pass here; a job's controller fills in
-what it needs itself.
+The pods that controllers make do not pass here; a job's controller fills in what it needs itself.
 """
 
 from __future__ import annotations
@@ -32,23 +31,25 @@ def default(pod: Object, old: Object | None, view: RulesView) -> None:
         # Controllers leave out what they do not need: filling that in now would look like a change.
         if spec != old.get("spec"):
             simulation.tolerate(spec)
-            if _is_filled_in(old):
+            filled = copy.deepcopy(lenient.mapping(old, "spec"))
+            pod_defaults.fill_pod(filled)
+            if filled == lenient.mapping(old, "spec"):
                 pod_defaults.fill_pod(spec)
         return
     pod_defaults.fill_pod(spec)
     ranges.fill_pod(pod, view)
     _set_account(pod, spec, view)
     _set_priority(pod, spec, view)
-    _tolerate(spec)
+    # It stays for a while on a node that is not heard of.
+    tolerations = spec["tolerations"] = list(spec.get("tolerations") or ())
+    for key in TOLERATED:
+        if not any(
+            each.get("key") in (key, None, "") and each.get("effect") in ("NoExecute", None, "") for each in tolerations
+        ):
+            bearing = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            tolerations.append({**bearing, "tolerationSeconds": TOLERATED_S})
     simulation.tolerate(spec)
     pod["status"] = {"phase": "Pending", "qosClass": quality(spec)}
-
-
-def _is_filled_in(pod: Object) -> bool:
-    spec = lenient.mapping(pod, "spec")
-    filled = copy.deepcopy(spec)
-    pod_defaults.fill_pod(filled)
-    return filled == spec
 
 
 def validate(pod: Object, old: Object | None, view: RulesView) -> list[Cause]:
@@ -81,40 +82,34 @@ def command_warnings(spec: Any, path: str, view: MachinesView, given: Collection
     """
     if simulation.may_be_simulated(spec):
         return []
-    containers = [
-        (f"{path}.{kind}[{number}]", kind, container)
-        for kind in ("initContainers", "containers")
-        for number, container in enumerate(lenient.sequence(spec, kind))
-    ]
-    return [
-        *(
-            f"{where}.{field}.grpc: this machine cannot ask by gRPC, so the pod fails; use exec, httpGet or tcpSocket."
-            for where, _, container in containers
-            for field in probes.PROBES
-            if lenient.mapping(container, field, "grpc")
-        ),
-        *(() if view.runs_images() else _tokens(spec, path)),
-        *(missing if (missing := _missing_commands(containers, given)) and view.needs_commands() else ()),
-    ]
-
-
-def _tokens(spec: Any, path: str) -> list[str]:
-    return [
+    by_grpc: list[str] = []
+    commandless: list[str] = []
+    for kind in ("initContainers", "containers"):
+        for number, container in enumerate(lenient.sequence(spec, kind)):
+            where, name = f"{path}.{kind}[{number}]", lenient.text(container, "name")
+            by_grpc += (
+                f"{where}.{field}.grpc: this machine cannot ask by gRPC, so the pod fails; use exec, httpGet or tcpSocket."
+                for field in probes.PROBES
+                if lenient.mapping(container, field, "grpc")
+            )
+            is_given = kind == "containers" and name in given
+            command, args = lenient.texts(container, "command"), lenient.texts(container, "args")
+            if not is_given and not node_engines.has_command(command, args):
+                commandless.append(
+                    f"{where}.command: this machine runs commands and uses no image, so the pod fails without one; "
+                    f"give container {name} a command, or have podman or docker installed there."
+                )
+    tokens = [
         f"{path}.volumes[{number}].projected.sources[{at}].serviceAccountToken: pods are given no tokens of service "
         "accounts here, so its containers do not start; keep what kubectl create token prints in a Secret, and take that as the source."
         for number, volume in enumerate(lenient.sequence(spec, "volumes"))
         for at, source in enumerate(lenient.sequence(volume, "projected", "sources"))
         if "serviceAccountToken" in lenient.mapping(source)
     ]
-
-
-def _missing_commands(containers: list[tuple[str, str, Any]], given: Collection[str]) -> list[str]:
     return [
-        f"{where}.command: this machine runs commands and uses no image, so the pod fails without one; "
-        f"give container {lenient.text(container, 'name')} a command, or have podman or docker installed there."
-        for where, kind, container in containers
-        if not node_engines.has_command(lenient.texts(container, "command"), lenient.texts(container, "args"))
-        and not (kind == "containers" and lenient.text(container, "name") in given)
+        *by_grpc,
+        *(tokens if tokens and not view.runs_images() else ()),
+        *(commandless if commandless and view.needs_commands() else ()),
     ]
 
 
@@ -138,18 +133,17 @@ def _set_priority(pod: Object, spec: dict[str, Any], view: RulesView) -> None:
         raise Forbidden.of("pods", _name(pod), f"no PriorityClass with name {name} was found")
     chosen = priorities.read(named) if named else default_class(view)
     value, policy = chosen.value, "PreemptLowerPriority" if chosen.preempts else priorities.NEVER
-    if spec.get("priority") not in (None, value):
-        detail = (
-            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
-            f"priority admission controller computed {value} from the given PriorityClass name"
-        )
-        raise Forbidden.of("pods", _name(pod), detail)
-    if (spec.get("preemptionPolicy") or policy) != policy:
-        detail = (
-            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
-            f"priority admission controller computed {policy} from the given PriorityClass name"
-        )
-        raise Forbidden.of("pods", _name(pod), detail)
+    fields = (
+        ("priority", "integer value of priority", value),
+        ("preemptionPolicy", "string value of PreemptionPolicy", policy),
+    )
+    for field, called, computed in fields:
+        if spec.get(field) not in (None, "", computed):
+            detail = (
+                f"the {called} ({spec[field]}) must not be provided in pod spec; "
+                f"priority admission controller computed {computed} from the given PriorityClass name"
+            )
+            raise Forbidden.of("pods", _name(pod), detail)
     if chosen.name:
         spec["priorityClassName"] = chosen.name
     spec["priority"], spec["preemptionPolicy"] = value, policy
@@ -158,21 +152,6 @@ def _set_priority(pod: Object, spec: dict[str, Any], view: RulesView) -> None:
 def default_class(view: RulesView) -> PriorityClass:
     """Return the class of pods that name none."""
     return priorities.default_of(priorities.read(each) for each in view.priority_classes())
-
-
-def _tolerate(spec: dict[str, Any]) -> None:
-    """Let the pod stay for a while on a node that is not heard of."""
-    tolerations = list(spec.get("tolerations") or ())
-    for key in TOLERATED:
-        if not any(_covers(each, key) for each in tolerations):
-            tolerations.append(
-                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_S}
-            )
-    spec["tolerations"] = tolerations
-
-
-def _covers(toleration: Object, key: str) -> bool:
-    return toleration.get("key") in (key, None, "") and toleration.get("effect") in ("NoExecute", None, "")
 
 
 def quality(spec: Object) -> str:

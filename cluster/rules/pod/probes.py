@@ -44,7 +44,13 @@ def check(container: Any, path: str, *, init: bool, grace_s: int | None) -> Iter
         handler = lifecycle.get(field)
         if isinstance(handler, dict):
             yield from _check_handler(handler, f"{path}.lifecycle.{field}", _OF_HOOKS)
-            yield from _check_pause(handler, f"{path}.lifecycle.{field}", grace_s)
+            most = GRACE_S if grace_s is None else grace_s
+            seconds = lenient.whole(handler, "sleep", "seconds") or 0
+            if isinstance(handler.get("sleep"), dict) and not 0 <= seconds <= most:
+                detail = f"must be non-negative and less than terminationGracePeriodSeconds ({most})"
+                yield invalid(
+                    f"{path}.lifecycle.{field}.sleep.seconds", seconds, f"{detail}. Set it lower, or raise that."
+                )
 
 
 def default(container: dict[str, Any]) -> None:
@@ -97,38 +103,19 @@ def _check_handler(handler: dict[str, Any], path: str, allowed: tuple[str, ...])
         where, action = f"{path}.{kind}", handler[kind]
         if kind == "exec" and not lenient.sequence(action, "command"):
             yield required(f"{where}.command", "name the program that is run in the container.")
-        if kind in ("httpGet", "tcpSocket", "grpc"):
-            yield from _check_port(action.get("port"), f"{where}.port")
-        if kind == "httpGet":
-            yield from _check_request(action, where)
-
-
-def _check_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
-    scheme = lenient.text(request, "scheme")
-    if scheme and scheme not in _SCHEMES:
-        yield not_supported(f"{path}.scheme", scheme, _SCHEMES)
-    for number, header in enumerate(lenient.sequence(request, "httpHeaders")):
-        name = lenient.text(header, "name")
-        if not _HEADER.fullmatch(name):
-            detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name')"
-            yield invalid(f"{path}.httpHeaders[{number}].name", name, detail)
-
-
-def _check_port(port: Any, path: str) -> Iterator[Cause]:
-    if isinstance(port, int) and not 0 < port <= LAST_PORT:
-        yield invalid(path, port, f"must be between 1 and {LAST_PORT}, inclusive")
-    elif isinstance(port, str) and not _PORT_NAME.fullmatch(port):
-        detail = "must be the name of a port: at most 15 lower case letters, digits and '-', with a letter among them"
-        yield invalid(path, port, detail)
-
-
-def _check_pause(handler: dict[str, Any], path: str, grace_s: int | None) -> Iterator[Cause]:
-    if not isinstance(handler.get("sleep"), dict):
-        return
-    most = GRACE_S if grace_s is None else grace_s
-    seconds = lenient.whole(handler, "sleep", "seconds") or 0
-    if not 0 <= seconds <= most:
-        detail = (
-            f"must be non-negative and less than terminationGracePeriodSeconds ({most}). Set it lower, or raise that."
-        )
-        yield invalid(f"{path}.sleep.seconds", seconds, detail)
+        port = action.get("port") if kind in ("httpGet", "tcpSocket", "grpc") else None
+        if isinstance(port, int) and not 0 < port <= LAST_PORT:
+            yield invalid(f"{where}.port", port, f"must be between 1 and {LAST_PORT}, inclusive")
+        elif isinstance(port, str) and not _PORT_NAME.fullmatch(port):
+            detail = (
+                "must be the name of a port: at most 15 lower case letters, digits and '-', with a letter among them"
+            )
+            yield invalid(f"{where}.port", port, detail)
+        scheme = lenient.text(action, "scheme")
+        if kind == "httpGet" and scheme and scheme not in _SCHEMES:
+            yield not_supported(f"{where}.scheme", scheme, _SCHEMES)
+        for number, header in enumerate(lenient.sequence(action, "httpHeaders") if kind == "httpGet" else ()):
+            name = lenient.text(header, "name")
+            if not _HEADER.fullmatch(name):
+                detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name')"
+                yield invalid(f"{where}.httpHeaders[{number}].name", name, detail)

@@ -33,12 +33,13 @@ def check(template: Any, path: str, *, elsewhere: bool = False) -> list[Cause]:
     volumes = {lenient.text(volume, "name") for volume in lenient.sequence(spec, "volumes")}
     for kind in ("initContainers", "containers"):
         for number, container in enumerate(lenient.sequence(spec, kind)):
-            causes += _check_container(container, f"{where}.{kind}[{number}]", seen, volumes)
-            if not elsewhere:
-                causes += _check_places(container, f"{where}.{kind}[{number}]")
-            causes += probes.check(
-                container, f"{where}.{kind}[{number}]", init=kind == "initContainers", grace_s=grace_s
-            )
+            place = f"{where}.{kind}[{number}]"
+            causes += _check_container(container, place, seen, volumes)
+            for index, mount in enumerate(() if elsewhere else lenient.sequence(container, "volumeMounts")):
+                mount_path = lenient.text(mount, "mountPath")
+                if mount_path and (problem := mount_paths.problem(mount_path)):
+                    causes.append(invalid(f"{place}.volumeMounts[{index}].mountPath", mount_path, problem))
+            causes += probes.check(container, place, init=kind == "initContainers", grace_s=grace_s)
     policy = lenient.text(spec, "restartPolicy")
     if policy and policy not in tuple(RestartPolicy):
         causes.append(not_supported(f"{where}.restartPolicy", policy, RestartPolicy))
@@ -97,7 +98,12 @@ def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         elif problem := names.dns_label(name):
             yield invalid(f"{path}.volumes[{number}].name", name, problem)
         seen.add(name)
-        yield from _check_source(volume, f"{path}.volumes[{number}]")
+        # A volume of an object's keys names the object; claims and paths have the schema's own word for that.
+        for kind, field, called in NAMED_SOURCES:
+            source = volume.get(kind) if isinstance(volume, dict) else None
+            if isinstance(source, dict) and not lenient.text(source, field):
+                detail = f"name the {called} whose keys are the volume's files."
+                yield required(f"{path}.volumes[{number}].{kind}.{field}", detail)
         yield from _check_files(volume, f"{path}.volumes[{number}]")
 
 
@@ -126,20 +132,16 @@ def _check_container(container: Any, path: str, seen: set[str], volumes: set[str
     elif problem := names.dns_label(name):
         yield invalid(f"{path}.name", name, problem)
     seen.add(name)
-    yield from _check_texts(container, path)
-    yield from _check_environment(lenient.sequence(container, "env"), f"{path}.env")
-    yield from _check_mounts(lenient.sequence(container, "volumeMounts"), f"{path}.volumeMounts", volumes)
-    yield from _check_resources(lenient.mapping(container, "resources"), f"{path}.resources")
-
-
-def _check_texts(container: Any, path: str) -> Iterator[Cause]:
-    """What a process is given ends at a NUL, so it would get less than was written."""
+    # What a process is given ends at a NUL, so it would get less than was written.
     for field in ("command", "args"):
         for number, text in enumerate(lenient.sequence(container, field)):
             if isinstance(text, str) and "\0" in text:
                 yield invalid(f"{path}.{field}[{number}]", text, NUL)
     if "\0" in lenient.text(container, "workingDir"):
         yield invalid(f"{path}.workingDir", lenient.text(container, "workingDir"), NUL)
+    yield from _check_environment(lenient.sequence(container, "env"), f"{path}.env")
+    yield from _check_mounts(lenient.sequence(container, "volumeMounts"), f"{path}.volumeMounts", volumes)
+    yield from _check_resources(lenient.mapping(container, "resources"), f"{path}.resources")
 
 
 def _check_environment(variables: list[Any], path: str) -> Iterator[Cause]:
@@ -153,13 +155,6 @@ def _check_environment(variables: list[Any], path: str) -> Iterator[Cause]:
             yield invalid(f"{path}[{number}].value", lenient.text(variable, "value"), NUL)
         if lenient.text(variable, "value") and lenient.mapping(variable, "valueFrom"):
             yield invalid(f"{path}[{number}].valueFrom", name, "may not be given beside value; remove one of the two.")
-
-
-def _check_places(container: Any, path: str) -> Iterator[Cause]:
-    for number, mount in enumerate(lenient.sequence(container, "volumeMounts")):
-        place = lenient.text(mount, "mountPath")
-        if place and (problem := mount_paths.problem(place)):
-            yield invalid(f"{path}.volumeMounts[{number}].mountPath", place, problem)
 
 
 def _check_mounts(mounts: list[Any], path: str, volumes: set[str]) -> Iterator[Cause]:
@@ -180,14 +175,6 @@ def _check_mounts(mounts: list[Any], path: str, volumes: set[str]) -> Iterator[C
             detail = "subPathExpr and subPath are mutually exclusive"
             yield invalid(f"{path}[{number}].subPathExpr", expression, detail)
         yield from _check_descending(expression, f"{path}[{number}].subPathExpr")
-
-
-def _check_source(volume: Any, path: str) -> Iterator[Cause]:
-    """A volume of an object's keys names the object; claims and paths have the schema's own word for that."""
-    for kind, field, said in NAMED_SOURCES:
-        source = volume.get(kind) if isinstance(volume, dict) else None
-        if isinstance(source, dict) and not lenient.text(source, field):
-            yield required(f"{path}.{kind}.{field}", f"name the {said} whose keys are the volume's files.")
 
 
 def _check_files(volume: Any, path: str) -> Iterator[Cause]:
@@ -218,25 +205,20 @@ def _check_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:
     requests, limits = lenient.mapping(resources, "requests"), lenient.mapping(resources, "limits")
     for field, amounts in (("requests", requests), ("limits", limits)):
         for name, written in amounts.items():
-            yield from _check_amount(str(name), written, f"{path}.{field}[{name}]")
+            where, value = f"{path}.{field}[{name}]", _value(written)
+            if problem := names.qualified_name(str(name)):
+                yield invalid(where, name, problem)
+            if value is None:
+                continue  # the schema tells what is wrong with the text
+            if value < 0:
+                yield invalid(where, written, "must be greater than or equal to 0; remove the minus sign.")
+            elif value.denominator != 1 and name not in _FRACTIONS_ALLOWED:
+                yield invalid(where, written, f"must be an integer: {name} cannot be divided.")
     for name, written in requests.items():
         asked, limit = _value(written), _value(limits.get(name))
         if asked is not None and limit is not None and asked > limit:
             detail = f"must be less than or equal to the {name} limit of {limits[name]}; lower it or raise the limit."
             yield invalid(f"{path}.requests[{name}]", written, detail)
-
-
-def _check_amount(name: str, written: Any, path: str) -> Iterator[Cause]:
-    problem = names.qualified_name(name)
-    if problem:
-        yield invalid(path, name, problem)
-    value = _value(written)
-    if value is None:
-        return  # the schema tells what is wrong with the text
-    if value < 0:
-        yield invalid(path, written, "must be greater than or equal to 0; remove the minus sign.")
-    elif value.denominator != 1 and name not in _FRACTIONS_ALLOWED:
-        yield invalid(path, written, f"must be an integer: {name} cannot be divided.")
 
 
 def _value(written: Any) -> Fraction | None:

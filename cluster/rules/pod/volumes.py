@@ -42,25 +42,14 @@ def validate_claim(claim: Object, old: Object | None, view: RulesView) -> list[C
     elif amount(wanted) <= 0:
         causes.append(invalid("spec.resources[storage]", wanted, "must be greater than zero"))
     if old is not None:
-        causes += _check_update(claim, old)
+        before = {"volumeMode": "Filesystem", **(old.get("spec") or {})}
+        had = lenient.mapping(before, "resources", "requests").get("storage")
+        is_bound = lenient.mapping(old, "status").get("phase") != "Pending"
+        # Its volume is named once.
+        loose = {"resources", "volumeAttributesClassName"} if is_bound else {"volumeName"}
+        fields = (spec.keys() | before.keys()) - loose
+        if any(spec.get(field) != before.get(field) for field in fields if spec.get(field) or before.get(field)):
+            causes.append(forbidden("spec", FIXED))
+        elif wanted is not None and had is not None and amount(wanted) < amount(had):
+            causes.append(forbidden("spec.resources.requests.storage", SHRUNK))
     return causes
-
-
-def _check_update(claim: Object, old: Object) -> list[Cause]:
-    new, before = claim["spec"], {"volumeMode": "Filesystem", **(old.get("spec") or {})}
-    if _rest(new, bound=_is_bound(old)) != _rest(before, bound=_is_bound(old)):
-        return [forbidden("spec", FIXED)]
-    wanted, had = (lenient.mapping(each, "resources", "requests").get("storage") for each in (new, before))
-    if wanted is not None and had is not None and amount(wanted) < amount(had):
-        return [forbidden("spec.resources.requests.storage", SHRUNK)]
-    return []
-
-
-def _is_bound(claim: Object) -> bool:
-    return lenient.mapping(claim, "status").get("phase") != "Pending"
-
-
-def _rest(spec: Object, *, bound: bool) -> Object:
-    """Return the part of a claim's spec that stays; its volume is named once."""
-    loose = {"resources", "volumeAttributesClassName"} if bound else {"volumeName"}
-    return {key: value for key, value in spec.items() if key not in loose and value not in (None, "", [], {})}
