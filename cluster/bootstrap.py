@@ -11,6 +11,11 @@ from kube.meta import Object
 from kube.resources import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
 
 NAMESPACE_NAMES = ("default", "kube-system", "kube-public", "kube-node-lease")
+CLASSES = (
+    ("system-node-critical", 2_000_001_000, "For pods that a node cannot do without."),
+    ("system-cluster-critical", 2_000_000_000, "For pods that the cluster cannot do without."),
+    ("master-pri", 1000, "The class that the examples of Volcano's Job API give to their driver."),
+)
 
 
 def bootstrap(first_limits: Object | None = None) -> list[str]:
@@ -19,7 +24,26 @@ def bootstrap(first_limits: Object | None = None) -> list[str]:
     The limits of a namespace are made together with it and never again: who
     deletes or changes them has done so for good.
     """
-    wanted = [[each] for each in (*_namespaces(), *queues(), *_priority_classes())]
+    namespaces: list[Object] = [
+        {
+            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        for name in NAMESPACE_NAMES
+    ]
+    classes = [
+        {
+            "metadata": {"name": name},
+            "value": value,
+            "globalDefault": False,
+            "description": description,
+            "preemptionPolicy": "PreemptLowerPriority",
+        }
+        for name, value, description in CLASSES
+    ]
+    wanted = [[(NAMESPACES, each)] for each in namespaces]
+    wanted += [[each] for each in queues()] + [[(PRIORITY_CLASSES, each)] for each in classes]
     if first_limits is not None:
         namespace = first_limits["metadata"]["namespace"]
         group = next(each for each in wanted if each[0][1]["metadata"]["name"] == namespace)
@@ -34,20 +58,6 @@ def bootstrap(first_limits: Object | None = None) -> list[str]:
     return made
 
 
-def _namespaces() -> list[tuple[Resource, Object]]:
-    return [
-        (
-            NAMESPACES,
-            {
-                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-                "spec": {"finalizers": ["kubernetes"]},
-                "status": {"phase": "Active"},
-            },
-        )
-        for name in NAMESPACE_NAMES
-    ]
-
-
 def queues() -> list[tuple[Resource, Object]]:
     """The built-in queues (reference: volcano-queue-podgroup-cli §1.5)."""
     root = _queue("root", {"weight": 1, "reclaimable": False, "state": "Open"})
@@ -58,21 +68,3 @@ def queues() -> list[tuple[Resource, Object]]:
 def _queue(name: str, spec: dict[str, Any]) -> tuple[Resource, Object]:
     spec = {"dequeueStrategy": DequeueStrategy.TRAVERSE.value, **spec}
     return QUEUES, {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
-
-
-def _priority_classes() -> list[tuple[Resource, Object]]:
-    return [
-        _priority_class("system-node-critical", 2_000_001_000, "For pods that a node cannot do without."),
-        _priority_class("system-cluster-critical", 2_000_000_000, "For pods that the cluster cannot do without."),
-        _priority_class("master-pri", 1000, "The class that the examples of Volcano's Job API give to their driver."),
-    ]
-
-
-def _priority_class(name: str, value: int, description: str) -> tuple[Resource, Object]:
-    return PRIORITY_CLASSES, {
-        "metadata": {"name": name},
-        "value": value,
-        "globalDefault": False,
-        "description": description,
-        "preemptionPolicy": "PreemptLowerPriority",
-    }

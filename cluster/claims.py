@@ -45,9 +45,9 @@ def person(claims: Mapping[str, Any], *, name_claim: str, groups_claim: str) -> 
     subject = str(claims["sub"])
     if not 0 < len(subject) <= LONGEST_SUBJECT:
         raise ClaimError(f"The claim sub has {len(subject)} characters; it must have 1 to {LONGEST_SUBJECT}.")
-    usable = tuple(sorted({each for each in groups if _is_group(each)}))
-    return Person(str(claims["iss"]), subject, name.strip(), usable)
-
-
-def _is_group(name: str) -> bool:
-    return 0 < len(name) <= LONGEST_GROUP and name.isprintable() and not name.startswith("system:")
+    usable = {
+        each
+        for each in groups
+        if 0 < len(each) <= LONGEST_GROUP and each.isprintable() and not each.startswith("system:")
+    }
+    return Person(str(claims["iss"]), subject, name.strip(), tuple(sorted(usable)))

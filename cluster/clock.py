@@ -1,8 +1,7 @@
 """What time it is, for everything that runs a cluster.
 
-All processes of a cluster ask here, so that whoever repeats a run can hand in
-a clock of his own. What stands beside a container (`node.shim`) belongs to the
-machine and asks that.
+All processes of a cluster ask here, so that whoever repeats a run can hand in a clock of his own. What stands beside a
+container (`node.shim`) belongs to the machine and asks that.
 """
 
 from __future__ import annotations

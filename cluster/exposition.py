@@ -6,7 +6,7 @@ while nobody asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from cluster.access import Actor
@@ -33,7 +33,13 @@ def register(source: Callable[[Actor], Iterable[Family]]) -> None:
 
 def lines(actor: Actor) -> list[str]:
     """Return what all sources have for an actor, as lines; a family without series is left out."""
-    return [line for source in _sources for family in source(actor) for line in _lines(family)]
+    found: list[str] = []
+    for source in _sources:
+        for family in source(actor):
+            series = [sample(family.name, labels, value) for labels, value in family.samples]
+            if series:
+                found += [*head(family.name, family.kind, family.text), *series]
+    return found
 
 
 def head(name: str, kind: str, text: str) -> Iterable[str]:
@@ -45,13 +51,6 @@ def sample(name: str, labels: Labels, value: float) -> str:
     """Return the line of one series."""
     listed = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
     return f"{name}{{{listed}}} {value}" if listed else f"{name} {value}"
-
-
-def _lines(family: Family) -> Iterator[str]:
-    found = [sample(family.name, labels, value) for labels, value in family.samples]
-    if found:
-        yield from head(family.name, family.kind, family.text)
-        yield from found
 
 
 def _escaped(text: str) -> str:

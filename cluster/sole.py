@@ -1,7 +1,6 @@
 """One process at a time: a file that its holder has locked, with its process id.
 
-The kernel lets go of the lock when its holder ends, however that happens. One
-that is only stopped keeps it.
+The kernel lets go of the lock when its holder ends, however that happens. One that is only stopped keeps it.
 """
 
 from __future__ import annotations

@@ -47,10 +47,9 @@ def consume(name: str, shard: int) -> None:
 def tick(queue: str) -> None:
     """Wake every consumer of a queue that is behind the log or has a timer due.
 
-    Beat sends this to each queue each second, so that a slow worker delays nobody but itself.
-    It makes up for lost nudges. A consumer that has read everything but had
-    nothing to write is behind by its cursor only; looking again costs it a
-    few queries.
+    Beat sends this to each queue each second, so that a slow worker delays nobody but itself. It makes up for lost
+    nudges. A consumer that has read everything but had nothing to write is behind by its cursor only; looking again
+    costs it a few queries.
     """
     with _patiently("the tick"):
         for registration, shard in _backlog.of(queue, clock.milliseconds()):

@@ -31,10 +31,8 @@ class Create(Struct, frozen=True):
 class Update(Struct, frozen=True):
     """Replace an object. A resourceVersion or uid in it is a precondition.
 
-    With subresource "status" only `status` is taken, and `managed` as the
-    managedFields if given, with "finalize" only a namespace's
-    `spec.finalizers`; otherwise, for kinds with a status subresource, the
-    stored status stays.
+    With subresource "status" only `status` is taken, and `managed` as the managedFields if given, with "finalize" only
+    a namespace's `spec.finalizers`; otherwise, for kinds with a status subresource, the stored status stays.
     """
 
     resource: Resource
@@ -46,10 +44,9 @@ class Update(Struct, frozen=True):
 class Patch(Struct, frozen=True):
     """Apply a JSON merge patch (RFC 7396).
 
-    "status" touches only `status`. "binding" places a pod: it may set
-    `spec.nodeName` and `status.conditions`, and is a Conflict when the pod
-    is bound already or being deleted. `uid` and `version` (a resourceVersion)
-    are preconditions when given.
+    "status" touches only `status`. "binding" places a pod: it may set `spec.nodeName` and `status.conditions`, and is a
+    Conflict when the pod is bound already or being deleted. `uid` and `version` (a resourceVersion) are preconditions
+    when given.
     """
 
     resource: Resource
@@ -80,18 +77,14 @@ class Delete(Struct, frozen=True):
 class Mirror(Struct, frozen=True):
     """Keep an object of another cluster's API server as it came, but for fields that are null.
 
-    Its uid, times, generation, managedFields and resourceVersion stay; only
-    the log's revision is ours. It is ADDED when its name is free and MODIFIED
-    when its version is another than the stored one; with the same version
-    nothing happens. Only mirroring should change it: another write gives it a
-    number of ours as its version. When something else has the name, by its
-    uid, that is DELETED first. With `deleted` the object is DELETED as it last
-    was; when it is not here (any more), nothing happens and what comes back
-    has revision 0.
+    Its uid, times, generation, managedFields and resourceVersion stay; only the log's revision is ours. It is ADDED
+    when its name is free and MODIFIED when its version is another than the stored one; with the same version nothing
+    happens. Only mirroring should change it: another write gives it a number of ours as its version. When something
+    else has the name, by its uid, that is DELETED first. With `deleted` the object is DELETED as it last was; when it
+    is not here (any more), nothing happens and what comes back has revision 0.
 
-    `at` is the version of the cluster that shows the object so, its own one
-    unless given: what is stored of a newer version stays. With `anew` versions
-    count for nothing, because those of the cluster have begun anew.
+    `at` is the version of the cluster that shows the object so, its own one unless given: what is stored of a newer
+    version stays. With `anew` versions count for nothing, because those of the cluster have begun anew.
     """
 
     resource: Resource
@@ -107,8 +100,7 @@ Write = Create | Update | Patch | Delete | Mirror
 class Timer(Struct, frozen=True):
     """Ask to look at `key` again at `due` (epoch ms), for the reason that `kind` names.
 
-    A consumer has one timer for a kind and key: of two the sooner time stays,
-    and the newer payload.
+    A consumer has one timer for a kind and key: of two the sooner time stays, and the newer payload.
     """
 
     kind: str
@@ -147,10 +139,9 @@ class Decision(Struct, frozen=True):
 class Group(Struct, frozen=True):
     """Writes that are done all or not at all; `key` names the group to whoever planned it.
 
-    With `within_quota` the group fails unless the ResourceQuotas of their
-    namespace have room for all pods that it creates, at the moment of the
-    writing. The timers of a consumer that `cancel` names, by kind and key, go
-    with the group, and then `timers` are set: neither happens if it fails. Nor are its `decisions` kept then.
+    With `within_quota` the group fails unless the ResourceQuotas of their namespace have room for all pods that it
+    creates, at the moment of the writing. The timers of a consumer that `cancel` names, by kind and key, go with the
+    group, and then `timers` are set: neither happens if it fails. Nor are its `decisions` kept then.
 
     A cluster with an API of its own takes one write after the other. There `announced` is written before
     the rest, for whoever goes on if this process cannot, and the bindings that were made are taken back

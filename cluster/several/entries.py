@@ -9,11 +9,8 @@ from typing import NamedTuple
 from kube import names
 
 EMBEDDED = "embedded"
-WAYS = (
-    "read-only",
-    "beside",
-    "in-place",
-)  # those of `cluster.remote.mirroring.ways`, which settings have no time to load
+# Those of `cluster.remote.mirroring.ways`, which settings have no time to load.
+WAYS = ("read-only", "beside", "in-place")
 FORM = f"NAME=KUBECONFIG, NAME=KUBECONFIG#CONTEXT or NAME={EMBEDDED}"
 
 
@@ -68,14 +65,10 @@ def _entry(word: str) -> Entry:
         )
     if source == EMBEDDED:
         return Entry(name)
-    source, way = _without_way(source)
-    kubeconfig, _, context = source.partition("#")
+    # A colon alone says nothing of a way: names of contexts have them too.
+    before, colon, last = source.rpartition(":")
+    way = last if colon and last in WAYS else ""
+    kubeconfig, _, context = (before if way else source).partition("#")
     if kubeconfig in ("", EMBEDDED):
         raise EntriesError(f"{word!r} names a context or a way but no kubeconfig; write {FORM}.")
     return Entry(name, kubeconfig, context, way)
-
-
-def _without_way(source: str) -> tuple[str, str]:
-    """Take a way off the end. A colon alone says nothing: names of contexts have them too."""
-    before, colon, last = source.rpartition(":")
-    return (before, last) if colon and last in WAYS else (source, "")

@@ -46,6 +46,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             super()._close()  # type: ignore[misc]
         finally:
-            if self._line is not None:
-                self._line.close()
-                self._line = None
+            line, self._line = self._line, None
+            if line is not None:
+                line.close()

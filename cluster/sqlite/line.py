@@ -1,7 +1,6 @@
 """A line in which processes and threads of one machine wait for their turn, by a lock on a file.
 
-The kernel wakes who waits, about in the order of coming, and takes the lock
-from whoever dies.
+The kernel wakes who waits, about in the order of coming, and takes the lock from whoever dies.
 """
 
 from __future__ import annotations
