@@ -49,13 +49,13 @@ def bootstrap(first_limits: Object | None = None) -> list[str]:
         group = next(each for each in wanted if each[0][1]["metadata"]["name"] == namespace)
         group.append((LIMIT_RANGES, first_limits))
     outcomes = store.commit([Group([Create(kind, obj) for kind, obj in each]) for each in wanted])
-    made = []
+    created = []
     for each, outcome in zip(wanted, outcomes, strict=True):
         if not isinstance(outcome, ApiError):
-            made += [f"{kind.plural}/{obj['metadata']['name']}" for kind, obj in each]
+            created += [f"{kind.plural}/{obj['metadata']['name']}" for kind, obj in each]
         elif not isinstance(outcome, AlreadyExists):
             raise outcome
-    return made
+    return created
 
 
 def queues() -> list[tuple[Resource, Object]]:

@@ -8,7 +8,7 @@ from apiserver.http import routes, threads
 from apiserver.http.request import Request
 from cluster import access
 from cluster.access import Actor, certificates, joining, makers, nodes
-from cluster.access.joining import Asked, Joined
+from cluster.access.joining import Joined, Machine
 from cluster.store import store
 from kube import lenient
 from kube.errors import Forbidden
@@ -29,7 +29,7 @@ async def show_authority(request: Request) -> Response:
 async def join(request: Request) -> Response:
     """Take a machine on as a node. The body is {"name", "agent"}, the answer {"name", "token", "cluster", "time"} (epoch ms)."""
     body = await request.object()
-    asked = Asked(lenient.text(body, "name"), lenient.text(body, "agent"))
+    asked = Machine(lenient.text(body, "name"), lenient.text(body, "agent"))
     joined: Joined = await threads.write(joining.join, request.actor, asked)
     return JSONResponse({**joined._asdict(), "time": request.now})
 

@@ -85,7 +85,7 @@ class Authorizer(Protocol):
         """Whom to ask for a right, in a sentence."""
 
 
-class _Known:
+class _CachedGrants:
     """The roles of an actor as last read."""
 
     __slots__ = ("generation", "grants", "until")
@@ -109,7 +109,7 @@ class Actor:
     user_id: int | None = None
     uid: str = ""
     real: str = ""
-    _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
+    _cached: _CachedGrants = field(default_factory=_CachedGrants, init=False, repr=False, compare=False)
 
 
 SYSTEM = Actor("system:controller", (MASTERS,))
@@ -182,20 +182,20 @@ def of(request: HttpRequest) -> Actor:
 
 def grants(actor: Actor) -> Grants:
     """Return the roles of an actor, read from the database when they are not fresh."""
-    known = actor._known
+    cached = actor._cached
     now = clock.monotonic()
-    if known.grants is None or known.generation != _generation or known.until < now:
-        known.generation, known.until = _generation, now + FRESH_S
+    if cached.grants is None or cached.generation != _generation or cached.until < now:
+        cached.generation, cached.until = _generation, now + FRESH_S
         roles: dict[str, Role] = {}
         for namespace, role in _bindings(actor):
             roles[namespace] = strongest(Role(role), roles.get(namespace)) or Role(role)
-        known.grants = Grants(actor.name, roles)
-    return known.grants
+        cached.grants = Grants(actor.name, roles)
+    return cached.grants
 
 
 def renew(actor: Actor) -> None:
     """Have the roles of an actor read from the database when they are asked for next."""
-    actor._known.until = 0.0
+    actor._cached.until = 0.0
 
 
 def allowed(actor: Actor, verb: str, resource: Resource | str, namespace: str, *, owner: str | None = None) -> bool:

@@ -33,7 +33,7 @@ LONGEST_AGENT = 36
 CLUSTER = "kube-system"  # whose uid tells one cluster from another, as tools for Kubernetes take it
 
 
-class Asked(NamedTuple):
+class Machine(NamedTuple):
     """What a machine says of itself: the name that it wants as a node, and the id of its agent's state directory."""
 
     name: str
@@ -73,37 +73,37 @@ def since(node: str) -> int | None:
     return rows.order_by("created").values_list("created", flat=True).first()
 
 
-def join(actor: Actor, asked: Asked, *, now: int | None = None) -> Joined:
+def join(actor: Actor, machine: Machine, *, now: int | None = None) -> Joined:
     """Take a machine on as a node, or back as the one that it is; the actor is who came with its token.
 
     Unauthorized for a token that has ended since the actor came in with it, Forbidden for one that is no machine's or
     another's, Conflict for a name that is taken.
     """
     now = clock.milliseconds() if now is None else now
-    if not 0 < len(asked.agent) <= LONGEST_AGENT or not asked.agent.isprintable():
-        raise Invalid.of("Join", "", [invalid("agent", asked.agent, f"1 to {LONGEST_AGENT} characters")])
+    if not 0 < len(machine.agent) <= LONGEST_AGENT or not machine.agent.isprintable():
+        raise Invalid.of("Join", "", [invalid("agent", machine.agent, f"1 to {LONGEST_AGENT} characters")])
     with transaction.atomic():
         sql.lock_head(store.using)  # of two machines with one token one is the first
         row = _row(actor, now)
-        if row.agent and row.agent != asked.agent:
+        if row.agent and row.agent != machine.agent:
             raise Forbidden(
                 f"This token was used by another machine, the node {row.node}. "
                 "Make another one on the page “Nodes”; a state directory is one machine's and is not copied."
             )
-        name = _name(row, asked)
+        name = _name(row, machine)
         if not row.joins:
             Token.objects.filter(pk=row.pk).update(expires=now + LIFE_S * 1000)
             return Joined(name, "", cluster())
         own = Token.objects.filter(node=name, joins=False, revoked=None)
-        if not own.filter(agent=asked.agent).exists():
+        if not own.filter(agent=machine.agent).exists():
             _check_free(name, is_named=row.node != ANY)
         # With the name goes all that another machine had it by, so that it does not come back while this one is silent.
-        others = Token.objects.filter(node=name, revoked=None).exclude(agent__in=("", asked.agent))
+        others = Token.objects.filter(node=name, revoked=None).exclude(agent__in=("", machine.agent))
         for had in (own, others):
             had.update(revoked=now)
-        row.node, row.agent = name, asked.agent
+        row.node, row.agent = name, machine.agent
         row.save(update_fields=["node", "agent"])
-        new = Token(node=name, agent=asked.agent, name="node")
+        new = Token(node=name, agent=machine.agent, name="node")
         return Joined(name, tokens.issued(actor, new, LIFE_S, now).secret, cluster())
 
 
@@ -120,18 +120,18 @@ def _row(actor: Actor, now: int) -> Token:
     return found
 
 
-def _name(row: Token, asked: Asked) -> str:
+def _name(row: Token, machine: Machine) -> str:
     """Return the name that a machine gets; Conflict when the token is for another."""
     if row.node != ANY:
-        if asked.name and asked.name != row.node:
+        if machine.name and machine.name != row.node:
             raise Conflict(
-                f"This token is for the node {row.node}, and the machine wants to be {asked.name}. "
-                f"Give --name {row.node}, or make a token for {asked.name}."
+                f"This token is for the node {row.node}, and the machine wants to be {machine.name}. "
+                f"Give --name {row.node}, or make a token for {machine.name}."
             )
         return row.node
-    if problem := names.dns_subdomain(asked.name):
-        raise Invalid.of("Join", "", [invalid("name", asked.name, problem)])
-    return asked.name
+    if problem := names.dns_subdomain(machine.name):
+        raise Invalid.of("Join", "", [invalid("name", machine.name, problem)])
+    return machine.name
 
 
 def _check_free(name: str, *, is_named: bool) -> None:

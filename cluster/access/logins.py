@@ -124,8 +124,8 @@ class Attempt:
 
     def failed(self) -> None:
         """Leave an audit row. What was typed as the name is shown only if it is one: it may be a password."""
-        known = "\0" not in self.name and User.objects.filter(username=self.name).exists()
-        name = self.name if known else "(unknown name)"
+        is_user = "\0" not in self.name and User.objects.filter(username=self.name).exists()
+        name = self.name if is_user else "(unknown name)"
         _record(name, "denied", f"Wrong name or password, from {self.address}.")
 
     def succeeded(self, user: User) -> None:

@@ -33,89 +33,89 @@ class Verdict(NamedTuple):
     reason: str
 
 
-def judge(actor: Actor, asked: ResourceAttributes) -> Verdict:
+def judge(actor: Actor, attributes: ResourceAttributes) -> Verdict:
     """Say whether the actor may do what is asked."""
     if access.is_system(actor):
         return Verdict(True, f"The group {access.MASTERS} may do anything.")
-    targets = list(_targets(asked))
+    targets = list(_targets(attributes))
     if node := access.node_of(actor):
-        if len(targets) == 1 and nodes.may(node, asked.verb, targets[0], asked.namespace, asked.name):
+        if len(targets) == 1 and nodes.may(node, attributes.verb, targets[0], attributes.namespace, attributes.name):
             return Verdict(True, f"The node {node} is responsible for it.")
         # Neither is a node responsible for no object in particular.
         return Verdict(False, f"The node {node} has nothing to do with it, as far as the question tells.")
     if not targets:
-        whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
+        whole = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
         return Verdict(False, f"There is no resource {whole} here.")
-    if len(targets) == 1 and asked.verb != "*":
-        found = _judge_one(actor, asked, _named(asked, targets[0]))
-        return _judge_joining(actor, asked, found) if targets[0] in rights.JOINING else found
+    if len(targets) == 1 and attributes.verb != "*":
+        found = _judge_one(actor, attributes, _named(attributes, targets[0]))
+        return _judge_joining(actor, attributes, found) if targets[0] in rights.JOINING else found
     for target in targets:
-        for verb in VERBS if asked.verb == "*" else (asked.verb,):
-            place = _place(asked, target)
+        for verb in VERBS if attributes.verb == "*" else (attributes.verb,):
+            place = _place(attributes, target)
             possible = verb in LETTER and needed(verb, target) is not None
             if possible and not access.allowed(actor, verb, target, place):
                 return Verdict(False, f"Not all of it: {_missing(verb, target, place)}")
-    return Verdict(True, _by_role(actor, _place(asked, targets[0])))
+    return Verdict(True, _by_role(actor, _place(attributes, targets[0])))
 
 
-def _named(asked: ResourceAttributes, target: str) -> str:
+def _named(attributes: ResourceAttributes, target: str) -> str:
     """Return what a right is asked on: writing the scheduler's ConfigMap takes another than others of its namespace."""
     kind = resources.CONFIGMAPS
-    writes = target == kind.id and LETTER.get(asked.verb) not in ("r", None)
-    is_configuration = writes and scheduler_configuration.is_kept_in(kind, asked.namespace, asked.name)
+    writes = target == kind.id and LETTER.get(attributes.verb) not in ("r", None)
+    is_configuration = writes and scheduler_configuration.is_kept_in(kind, attributes.namespace, attributes.name)
     return rights.SCHEDULER if is_configuration else target
 
 
-def _judge_joining(actor: Actor, asked: ResourceAttributes, found: Verdict) -> Verdict:
+def _judge_joining(actor: Actor, attributes: ResourceAttributes, found: Verdict) -> Verdict:
     """Say of a pod by name whether it may be joined by who has the right to join some."""
     try:
-        if found.allowed and asked.name:
-            rights.check_joining(actor, asked.namespace, asked.name, ClusterView())
+        if found.allowed and attributes.name:
+            rights.check_joining(actor, attributes.namespace, attributes.name, ClusterView())
     except Forbidden as refusal:
         return Verdict(False, refusal.message)
     return found
 
 
-def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:
-    place = _place(asked, target)
-    if access.allowed(actor, asked.verb, target, place):
+def _judge_one(actor: Actor, attributes: ResourceAttributes, target: str) -> Verdict:
+    place = _place(attributes, target)
+    if access.allowed(actor, attributes.verb, target, place):
         return Verdict(True, _by_role(actor, place))
-    if access.allowed(actor, asked.verb, target, place, owner=actor.name):
-        if asked.verb == "create":
+    if access.allowed(actor, attributes.verb, target, place, owner=actor.name):
+        if attributes.verb == "create":
             return Verdict(True, f"For what {actor.name} created.")
-        if not asked.name:
+        if not attributes.name:
             return Verdict(False, f"Only what {actor.name} created; name it to be told.")
         resource = resources.by_id(target.partition("/")[0])
-        if rights.owner_named(resource, place, asked.name, ClusterView()) == actor.name:
+        if rights.owner_named(resource, place, attributes.name, ClusterView()) == actor.name:
             return Verdict(True, f"{actor.name} created it.")
-        return Verdict(False, f"{actor.name} did not create it. {_missing(asked.verb, target, place)}")
-    return Verdict(False, _missing(asked.verb, target, place))
+        return Verdict(False, f"{actor.name} did not create it. {_missing(attributes.verb, target, place)}")
+    return Verdict(False, _missing(attributes.verb, target, place))
 
 
-def _targets(asked: ResourceAttributes) -> Iterator[str]:
+def _targets(attributes: ResourceAttributes) -> Iterator[str]:
     """Yield the rows of the table that the question is about."""
-    known = {each: each for each in (*NAMESPACED, *CLUSTER, NAMESPACE)}
-    known |= {each.full_name: each.id for each in resources.served()}
-    if asked.verb == "impersonate":
-        known |= {each: each for each in SOMEBODY}
-    suffix = f"/{asked.subresource}" if asked.subresource else ""
-    if asked.resource == "*":
-        for each in sorted(known):
-            if "/" not in each and asked.group in ("*", each.partition(".")[2]):
-                yield f"{known[each]}{suffix}"
+    rows = {each: each for each in (*NAMESPACED, *CLUSTER, NAMESPACE)}
+    rows |= {each.full_name: each.id for each in resources.served()}
+    if attributes.verb == "impersonate":
+        rows |= {each: each for each in SOMEBODY}
+    suffix = f"/{attributes.subresource}" if attributes.subresource else ""
+    if attributes.resource == "*":
+        for each in sorted(rows):
+            if "/" not in each and attributes.group in ("*", each.partition(".")[2]):
+                yield f"{rows[each]}{suffix}"
         return
-    whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
-    if asked.group == "*":
-        yield from sorted({known[each] + suffix for each in known if each.partition(".")[0] == asked.resource})
-    elif whole in known:
-        yield f"{known[whole]}{suffix}"
+    whole = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    if attributes.group == "*":
+        yield from sorted({rows[each] + suffix for each in rows if each.partition(".")[0] == attributes.resource})
+    elif whole in rows:
+        yield f"{rows[whole]}{suffix}"
 
 
-def _place(asked: ResourceAttributes, target: str) -> str:
+def _place(attributes: ResourceAttributes, target: str) -> str:
     base = target.partition("/")[0]
     if base == NAMESPACE:
-        return asked.name or asked.namespace
-    return "" if base in CLUSTER else asked.namespace
+        return attributes.name or attributes.namespace
+    return "" if base in CLUSTER else attributes.namespace
 
 
 def _by_role(actor: Actor, place: str) -> str:

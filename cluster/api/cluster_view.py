@@ -23,7 +23,7 @@ class ClusterView:
 
     def __init__(self, source: Store = store) -> None:
         self._store = source
-        self._known: dict[tuple[str, str, str], Object | None] = {}
+        self._objects: dict[tuple[str, str, str], Object | None] = {}
         self._children: dict[str, list[Object]] = {}
         self._classes: list[Object] | None = None
         self._listed: dict[tuple[str, str], list[Object]] = {}
@@ -33,17 +33,17 @@ class ClusterView:
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """Return an object, None when there is none."""
         key = (resource.id, namespace, name)
-        if key not in self._known:
+        if key not in self._objects:
             found = self._store.find(resource, namespace=namespace, name=name, limit=1)
-            self._known[key] = found[0].object if found else None
-        return self._known[key]
+            self._objects[key] = found[0].object if found else None
+        return self._objects[key]
 
     def fetch(self, resource: Resource, keys: Sequence[tuple[str, str]]) -> None:
         """Read many objects at once, by namespace and name, so that `get` knows them."""
         found = self._store.by_keys(resource, [f"{namespace}/{name}" for namespace, name in keys])
         for namespace, name in keys:
             one = found.get(f"{namespace}/{name}")
-            self._known[resource.id, namespace, name] = None if one is None else one.object
+            self._objects[resource.id, namespace, name] = None if one is None else one.object
 
     def queue(self, name: str) -> Object | None:
         """Return a queue."""
@@ -95,7 +95,7 @@ class ClusterView:
     def machines(self) -> list[Object]:
         """Return the nodes with an agent of their own, which each has a lease of its name; simulated nodes share one."""
         names = [lease["metadata"]["name"] for lease in self.listed(resources.LEASES, LEASE_NAMESPACE)]
-        keys = [("", name) for name in names if (resources.NODES.id, "", name) not in self._known]
+        keys = [("", name) for name in names if (resources.NODES.id, "", name) not in self._objects]
         self.fetch(resources.NODES, keys)
         return [node for name in names if (node := self.get(resources.NODES, "", name)) is not None]
 

@@ -34,29 +34,31 @@ class _Definition(NamedTuple):
 
 
 _lock = threading.Lock()
-_known: dict[str, _Definition] = {}
+_definitions: dict[str, _Definition] = {}
 
 
 def reload() -> None:
     """Bring the resource table up to date with the definitions in the store."""
-    global _known
+    global _definitions
     with _lock:
         revisions = dict(
             sql.rows(store.using, "SELECT name, revision FROM cluster_object WHERE resource = %s", [DEFINITIONS.id])
         )
-        if revisions == {name: known.revision for name, known in _known.items()}:
+        if revisions == {name: read.revision for name, read in _definitions.items()}:
             return
         changed = [
             f"/{name}"
             for name, revision in revisions.items()
-            if name not in _known or _known[name].revision != revision
+            if name not in _definitions or _definitions[name].revision != revision
         ]
         fresh = {
             stored.name: _Definition(stored.revision, _read(stored.object))
             for stored in store.by_keys(DEFINITIONS, changed).values()
         }
-        _known = {name: fresh.get(name) or _known[name] for name in revisions if name in fresh or name in _known}
-        resources.set_custom(one for name in sorted(_known) for one in _known[name].resources)
+        _definitions = {
+            name: fresh.get(name) or _definitions[name] for name in revisions if name in fresh or name in _definitions
+        }
+        resources.set_custom(one for name in sorted(_definitions) for one in _definitions[name].resources)
 
 
 def look_again() -> None:
@@ -162,11 +164,11 @@ def replaced(resource: Resource, new: Object, old: Object, subresource: str) -> 
     if resource.schema is None or not resource.status_subresource or not isinstance(new, dict):
         return new
     if subresource != "status":
-        kept = {key: value for key, value in new.items() if key != "status"}
-        return {**kept, "status": old["status"]} if "status" in old else kept
-    kept = {key: value for key, value in old.items() if key != "status"}
+        rest = {key: value for key, value in new.items() if key != "status"}
+        return {**rest, "status": old["status"]} if "status" in old else rest
+    rest = {key: value for key, value in old.items() if key != "status"}
     for field in ("apiVersion", "kind", "status"):
         if field in new:
-            kept[field] = new[field]
+            rest[field] = new[field]
     version = text(new, "metadata", "resourceVersion") or text(old, "metadata", "resourceVersion")
-    return {**kept, "metadata": {**kept["metadata"], "resourceVersion": version}}
+    return {**rest, "metadata": {**rest["metadata"], "resourceVersion": version}}

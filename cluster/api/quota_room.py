@@ -28,7 +28,7 @@ UNCOUNTED = frozenset(kind.id for kind in (EVENTS, LEASES))
 GROWING = frozenset(kind.id for kind in (CLAIMS, SERVICES))  # an update may make them use more
 MOST_KNOWN = 100_000
 # What a pod uses is in the part of it that stays, so each is weighed once.
-_known: dict[str, Amounts] = {}
+_usages: dict[str, Amounts] = {}
 
 
 def account_in(namespace: str, view: ClusterView) -> Account | None:
@@ -134,12 +134,12 @@ def _count_pods(namespace: str, quotas: Sequence[Quota]) -> dict[str, Amounts]:
 def _sum_of_live(namespace: str) -> Amounts:
     """Add up the pods of a namespace that have not ended; only those that are new here are read."""
     keys = store.names(PODS, namespace=namespace, phase=UNENDED)
-    weights = {uid: _known[uid] for uid in keys if uid in _known}
+    weights = {uid: _usages[uid] for uid in keys if uid in _usages}
     unread = store.by_keys(PODS, [key for uid, key in keys.items() if uid not in weights])
     new = {stored.uid: rules.usage(PODS, stored.object) for stored in unread.values()}
-    if len(_known) + len(new) > MOST_KNOWN:
-        _known.clear()
-    _known.update(new)
+    if len(_usages) + len(new) > MOST_KNOWN:
+        _usages.clear()
+    _usages.update(new)
     total: dict[str, int] = {}
     for weight in (weights | new).values():
         for name, amount in weight.items():

@@ -112,10 +112,10 @@ def check_change(
     """Raise Forbidden unless the actor may turn old into new, which is None for what has no good shape."""
     if access.is_system(actor):
         return
-    known = old["metadata"].get("ownerReferences") or ()
+    old_references = old["metadata"].get("ownerReferences") or ()
     if node := access.node_of(actor):
         nodes.check_change(node, verb, resource, old, new, subresource)
-        _check_owners(actor, new or {"metadata": {}}, known, view)
+        _check_owners(actor, new or {"metadata": {}}, old_references, view)
         return
     target = f"{resource.id}/{subresource}" if subresource else resource.id
     if resource is resources.QUEUES and not subresource and new and _at_most_state_differs(old, new):
@@ -129,7 +129,7 @@ def check_change(
             if resource in walls.RUNNING:
                 _check_walls(actor, resource, old, walls.told(), view)
         system_priorities.check_change(actor, resource, old, new)
-        _check_owners(actor, new, known, view)
+        _check_owners(actor, new, old_references, view)
 
 
 def check_joining(actor: Actor, namespace: str, name: str, view: ClusterView) -> None:
@@ -180,11 +180,11 @@ def _at_most_state_differs(old: Object, new: Object) -> bool:
 
 
 def _check_owners(
-    actor: Actor, obj: Object, known: Sequence[Object], view: ClusterView, free: Object | None = None
+    actor: Actor, obj: Object, old_references: Sequence[Object], view: ClusterView, free: Object | None = None
 ) -> None:
     """Raise Forbidden unless the actor may change every owner that is new; `free` may be named by anybody."""
     namespace = obj["metadata"].get("namespace") or ""
-    uids = {reference.get("uid") for reference in known}
+    uids = {reference.get("uid") for reference in old_references}
     if free is not None:
         uids.add(free["metadata"]["uid"])
     for reference in obj["metadata"].get("ownerReferences") or ():

@@ -210,8 +210,8 @@ def _change_once(
     view = ClusterView()
     part: Literal["", "status", "finalize"] = "" if subresource == "scale" else subresource
     before = conversion.shown(resource, old.object)
-    made = _made(actor, resource, before, change)
-    shaped = admission.shape(resource, custom_kinds.replaced(resource, made, before, part), before, part)
+    result = _made(actor, resource, before, change)
+    shaped = admission.shape(resource, custom_kinds.replaced(resource, result, before, part), before, part)
     if not shaped.causes:
         server_fields.servers_fields(resource, shaped.object, old.object, part)
     wanted = None if shaped.causes else shaped.object
@@ -224,7 +224,7 @@ def _change_once(
     else:
         obj = creation.admitted(admission.judge(shaped, before, view), before, view, change.warn)
     if change.manager is None and subresource != "finalize":
-        obj["metadata"]["managedFields"] = made["metadata"].get("managedFields", [])
+        obj["metadata"]["managedFields"] = result["metadata"].get("managedFields", [])
     elif subresource != "finalize":
         manager, now = change.manager or UNNAMED, clock.milliseconds()
         obj = applying.track(before, obj, resource, manager=manager, subresource=subresource, now=now)

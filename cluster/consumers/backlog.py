@@ -31,7 +31,7 @@ class Backlog:
         untouched = {cursor for cursor, _, holder in found if not holder}
         late = sql.rows(store.using, "SELECT DISTINCT cursor FROM cluster_timer WHERE due <= %s", [now])
         with_timers = {cursor.partition("/")[0] for (cursor,) in late}
-        known = Counter(cursor.partition("/")[0] for cursor in at)
+        cursors = Counter(cursor.partition("/")[0] for cursor in at)
         return [
             (each, shard)
             for each in registry.running()
@@ -41,7 +41,7 @@ class Backlog:
             and (
                 cursor not in at
                 or cursor in untouched
-                or known[each.name] > each.shards
+                or cursors[each.name] > each.shards
                 or each.name in with_timers
                 or backend.owes(each, shard, store)
                 or head - at[cursor] > consumer.LAG

@@ -42,5 +42,5 @@ def unread(consumer: str, key: str, revision: int) -> Unread | None:
     cursor = cursors.get(registration.cursor_of(registry.shard_of(key, registration.shards)))
     if cursor is not None and cursor.position >= revision:
         return None
-    made = sql.rows(store.using, "SELECT at FROM cluster_change WHERE revision = %s", [revision])
-    return Unread(consumer, int(made[0][0])) if made else None
+    rows = sql.rows(store.using, "SELECT at FROM cluster_change WHERE revision = %s", [revision])
+    return Unread(consumer, int(rows[0][0])) if rows else None

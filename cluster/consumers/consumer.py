@@ -170,11 +170,11 @@ class Runner(Generic[State]):
                 cursor = self._read_cursor()
                 if cursor is None or cursor.is_led_by_another(self.holder, now):
                     return False
-                known = self.state if cursor.generation == self.generation else None
-                state = self._load(cursor, head) if known is None else known
+                current = self.state if cursor.generation == self.generation else None
+                state = self._load(cursor, head) if current is None else current
                 changes = self._next(state, cursor.handled)
                 timers = division.due_timers(self.cursor, now, BATCH, self.store.using)
-            if known is not None and not changes and not timers:
+            if current is not None and not changes and not timers:
                 return self._skip(cursor, head)
             self.consumer.lags(state, is_behind=self.heard < self.position)
             self._commit(cursor, self.consumer.plan(state, changes, timers, now), timers, now)

@@ -117,13 +117,13 @@ class NamespaceController(Consumer[NamespacesState]):
         name, namespace = stored.name, stored.object
         left = content(name)
         plan[0].extend(left.deletions)
-        kept = [each for each in (namespace.get("spec") or {}).get("finalizers") or () if each != FINALIZER]
-        if left.counts or kept:
+        others = [each for each in (namespace.get("spec") or {}).get("finalizers") or () if each != FINALIZER]
+        if left.counts or others:
             plan[0].extend(_with_conditions(namespace, left, now))
         if not left.counts:
-            if kept != ((namespace.get("spec") or {}).get("finalizers") or []):
+            if others != ((namespace.get("spec") or {}).get("finalizers") or []):
                 metadata = {"name": name, "uid": namespace["metadata"]["uid"]}
-                shell = {"metadata": metadata, "spec": {"finalizers": kept}}
+                shell = {"metadata": metadata, "spec": {"finalizers": others}}
                 plan[0].append(Group([Update(NAMESPACES, shell, "finalize")], name))
             return
         wait = 0 if left.deletions else min(state.waits.get(name, SOONEST_MS // 2) * 2, LATEST_MS)

@@ -100,15 +100,15 @@ class Recounter(Consumer[CountersState]):
     def apply(self, state: CountersState, change: Change) -> None:
         """Note which namespace's numbers may be wrong."""
         if change.resource == self.kind.id:
-            known = state.names.setdefault(change.namespace, {})
+            specs = state.names.setdefault(change.namespace, {})
             spec = change.object.get("spec")
             if change.verb == "DELETED":
-                known.pop(change.name, None)
-                if not known:
+                specs.pop(change.name, None)
+                if not specs:
                     del state.names[change.namespace]
                     state.earliest.pop(change.namespace, None)
-            elif change.name not in known or known[change.name] != spec:
-                known[change.name] = spec
+            elif change.name not in specs or specs[change.name] != spec:
+                specs[change.name] = spec
                 state.stale[change.namespace] = None
                 state.earliest.pop(change.namespace, None)
         if change.namespace in state.names and self.matters(change):

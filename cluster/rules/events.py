@@ -31,13 +31,13 @@ def validate(event: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with an event, in either form."""
     if event.get("apiVersion") != EVENTS_VIEW.api_version:
         return _check(event)
-    told = conversion.stored(EVENTS_VIEW, event)
+    core = conversion.stored(EVENTS_VIEW, event)
     if old is None:
-        return [*_check(told), *_check_new(told)]
+        return [*_check(core), *_check_new(core)]
     before = conversion.stored(EVENTS_VIEW, old)
-    causes = [*_check(told), *(_check_series(told) if told.get("series") != before.get("series") else ())]
-    changed = [field for field in _FIXED if _meaning(told, field) != _meaning(before, field)]
-    return [*causes, *(invalid(field, told.get(field), IMMUTABLE) for field in changed)]
+    causes = [*_check(core), *(_check_series(core) if core.get("series") != before.get("series") else ())]
+    changed = [field for field in _FIXED if _meaning(core, field) != _meaning(before, field)]
+    return [*causes, *(invalid(field, core.get(field), IMMUTABLE) for field in changed)]
 
 
 def _check(event: Object) -> list[Cause]:

@@ -88,9 +88,9 @@ def usage(resource: Resource, obj: Object) -> Amounts:
         used |= _pod_usage(obj)
     elif resource.id == CLAIMS.id:
         spec, of_class = lenient.mapping(obj, "spec"), {CLAIMS.id: 1}
-        asked = lenient.mapping(spec, "resources", "requests").get("storage")
-        if asked is not None:
-            of_class["requests.storage"] = _amount("storage", asked)
+        requested = lenient.mapping(spec, "resources", "requests").get("storage")
+        if requested is not None:
+            of_class["requests.storage"] = _amount("storage", requested)
         used |= of_class
         if spec.get("storageClassName"):
             used |= {f"{spec['storageClassName']}{STORAGE_CLASS}{name}": each for name, each in of_class.items()}

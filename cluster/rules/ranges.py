@@ -91,16 +91,16 @@ def _filled(
     resources = container.get("resources") or {}
     given = resources.get("limits") or {}
     # What is limited and not asked for is asked for, before any default (§1.3).
-    asked = {**given, **(resources.get("requests") or {})}
-    for word, has, defaults in (("request", asked, requests), ("limit", given, limits)):
+    requested = {**given, **(resources.get("requests") or {})}
+    for word, has, defaults in (("request", requested, requests), ("limit", given, limits)):
         if added := sorted(set(defaults) - set(has)):
             notes.append(f"{', '.join(added)} {word} for {called} {container.get('name') or ''}")
     # Who asks for more than the default limit may use what it asked for; Kubernetes refuses it.
     raised = {
-        name: asked[name] if name in asked and amount(asked[name]) > amount(most) else most
+        name: requested[name] if name in requested and amount(requested[name]) > amount(most) else most
         for name, most in limits.items()
     }
-    filled = {**resources, "requests": {**requests, **asked}, "limits": {**raised, **given}}
+    filled = {**resources, "requests": {**requests, **requested}, "limits": {**raised, **given}}
     return {**container, "resources": {key: value for key, value in filled.items() if value}}
 
 
@@ -121,22 +121,22 @@ def _pod_problems(pod: Object, limits: Object) -> Iterator[str]:
 def _claim_problems(claim: Object, limits: Object) -> Iterator[str]:
     """Judge what a claim requests; a claim has no limits to speak of."""
     resources = lenient.mapping(claim, "spec", "resources")
-    asked = _Compute(resources.get("requests") or {}, resources.get("limits") or {})
+    compute = _Compute(resources.get("requests") or {}, resources.get("limits") or {})
     for item in _items(limits, LimitType.CLAIM):
-        yield from _out_of_bounds(item, asked, "min", "request", "limit")
-        yield from _out_of_bounds(item, asked, "max", "request")
+        yield from _out_of_bounds(item, compute, "min", "request", "limit")
+        yield from _out_of_bounds(item, compute, "max", "request")
 
 
 def _items(limits: Object, kind: str) -> list[Object]:
     return [item for item in lenient.mapping(limits, "spec").get("limits") or () if item.get("type") == kind]
 
 
-def _out_of_bounds(item: Object, asked: _Compute, field: str, *kinds: str) -> Iterator[str]:
+def _out_of_bounds(item: Object, compute: _Compute, field: str, *kinds: str) -> Iterator[str]:
     """Yield what is below a `min` or above a `max`, by the first of the kinds (request, limit), which must be given."""
     for name, bound in sorted((item.get(field) or {}).items()):
         word = "minimum" if field == "min" else "maximum"
         start = f"{word} {name} usage per {item['type']} is {_shown(bound)}"
-        given = {"request": asked.requests.get(name), "limit": asked.limits.get(name)}
+        given = {"request": compute.requests.get(name), "limit": compute.limits.get(name)}
         if given[kinds[0]] is None:
             yield f"{start}.  No {kinds[0]} is specified"
             continue
@@ -147,12 +147,12 @@ def _out_of_bounds(item: Object, asked: _Compute, field: str, *kinds: str) -> It
                 break
 
 
-def _problems(item: Object, asked: _Compute) -> Iterator[str]:
-    yield from _out_of_bounds(item, asked, "min", "request", "limit")
-    yield from _out_of_bounds(item, asked, "max", "limit", "request")
+def _problems(item: Object, compute: _Compute) -> Iterator[str]:
+    yield from _out_of_bounds(item, compute, "min", "request", "limit")
+    yield from _out_of_bounds(item, compute, "max", "limit", "request")
     for name, most in sorted((item.get("maxLimitRequestRatio") or {}).items()):
-        request = amount(asked.requests.get(name, "0"))
-        limit = amount(asked.limits.get(name, "0"))
+        request = amount(compute.requests.get(name, "0"))
+        limit = amount(compute.limits.get(name, "0"))
         start = f"{name} max limit to request ratio per {item['type']} is {_shown(most)}"
         if not request:
             yield f"{start}, but no request is specified or request is 0"

@@ -27,8 +27,8 @@ class Outage:
             if self._since is not None:
                 return
             self._since = clock.monotonic()
-        said = str(reason).strip().partition("\n")[0] or type(reason).__name__
-        self._log.warning("%s is put off: %s", self._what, said)
+        text = str(reason).strip().partition("\n")[0] or type(reason).__name__
+        self._log.warning("%s is put off: %s", self._what, text)
 
     def over(self) -> None:
         """Note a success; the first one after a failure is logged."""

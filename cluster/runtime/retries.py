@@ -66,14 +66,14 @@ class Retries:
 
     def __init__(self, consumer: str, cursor: str, using: str) -> None:
         self._consumer, self._cursor, self._using = consumer, cursor, using
-        self._known: dict[str, Try] | None = None
+        self._cached: dict[str, Try] | None = None
 
     @property
     def _failing(self) -> dict[str, Try]:
         """What is known to fail, at first what another process has noted."""
-        if self._known is None:
-            self._known = {row.key: Try(row.tries, row.since, True) for row in self._rows()}
-        return self._known
+        if self._cached is None:
+            self._cached = {row.key: Try(row.tries, row.since, True) for row in self._rows()}
+        return self._cached
 
     def timers(self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int) -> list[Timer]:
         """Return the timers that bring failed groups back, and note what people should know; call it inside a transaction."""
@@ -106,14 +106,14 @@ class Retries:
         self._forget(timer.key for timer in timers if timer.kind == RETRY and timer.key not in planned)
 
     def _forget(self, keys: Iterable[str]) -> None:
-        gone = {key: known for key in keys if (known := self._failing.pop(key, None)) is not None}
-        noted = [key for key, known in gone.items() if known.is_noted]
+        gone = {key: failing for key in keys if (failing := self._failing.pop(key, None)) is not None}
+        noted = [key for key, failing in gone.items() if failing.is_noted]
         if noted:
             self._rows().filter(key__in=noted).delete()
 
     def forget_memory(self) -> None:
         """Go by what is noted, since a transaction has come to nothing."""
-        self._known = None
+        self._cached = None
 
     def _rows(self) -> QuerySet[Refusal]:
         return Refusal.objects.using(self._using).filter(consumer=self._consumer)

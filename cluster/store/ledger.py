@@ -131,8 +131,8 @@ class Ledger:
         obj = strategy.mirrored(write)
         metadata = obj["metadata"]
         namespace, name, uid = metadata.get("namespace") or "", metadata["name"], metadata["uid"]
-        made = parse_time(metadata["creationTimestamp"]) if metadata.get("creationTimestamp") else self.now
-        row = Row(write.resource, namespace, name, uid, made, 0, obj, mirrored=True)
+        created = parse_time(metadata["creationTimestamp"]) if metadata.get("creationTimestamp") else self.now
+        row = Row(write.resource, namespace, name, uid, created, 0, obj, mirrored=True)
         old = self.rows[row.key]
         same = old is not None and old.uid == uid
         if write.deleted:

@@ -152,9 +152,9 @@ def log_row(using: str) -> tuple[int, int]:
 
     Inside of `reading` they are asked for once: nothing in a snapshot changes.
     """
-    known: tuple[int, int] | None = getattr(connections[using], "snapshot_log_row", None)
-    if known is not None:
-        return known
+    cached: tuple[int, int] | None = getattr(connections[using], "snapshot_log_row", None)
+    if cached is not None:
+        return cached
     found = rows(using, "SELECT head, compacted FROM cluster_log WHERE id = 1")
     return (int(found[0][0]), int(found[0][1])) if found else (0, 0)
 

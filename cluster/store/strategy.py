@@ -82,7 +82,13 @@ def patched(write: Patch, old: Object, now: int) -> Object:
     if write.subresource == "status":
         return _with_status(old, patch.merge(old.get("status") or {}, write.patch.get("status") or {}))
     if write.subresource == "binding":
-        return _bound(write, old)
+        # A node is no change of what is wanted of a pod, so its generation stays.
+        spec, metadata = old.get("spec") or {}, old["metadata"]
+        if problem := _unbindable(metadata, spec, old):
+            detail = f"pod {metadata['name']} {problem}"
+            raise Conflict.of(f"{write.resource.id}/binding", metadata["name"], detail)
+        status = patch.merge(old.get("status") or {}, write.patch.get("status") or {})
+        return {**old, "spec": {**spec, "nodeName": write.patch["spec"]["nodeName"]}, "status": status}
     return _replaced(write.resource, old, patch.merge(old, write.patch))
 
 
@@ -103,13 +109,13 @@ def _with_status(old: Object, status: Any) -> Object:
 
 
 def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
-    kept = old["metadata"]
+    old_metadata = old["metadata"]
     metadata = {k: v for k, v in sent["metadata"].items() if k not in SERVER_METADATA}
-    metadata.update({field: kept[field] for field in SERVER_METADATA if field in kept})
-    metadata["name"] = kept["name"]
-    if kept.get("namespace"):
-        metadata["namespace"] = kept["namespace"]
-    _check_finalizers(resource, kept, metadata)
+    metadata.update({field: old_metadata[field] for field in SERVER_METADATA if field in old_metadata})
+    metadata["name"] = old_metadata["name"]
+    if old_metadata.get("namespace"):
+        metadata["namespace"] = old_metadata["namespace"]
+    _check_finalizers(resource, old_metadata, metadata)
     new = {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
     if resource.status_subresource:
         new.pop("status", None)
@@ -120,7 +126,7 @@ def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
     if new == old or apply.same_but_times(old, new):
         return old
     if resource.has_generation and _desired(resource, new) != _desired(resource, old):
-        metadata["generation"] = kept.get("generation", 1) + 1
+        metadata["generation"] = old_metadata.get("generation", 1) + 1
     return new
 
 
@@ -132,27 +138,16 @@ def _desired(resource: Resource, obj: Object) -> Object:
     return {k: v for k, v in obj.items() if k not in without}
 
 
-def _check_finalizers(resource: Resource, kept: Object, metadata: Object) -> None:
-    if "deletionTimestamp" not in kept:
+def _check_finalizers(resource: Resource, old_metadata: Object, metadata: Object) -> None:
+    if "deletionTimestamp" not in old_metadata:
         return
-    new = set(metadata.get("finalizers") or ()) - set(kept.get("finalizers") or ())
+    new = set(metadata.get("finalizers") or ()) - set(old_metadata.get("finalizers") or ())
     if new:
         detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {sorted(new)}"
         raise Invalid(
-            f"{resource.kind} {kept['name']!r} is invalid: metadata.finalizers: Forbidden: {detail}",
+            f"{resource.kind} {old_metadata['name']!r} is invalid: metadata.finalizers: Forbidden: {detail}",
             causes=[forbidden("metadata.finalizers", detail)],
         )
-
-
-def _bound(write: Patch, old: Object) -> Object:
-    """Return a pod with its node; that is no change of what is wanted of it, so its generation stays."""
-    spec, metadata = old.get("spec") or {}, old["metadata"]
-    target = write.patch["spec"]["nodeName"]
-    if problem := _unbindable(metadata, spec, old):
-        detail = f"pod {metadata['name']} {problem}"
-        raise Conflict.of(f"{write.resource.id}/binding", metadata["name"], detail)
-    status = patch.merge(old.get("status") or {}, write.patch.get("status") or {})
-    return {**old, "spec": {**spec, "nodeName": target}, "status": status}
 
 
 def _unbindable(metadata: Object, spec: Object, pod: Object) -> str:

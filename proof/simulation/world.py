@@ -156,7 +156,7 @@ class World:
             self.broker = self.installation.broker
         authorizer._grow()
         custom_kinds.look_again()
-        quota_room._known.clear()  # by uid, which another world gave to another pod
+        quota_room._usages.clear()  # by uid, which another world gave to another pod
 
     def _name_processes(self) -> None:
         others = [*(["agent"] if self.setup.has_agent else []), *(["web"] if self.setup.has_pages else [])]

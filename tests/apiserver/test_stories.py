@@ -58,7 +58,7 @@ def test_exec_and_attach_ask_who_might_have_made_the_pod(story, part, settings):
 def forgotten():
     """Afterwards nobody knows the kinds that the test defined."""
     yield
-    custom_kinds._known.clear()
+    custom_kinds._definitions.clear()
     resources.set_custom(())
 
 

@@ -37,7 +37,7 @@ def client(transactional_db, redis_url, settings):
     with serving(authentication.authenticate) as url, httpx.Client(base_url=url, **options) as found:
         yield found
     nudge.client.cache_clear()
-    custom_kinds._known.clear()
+    custom_kinds._definitions.clear()
     resources.set_custom(())
 
 

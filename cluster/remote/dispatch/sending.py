@@ -193,10 +193,10 @@ def look(connect: Callable[[], RestClient], write: Write) -> Verdict:
     return verdicts.of_look(write, found)
 
 
-def _ask(connection: RestClient, asked: Request) -> Object:
+def _ask(connection: RestClient, call: Request) -> Object:
     return decode(
         connection.request(
-            asked.method, asked.path, query=asked.query, body=asked.body, media_type=asked.media_type, answer_s=ANSWER_S
+            call.method, call.path, query=call.query, body=call.body, media_type=call.media_type, answer_s=ANSWER_S
         )
     )
 

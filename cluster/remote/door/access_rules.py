@@ -43,15 +43,15 @@ class Rule(NamedTuple):
     resources: frozenset[str]
     names: frozenset[str] = frozenset()
 
-    def allows(self, asked: Question) -> bool:
+    def allows(self, question: Question) -> bool:
         """Say whether this rule is enough for what is asked."""
-        part = asked.subresource
-        targets = {ALL, f"{asked.plural}/{part}", f"{ALL}/{part}"} if part else {ALL, asked.plural}
+        part = question.subresource
+        targets = {ALL, f"{question.plural}/{part}", f"{ALL}/{part}"} if part else {ALL, question.plural}
         return (
-            not self.verbs.isdisjoint({ALL, asked.verb})
-            and not self.groups.isdisjoint({ALL, asked.group})
+            not self.verbs.isdisjoint({ALL, question.verb})
+            and not self.groups.isdisjoint({ALL, question.group})
             and not self.resources.isdisjoint(targets)
-            and (not self.names or asked.name in self.names)
+            and (not self.names or question.name in self.names)
         )
 
 
@@ -61,9 +61,9 @@ class AccessRules(NamedTuple):
     rules: frozenset[Rule] = frozenset()
     are_complete: bool = True
 
-    def allow(self, asked: Question) -> bool:
+    def allow(self, question: Question) -> bool:
         """Say whether one of the rules is enough for what is asked."""
-        return any(rule.allows(asked) for rule in self.rules)
+        return any(rule.allows(question) for rule in self.rules)
 
 
 NONE = AccessRules()

@@ -56,16 +56,16 @@ class ClusterAuthorizer:
 
     def require(self, actor: Actor, verb: str, resource: str, namespace: str, name: str) -> None:
         """Raise Forbidden unless the cluster allows it; a change needs an answer of now."""
-        asked, found = _question(verb, resource, namespace, name), self._viewer(actor)
-        is_allowed = found is not None and self._answer(found.allows, asked)
-        if found is not None and verb not in ways.READS and not found.is_fresh(asked):
+        question, found = _question(verb, resource, namespace, name), self._viewer(actor)
+        is_allowed = found is not None and self._answer(found.allows, question)
+        if found is not None and verb not in ways.READS and not found.is_fresh(question):
             raise self._unanswered(f"{self._away}, so whether you may do this is not known, and nothing was changed")
         if not is_allowed:
             who = server.impersonation(actor)
             user = who.user if who else actor.name
-            why = found.refusal(asked) if found else ""
+            why = found.refusal(question) if found else ""
             way = f"The cluster does not tell what {user} may do: {why}" if why else self.remedy
-            text = authorizer.cannot(user, asked.verb, asked.resource, asked.namespace, asked.name)
+            text = authorizer.cannot(user, question.verb, question.resource, question.namespace, question.name)
             raise authorizer.refused(f"{text}. {way}", resource, name)
 
     def namespaces(self, actor: Actor, verb: str, resource: str) -> frozenset[str] | Everywhere:

@@ -31,8 +31,8 @@ def update(actor: Actor, resource: Resource, obj: Object, **options: Unpack[Part
         given = obj["metadata"].get("resourceVersion") or old.version
         return {**obj, "metadata": {**obj["metadata"], "uid": old.uid, "resourceVersion": given}}
 
-    def call(asked: Calls, old: Stored, new: Object, **how: Any) -> Object:
-        return asked.replace(resource, new, **how)
+    def call(api: Calls, old: Stored, new: Object, **how: Any) -> Object:
+        return api.replace(resource, new, **how)
 
     namespace = metadata.namespace_of(resource, obj)
     return _change(actor, "update", resource, (namespace, name), change, call, options)
@@ -52,13 +52,13 @@ def patch(
     _only_whole(resource, options)
 
     def change(old: Stored) -> Object:
-        made = verbs.patched(resource, old.object, patch, how)
-        if creator_of(made) != creator_of(old.object):
+        result = verbs.patched(resource, old.object, patch, how)
+        if creator_of(result) != creator_of(old.object):
             raise Forbidden.of(resource.id, name, "who created an object is noted once and stays so")
-        return made
+        return result
 
-    def call(asked: Calls, old: Stored, new: Object, **more: Any) -> Object:
-        return asked.patch(resource, old, patch, how, **more)
+    def call(api: Calls, old: Stored, new: Object, **more: Any) -> Object:
+        return api.patch(resource, old, patch, how, **more)
 
     return _change(actor, "patch", resource, (namespace, name), change, call, options)
 
@@ -85,13 +85,13 @@ def _change(
         rights.check_change(actor, verb, resource, old.object, wanted, "", ClusterView())
         new = shaped.checked()
         manager = options.get("manager", "")
-        asked = server.calls(actor)
+        api = server.calls(actor)
         try:
-            answer = call(asked, old, new, manager=manager, dry_run=is_dry)
+            answer = call(api, old, new, manager=manager, dry_run=is_dry)
         except Conflict:
             # It is mirrored as it is now, so that who was refused for an old version and tries again has the newest.
             with suppress(ApiError):
-                newest = asked.read(resource, namespace, name)
+                newest = api.read(resource, namespace, name)
                 if newest["metadata"]["uid"] == old.uid:  # that another has its name by now is for the watch to tell
                     recorder.taken(resource, newest, is_dry=False)
             raise

@@ -27,15 +27,15 @@ def create(actor: Actor, resource: Resource, obj: Object, **options: Unpack[Opti
     is_dry = options.get("dry_run", False)
     with audit_trail.following(actor, "create", resource, obj, quiet=is_dry) as step:
         new = ready(actor, resource, obj, ClusterView(), options.get("warn"))
-        manager, asked = options.get("manager", ""), server.calls(actor)
+        manager, api = options.get("manager", ""), server.calls(actor)
         try:
-            answer = asked.create(resource, new, manager=manager, dry_run=is_dry)
+            answer = api.create(resource, new, manager=manager, dry_run=is_dry)
         except AlreadyExists:
             # What has the name is mirrored, where nothing is known to have it: it may be the same, asked for before.
             namespace, name = new["metadata"].get("namespace") or "", new["metadata"]["name"]
             if not store.by_keys(resource, [f"{namespace}/{name}"]):
                 with suppress(ApiError):
-                    recorder.taken(resource, asked.read(resource, namespace, name))
+                    recorder.taken(resource, api.read(resource, namespace, name))
             raise
         stored = recorder.taken(resource, answer, is_dry)
         step.done(None, stored)
@@ -46,8 +46,8 @@ def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> lis
     """Create many objects, a few at a time; each stands or fails for itself, in the order given."""
     view = ClusterView()
     new = [bulk.attempt(ready, actor, resource, obj, view) for obj in objs]
-    asked = server.calls(actor)
-    answers = calls.each(lambda one: asked.create(resource, one), new)
+    api = server.calls(actor)
+    answers = calls.each(lambda one: api.create(resource, one), new)
     outcomes = recorder.all_taken(resource, answers)
     audit_trail.many(actor, "create", resource, objs, outcomes)
     return outcomes
@@ -59,37 +59,37 @@ def create_with_owned(actor: Actor, resource: Resource, obj: Object, owned: Reso
     No transaction spans the calls: should this process be killed among them, what was made so far stays.
     """
     view = ClusterView()
-    asked = server.calls(actor)
+    api = server.calls(actor)
     with audit_trail.following(actor, "create", resource, obj, quiet=False) as step:
         holder = ready(actor, resource, obj, view)
         new = [bulk.attempt(ready, actor, owned, one, view) for one in objs]
         OwnedRefused.check(new)
-        owner = asked.create(resource, holder)
+        owner = api.create(resource, holder)
         reference = controller_reference(resource, owner["metadata"]["name"], owner["metadata"]["uid"])
         for one in new:
             one["metadata"]["ownerReferences"] = [reference]  # type: ignore[index]  # none is an error
-        answers = calls.each(lambda one: asked.create(owned, one), new)
+        answers = calls.each(lambda one: api.create(owned, one), new)
         try:
             OwnedRefused.check(answers)
         except OwnedRefused:
-            _take_back(asked, resource, owner, owned, answers)
+            _take_back(api, resource, owner, owned, answers)
             raise
         stored = recorder.taken(resource, owner)
         step.done(None, stored)
-        made = [one for one in recorder.all_taken(owned, answers) if not isinstance(one, ApiError)]
-        audit_trail.owned(actor, stored, owned, made)
+        stored_owned = [one for one in recorder.all_taken(owned, answers) if not isinstance(one, ApiError)]
+        audit_trail.owned(actor, stored, owned, stored_owned)
     return stored
 
 
 def _take_back(
-    asked: Calls, resource: Resource, owner: Object, owned: Resource, answers: Sequence[Object | ApiError]
+    api: Calls, resource: Resource, owner: Object, owned: Resource, answers: Sequence[Object | ApiError]
 ) -> None:
     """Delete the owner and what was made of the rest; an owner that is gone takes what is left with it."""
 
     def delete(kind: Resource, obj: Object) -> Object:
         meta = obj["metadata"]
         namespace = meta.get("namespace") or ""
-        return asked.delete(kind, namespace, meta["name"], uid=meta["uid"], propagation="Background")
+        return api.delete(kind, namespace, meta["name"], uid=meta["uid"], propagation="Background")
 
     calls.each(lambda obj: delete(resource, obj), [owner])
     calls.each(lambda obj: delete(owned, obj), [one for one in answers if not isinstance(one, ApiError)])

@@ -55,12 +55,12 @@ def delete_many(
     view = ClusterView()
     view.fetch(resource, keys)
     olds = [bulk.attempt(_deletable, actor, resource, key, view) for key in keys]
-    asked = server.calls(actor)
+    api = server.calls(actor)
 
     def ask(item: tuple[Stored, str]) -> Object:
         old, uid = item
         how: DeleteOptions = {"uid": uid or old.uid, "grace": grace, "propagation": propagation, "dry_run": dry_run}
-        return asked.delete(resource, old.namespace, old.name, **how)
+        return api.delete(resource, old.namespace, old.name, **how)
 
     wanted = uids or [""] * len(keys)
     pairs = zip(olds, wanted, strict=True)

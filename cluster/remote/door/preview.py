@@ -21,11 +21,11 @@ def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = Fals
     if found.causes or server.permits().refusal("update" if update else "create", resource.id):
         return found
     try:
-        asked = server.calls(actor)
+        api = server.calls(actor)
         if update:
-            _replace(asked, resource, obj)
+            _replace(api, resource, obj)
         else:
-            asked.create(resource, creation.ready(actor, resource, obj, ClusterView()), dry_run=True)
+            api.create(resource, creation.ready(actor, resource, obj, ClusterView()), dry_run=True)
     except ApiError as error:
         if error.code >= 500:  # that the cluster does not answer is no fault of the object
             text = f"The cluster could not be asked. {error.message}"
@@ -35,15 +35,15 @@ def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = Fals
     return found
 
 
-def _replace(asked: Calls, resource: Resource, obj: Object) -> None:
+def _replace(api: Calls, resource: Resource, obj: Object) -> None:
     """Try to replace an object, whichever version was read: that it changes meanwhile is no fault of what is written."""
     namespace, name = metadata.namespace_of(resource, obj), metadata.name_of(obj)
     version = obj["metadata"].get("resourceVersion") or store.get(resource, namespace, name).version
     try:
-        asked.replace(resource, _at(obj, version), dry_run=True)
+        api.replace(resource, _at(obj, version), dry_run=True)
     except Conflict:
-        newest = asked.read(resource, namespace, name)["metadata"]["resourceVersion"]
-        asked.replace(resource, _at(obj, newest), dry_run=True)
+        newest = api.read(resource, namespace, name)["metadata"]["resourceVersion"]
+        api.replace(resource, _at(obj, newest), dry_run=True)
 
 
 def _at(obj: Object, version: str) -> Object:

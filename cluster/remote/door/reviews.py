@@ -34,15 +34,15 @@ def rules(connection: Connection, who: Impersonation, namespace: str) -> AccessR
     return access_rules.read(_ask(connection, who, "SelfSubjectRulesReview", spec))
 
 
-def access(connection: Connection, who: Impersonation, asked: Question) -> bool:
+def access(connection: Connection, who: Impersonation, question: Question) -> bool:
     """Say whether somebody may do one thing; errors as of `rules`."""
     attributes = {
-        "verb": asked.verb,
-        "group": asked.group,
-        "resource": asked.plural,
-        "subresource": asked.subresource,
-        "namespace": asked.namespace,
-        "name": asked.name,
+        "verb": question.verb,
+        "group": question.group,
+        "resource": question.plural,
+        "subresource": question.subresource,
+        "namespace": question.namespace,
+        "name": question.name,
     }
     answer = _ask(connection, who, "SelfSubjectAccessReview", {"resourceAttributes": attributes})
     return lenient.mapping(answer, "status").get("allowed") is True

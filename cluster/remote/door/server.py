@@ -83,12 +83,12 @@ def impersonation(actor: Actor) -> Impersonation | None:
     It is read again after PERSON_S, or at once when an account changes in this process.
     """
     generation, now = access.generation(), clock.monotonic()
-    known = _people.get(actor)
-    if known is None or known[0] != generation or known[1] < now:
+    cached = _people.get(actor)
+    if cached is None or cached[0] != generation or cached[1] < now:
         if len(_people) > MOST_PEOPLE:
             _people.clear()
-        known = _people[actor] = generation, now + PERSON_S, _person(actor)
-    return known[2]
+        cached = _people[actor] = generation, now + PERSON_S, _person(actor)
+    return cached[2]
 
 
 def _person(actor: Actor) -> Impersonation | None:

@@ -65,33 +65,33 @@ class Viewer:
         self._answers: dict[Question, AccessAnswer] = {}
         self._turns = 0  # how often the answer to a single question has become another one
 
-    def allows(self, asked: Question) -> bool:
+    def allows(self, query: Question) -> bool:
         """Say whether he may do what is asked, by the last answer; Unanswered when there never was one."""
         with self._lock:
-            return self._allows(asked)
+            return self._allows(query)
 
-    def is_fresh(self, asked: Question) -> bool:
+    def is_fresh(self, query: Question) -> bool:
         """Say whether the last answer is a fresh one, or was a moment ago: the cluster may be away."""
         with self._lock:
-            told = self._rules.get(asked.namespace)
-            answer = self._answers.get(asked) if told and not told.rules.are_complete else told
+            latest = self._rules.get(query.namespace)
+            answer = self._answers.get(query) if latest and not latest.rules.are_complete else latest
             return answer is not None and _is_within(answer.at, FRESH_S + MOMENT_S)
 
-    def refusal(self, asked: Question) -> str:
+    def refusal(self, query: Question) -> str:
         """Return why the cluster tells nothing about him, "" where it does."""
         with self._lock:
-            told = self._rules.get(asked.namespace)
-            return told.refusal if told else ""
+            latest = self._rules.get(query.namespace)
+            return latest.refusal if latest else ""
 
     def namespaces(self, verb: str, resource: str, names: Sequence[str]) -> frozenset[str] | Everywhere:
         """Return in which of the namespaces he may do a verb; Unanswered when nothing was ever told of him."""
         with self._lock:
             if self._allows(question(verb, resource, WIDE)):
                 return ALL
-            asked = [question(verb, resource, name) for name in self._refreshed(names)]
-            self._ask_each([each for each in asked if self._is_open(each)])
+            queries = [question(verb, resource, name) for name in self._refreshed(names)]
+            self._ask_each([each for each in queries if self._is_open(each)])
             verdicts: dict[AccessRules, bool] = {}
-            return frozenset(each.namespace for each in asked if self._verdict(each, verdicts))
+            return frozenset(each.namespace for each in queries if self._verdict(each, verdicts))
 
     def scope(self, names: Sequence[str]) -> Hashable:
         """Return a value that is the same for people who may do the same, and another one when that changes."""
@@ -99,22 +99,22 @@ class Viewer:
             places = self._refreshed(names)
             wide = self._rules[WIDE].rules if WIDE in self._rules else NONE
             if not wide.are_complete:
-                self._ask_each([each for each, said in self._answers.items() if not _is_within(said.at, FRESH_S)])
+                self._ask_each([each for each, reply in self._answers.items() if not _is_within(reply.at, FRESH_S)])
                 return self._who, self._turns
             rules = ((place, self._rules[place].rules) for place in places)
             return wide, frozenset((place, own) for place, own in rules if own != wide)
 
     # The lock is held by who calls what follows.
 
-    def _allows(self, asked: Question) -> bool:
-        self._ask_rules([place for place in (asked.namespace,) if not self._holds(place, FRESH_S)])
-        told = self._rules[asked.namespace]
-        if told.rules.are_complete:
-            return told.rules.allow(asked)
-        said = self._answers.get(asked)
-        if said is None or not _is_within(said.at, FRESH_S):
-            self._ask_each([asked], is_needed=True)
-        return self._answers[asked].is_allowed
+    def _allows(self, query: Question) -> bool:
+        self._ask_rules([place for place in (query.namespace,) if not self._holds(place, FRESH_S)])
+        latest = self._rules[query.namespace]
+        if latest.rules.are_complete:
+            return latest.rules.allow(query)
+        reply = self._answers.get(query)
+        if reply is None or not _is_within(reply.at, FRESH_S):
+            self._ask_each([query], is_needed=True)
+        return self._answers[query].is_allowed
 
     def _refreshed(self, names: Sequence[str]) -> list[str]:
         """Ask for the rules of namespaces where too little is known for a list; return those of which some are known."""
@@ -123,8 +123,8 @@ class Viewer:
         wide = self._rules.get(WIDE)
         stale = []
         for name in chosen:
-            told = self._rules.get(name)
-            is_quiet = told is not None and wide is not None and told.rules == wide.rules
+            latest = self._rules.get(name)
+            is_quiet = latest is not None and wide is not None and latest.rules == wide.rules
             if not self._holds(name, QUIET_S if is_quiet else FRESH_S):
                 stale.append(name)
         self._ask_rules(stale, is_needed=False)
@@ -132,25 +132,25 @@ class Viewer:
 
     def _holds(self, place: str, seconds: float) -> bool:
         """Whether rules need not be asked for again; that they cannot be told holds for longer."""
-        told = self._rules.get(place)
-        return told is not None and _is_within(told.at, seconds if told.rules.are_complete else QUIET_S)
+        latest = self._rules.get(place)
+        return latest is not None and _is_within(latest.at, seconds if latest.rules.are_complete else QUIET_S)
 
-    def _is_open(self, asked: Question) -> bool:
+    def _is_open(self, query: Question) -> bool:
         """Whether a question of a list has to be asked by itself."""
-        if self._rules[asked.namespace].rules.are_complete:
+        if self._rules[query.namespace].rules.are_complete:
             return False
-        said = self._answers.get(asked)
-        return said is None or not _is_within(said.at, FRESH_S if said.is_allowed else QUIET_S)
+        reply = self._answers.get(query)
+        return reply is None or not _is_within(reply.at, FRESH_S if reply.is_allowed else QUIET_S)
 
-    def _verdict(self, asked: Question, verdicts: dict[AccessRules, bool]) -> bool:
+    def _verdict(self, query: Question, verdicts: dict[AccessRules, bool]) -> bool:
         """Answer by what is known. Most namespaces have the same rules, which are looked through once."""
-        rules = self._rules[asked.namespace].rules
+        rules = self._rules[query.namespace].rules
         if not rules.are_complete:
-            return asked in self._answers and self._answers[asked].is_allowed
-        if asked.name:
-            return rules.allow(asked)
+            return query in self._answers and self._answers[query].is_allowed
+        if query.name:
+            return rules.allow(query)
         if rules not in verdicts:
-            verdicts[rules] = rules.allow(asked)
+            verdicts[rules] = rules.allow(query)
         return verdicts[rules]
 
     def _ask_rules(self, places: Sequence[str], *, is_needed: bool = True) -> None:
@@ -167,14 +167,14 @@ class Viewer:
     def _ask_each(self, questions: Sequence[Question], *, is_needed: bool = False) -> None:
         if len(self._answers) > MOST_ANSWERS:
             self._answers.clear()
-        for asked, said in _together(self._answer_to, questions, self._answers if is_needed else None).items():
-            before = self._answers.get(asked)
-            self._turns += before is not None and before.is_allowed != said.is_allowed
-            self._answers[asked] = said
+        for query, reply in _together(self._answer_to, questions, self._answers if is_needed else None).items():
+            before = self._answers.get(query)
+            self._turns += before is not None and before.is_allowed != reply.is_allowed
+            self._answers[query] = reply
 
-    def _answer_to(self, asked: Question) -> AccessAnswer:
+    def _answer_to(self, query: Question) -> AccessAnswer:
         try:
-            return AccessAnswer(self._reviews.access(asked), clock.monotonic())
+            return AccessAnswer(self._reviews.access(query), clock.monotonic())
         except ApiError:
             return AccessAnswer(is_allowed=False, at=clock.monotonic())
 

@@ -98,9 +98,9 @@ def term_of(lease: Object) -> str:
     return f"{spec['holderIdentity']}/{spec.get('leaseTransitions') or 0}/{spec.get('acquireTime')}"
 
 
-def hindrance(kept: Mapping[str, Sight], now: float) -> str:
+def hindrance(sights: Mapping[str, Sight], now: float) -> str:
     """Say which of Volcano's own programs work on the cluster, and what to do about it; "" when none does."""
-    working = sorted({sight.holder.partition("_")[0] for sight in kept.values() if sight.is_kept(now)})
+    working = sorted({sight.holder.partition("_")[0] for sight in sights.values() if sight.is_kept(now)})
     if not working:
         return ""
     return (

@@ -50,7 +50,7 @@ class Stretch(NamedTuple):
 
 def last_lines(place: Place, count: int) -> Block:
     """Return a log's last lines, or a few less where it is not told how many others are of the moment of the first one."""
-    found, is_cut = _kept(place, {"tailLines": str(count)})
+    found, is_cut = _read(place, {"tailLines": str(count)})
     last = found[-1] if found else None
     if last is not None and len(found) == 1 and not last.time:
         raise NoLog(f"{last.data.decode(errors='replace')}.")  # a kubelet's remark in the place of the log
@@ -58,14 +58,14 @@ def last_lines(place: Place, count: int) -> Block:
         return Block.of(found, last, count, is_all=True)
     lines = log_offsets.from_next_second(found)
     if not lines and last is not None:
-        found, is_cut = _kept(place, {"sinceTime": last.time[:19] + "Z"})
+        found, is_cut = _read(place, {"sinceTime": last.time[:19] + "Z"})
         lines, last = found, found[-1] if found else last
     return Block.of(lines, last, count, is_all=is_cut)
 
 
 def last_line(place: Place) -> TimedLine | None:
     """Return a log's last line; None when nothing has been printed."""
-    found, _ = _kept(place, {"tailLines": "1"})
+    found, _ = _read(place, {"tailLines": "1"})
     return found[-1] if found else None
 
 
@@ -87,30 +87,30 @@ def read_on(place: Place, offset: int, most: int) -> Stretch:
     return Stretch(taken, is_all=True, end=end, last=last)
 
 
-def _kept(place: Place, query: Mapping[str, str]) -> tuple[list[TimedLine], bool]:
+def _read(place: Place, query: Mapping[str, str]) -> tuple[list[TimedLine], bool]:
     """Return what is asked for, and whether the beginning of it was left out because it is too much."""
-    kept: deque[TimedLine] = deque()
+    collected: deque[TimedLine] = deque()
     size, is_cut = 0, False
     with _lines(place, query) as found:
         for line in found:
-            kept.append(line)
+            collected.append(line)
             size += len(line.data) + 1
-            while size > BLOCK_MOST and len(kept) > 1:
-                size -= len(kept.popleft().data) + 1
+            while size > BLOCK_MOST and len(collected) > 1:
+                size -= len(collected.popleft().data) + 1
                 is_cut = True
-    return list(kept), is_cut
+    return list(collected), is_cut
 
 
 @contextmanager
 def _lines(place: Place, query: Mapping[str, str]) -> Iterator[Iterator[TimedLine]]:
     """Hold a log open; NoLog when the node or its API does not hand it out, Away when nobody answers."""
-    asked = {"container": place.container, "timestamps": "true", **query}
+    options = {"container": place.container, "timestamps": "true", **query}
     if place.instance.is_previous:
-        asked["previous"] = "true"
+        options["previous"] = "true"
     path = paths.one(PODS, place.namespace, place.pod, "log")
     try:
         with server.connection().stream(
-            path, query=asked, impersonation=place.impersonation, silence_s=ANSWER_S
+            path, query=options, impersonation=place.impersonation, silence_s=ANSWER_S
         ) as lines:
             yield map(log_offsets.read_line, lines)
     except Unreachable as error:

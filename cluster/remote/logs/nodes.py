@@ -118,8 +118,8 @@ class RemoteNodes:
         """Say in a sentence why a pod has no log."""
         if not (pod.get("spec") or {}).get("nodeName"):
             return "This pod has not been placed on a node yet, so there is no output."
-        if said := self._memory.reasons(pod["metadata"]["uid"]):
-            return f"The cluster does not hand out the log of this pod: {' '.join(said)}"
+        if reasons := self._memory.reasons(pod["metadata"]["uid"]):
+            return f"The cluster does not hand out the log of this pod: {' '.join(reasons)}"
         if (pod.get("status") or {}).get("phase") in ENDED:
             return "This pod has no output, or its node has removed the log."
         return "This pod's container has not started yet, so there is no output."
@@ -145,8 +145,8 @@ class RemoteNodes:
         found = next(_pods([uid]), None)
         if found is None:
             raise NoLog("The pod is gone, and its node keeps no log of it.")
-        known = instances(found.object, container)
-        chosen = known[-1:] if attempt is None else [each for each in known if each.attempt == attempt]
+        runs = instances(found.object, container)
+        chosen = runs[-1:] if attempt is None else [each for each in runs if each.attempt == attempt]
         if not chosen:
             raise NoLog(f"The container {container} has no log of that run.")
         place = Place(found.namespace, found.name, container, chosen[0], self._impersonation)

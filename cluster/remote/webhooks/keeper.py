@@ -60,14 +60,14 @@ class Keeper:
         step = next_step(held, self._names, now, self._lives, is_trusted=is_trusted)
         if step is Step.NONE:
             return keys
-        made = keeping.after(keys, step, self._names, now, self._lives)
+        new = keeping.after(keys, step, self._names, now, self._lives)
         try:
-            self._save(secret, made)
+            self._save(secret, new)
         except (Conflict, AlreadyExists):  # another process was quicker, with another certificate
             newest = self._get(self._secret)
             return keeping.read(newest) if newest is not None else None
         log.info("the webhooks' certificates change", extra={"step": step.value})
-        return made
+        return new
 
     def publish(self, keys: Keys) -> None:
         """Have the API server ask the webhooks, and trust what they show."""
@@ -103,10 +103,10 @@ class Keeper:
         if self._user is None:
             wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
             try:
-                told = self._send("POST", WHO_AM_I, wanted)
+                answer = self._send("POST", WHO_AM_I, wanted)
             except NotFound:  # before Kubernetes 1.28
-                told = {}
-            self._user = str(((told.get("status") or {}).get("userInfo") or {}).get("username") or "")
+                answer = {}
+            self._user = str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or "")
         return self._user
 
     def _get(self, path: str) -> Object | None:

@@ -39,15 +39,15 @@ class WebhookView(ClusterView):
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """Return an object, None when there is none."""
         key = (resource.id, namespace, name)
-        if key not in self._known and super().get(resource, namespace, name) is None:
-            self._known[key] = _asked(resource, namespace, name) if resource in kinds.VOLCANOS else None
-        return self._known[key]
+        if key not in self._objects and super().get(resource, namespace, name) is None:
+            self._objects[key] = _look_up(resource, namespace, name) if resource in kinds.VOLCANOS else None
+        return self._objects[key]
 
     def _pod_groups(self, queue: str) -> list[Stored]:
         found = super()._pod_groups(queue)
         if len(found) > MOST_LOOKED_UP:
             return found
-        return [each for each in found if _asked(POD_GROUPS, each.namespace, each.name, each.object) is not None]
+        return [each for each in found if _look_up(POD_GROUPS, each.namespace, each.name, each.object) is not None]
 
     def namespace(self, name: str) -> Object | None:
         """Return a namespace; the API server asks about nothing in one that is missing."""
@@ -58,7 +58,7 @@ class WebhookView(ClusterView):
         return [] if resource == RESOURCE_QUOTAS else super().listed(resource, namespace)
 
 
-def _asked(resource: Resource, namespace: str, name: str, mirrored: Object | None = None) -> Object | None:
+def _look_up(resource: Resource, namespace: str, name: str, mirrored: Object | None = None) -> Object | None:
     """Return an object as it is in the cluster; ServiceUnavailable when nobody says whether there is one."""
     try:
         return look_up(server.connection(), paths.one(resource, namespace, name), ANSWER_S)

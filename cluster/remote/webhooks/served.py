@@ -34,7 +34,7 @@ class Served:
         self._keeper, self._every_s = keeper, every_s
         self._keys: Keys | None = None
         self._shown: x509.Certificate | None = None
-        self._told: str | None = None  # what was noted last
+        self._noted: str | None = None  # what was noted last
         self.certificate, self.key = directory / "tls.crt", directory / "tls.key"
 
     def await_first(self) -> None:
@@ -99,10 +99,10 @@ class Served:
 
     def _tell(self, trouble: str) -> None:
         """Log what is wrong and note it for the pages, unless it was told already; "" when all is well."""
-        if trouble == self._told:
+        if trouble == self._noted:
             return
         if trouble:
             log.warning("the webhooks cannot be kept", extra={"error": trouble})
         with suppress(DatabaseError):
             connected(note, trouble)
-        self._told = trouble
+        self._noted = trouble

@@ -29,12 +29,12 @@ def check(job: Object, old: Object) -> Iterator[Cause]:
             detail = "can only be modified in tandem with spec.parallelism"
             yield invalid("spec.completions", new["completions"], detail)
     yield from fixed(new, before, FIXED)
-    written, kept = new["template"], before.get("template") or {}
-    if written == kept:
+    written, old_template = new["template"], before.get("template") or {}
+    if written == old_template:
         return
     if stands_still(job, old):
-        written, kept = _without_directives(written), _without_directives(kept)
-    if written != kept:
+        written, old_template = _without_directives(written), _without_directives(old_template)
+    if written != old_template:
         yield invalid("spec.template", new["template"], IMMUTABLE)
 
 

@@ -72,5 +72,5 @@ def read(node: Object) -> NodeEngine | None:
 
 def of(name: str, annotations: Mapping[str, str]) -> NodeEngine | None:
     """Return what a node of a name and with these annotations says of its engine, None when it says nothing."""
-    said = annotations.get(ANNOTATION)
-    return NodeEngine(name, str(said)) if said else None
+    value = annotations.get(ANNOTATION)
+    return NodeEngine(name, str(value)) if value else None

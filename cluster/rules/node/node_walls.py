@@ -44,5 +44,5 @@ class NodeWall(NamedTuple):
 
 def read(node: Object) -> NodeWall | None:
     """Return what a node says of its wall; None when it says nothing, as simulated nodes and those of other clusters."""
-    said = lenient.mapping(node, "metadata", "annotations").get(ANNOTATION)
-    return NodeWall(lenient.text(node, "metadata", "name"), str(said)) if said else None
+    written = lenient.mapping(node, "metadata", "annotations").get(ANNOTATION)
+    return NodeWall(lenient.text(node, "metadata", "name"), str(written)) if written else None

@@ -90,8 +90,8 @@ def _fill_whole(spec: dict[str, Any]) -> None:
             limits.setdefault(name, written)
     if not limits:
         return
-    asked = amounts.resource_list(amounts.pod_request(counted))
-    given = {name: written for name, written in asked.items() if name in OVERCOMMITTED}
+    requested = amounts.resource_list(amounts.pod_request(counted))
+    given = {name: written for name, written in requested.items() if name in OVERCOMMITTED}
     given = {**{name: written for name, written in limits.items() if _is_whole(name)}, **given, **requests}
     spec["resources"] = {**resources, "limits": limits, **({"requests": given} if given else {})}
 

@@ -42,13 +42,13 @@ def check_pod(pod: Object, old: Object | None, _view: RulesView) -> list[Cause]:
 
 def _fixed(spec: Object, *, narrowed: bool) -> dict[str, Any]:
     """Return the part of a pod's spec that stays; what asks for nodes is not in it when that may be narrowed."""
-    kept = {key: value for key, value in spec.items() if key not in CHANGEABLE}
+    rest = {key: value for key, value in spec.items() if key not in CHANGEABLE}
     if narrowed:
-        kept.pop("nodeSelector", None)
-        others = {key: value for key, value in (kept.pop("affinity", None) or {}).items() if value}
+        rest.pop("nodeSelector", None)
+        others = {key: value for key, value in (rest.pop("affinity", None) or {}).items() if value}
         others.pop("nodeAffinity", None)
-        kept["affinity"] = others
+        rest["affinity"] = others
     for field in CONTAINERS:
-        if field in kept:
-            kept[field] = [{k: v for k, v in item.items() if k != "image"} for item in kept[field] or ()]
-    return kept
+        if field in rest:
+            rest[field] = [{k: v for k, v in item.items() if k != "image"} for item in rest[field] or ()]
+    return rest

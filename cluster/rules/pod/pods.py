@@ -158,10 +158,10 @@ def quality(spec: Object) -> str:
     """Return the quality of service class: Guaranteed, Burstable or BestEffort."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     counted = [spec] if pod_defaults.asked_as_a_whole(spec) else containers
-    asked = [(_compute(each, "requests"), _compute(each, "limits")) for each in counted]
-    if not any(requests or limits for requests, limits in asked):
+    pairs = [(_compute(each, "requests"), _compute(each, "limits")) for each in counted]
+    if not any(requests or limits for requests, limits in pairs):
         return "BestEffort"
-    whole = all(len(limits) == len(COMPUTE) and requests == limits for requests, limits in asked)
+    whole = all(len(limits) == len(COMPUTE) and requests == limits for requests, limits in pairs)
     return "Guaranteed" if whole else "Burstable"
 
 

@@ -62,8 +62,8 @@ def whole_cpus(template: Any) -> Iterator[tuple[str, bool]]:
     for kind in ("initContainers", "containers"):
         for number, container in enumerate(lenient.sequence(spec, kind)):
             resources = lenient.mapping(container, "resources")
-            asked = lenient.mapping(resources, "requests") or lenient.mapping(resources, "limits")
-            cpu = _value(asked.get("cpu"))
+            requested = lenient.mapping(resources, "requests") or lenient.mapping(resources, "limits")
+            cpu = _value(requested.get("cpu"))
             yield f"spec.{kind}[{number}]", cpu is not None and cpu > 0 and cpu.denominator == 1
 
 
@@ -215,8 +215,8 @@ def _check_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:
             elif value.denominator != 1 and name not in _FRACTIONS_ALLOWED:
                 yield invalid(where, written, f"must be an integer: {name} cannot be divided.")
     for name, written in requests.items():
-        asked, limit = _value(written), _value(limits.get(name))
-        if asked is not None and limit is not None and asked > limit:
+        requested, limit = _value(written), _value(limits.get(name))
+        if requested is not None and limit is not None and requested > limit:
             detail = f"must be less than or equal to the {name} limit of {limits[name]}; lower it or raise the limit."
             yield invalid(f"{path}.requests[{name}]", written, detail)
 

@@ -148,7 +148,7 @@ class People(Story):
         return " ".join(name for name, made in self.secrets.items() if made.row.pk in seen) or "none"
 
     def join_(self, token, name, by="agent-1"):
-        found = joining.join(self.actor(token), joining.Asked(name, by))
+        found = joining.join(self.actor(token), joining.Machine(name, by))
         own = tokens.find(found.token)
         return f"{found.name} {self.kept('t', tokens.Issued(found.token, own.expires, own))}" if own else found.name
 

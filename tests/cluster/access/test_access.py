@@ -168,7 +168,7 @@ def test_roles_are_read_in_one_query_and_kept_until_they_are_taken_away(
         with connection.cursor() as cursor:  # no signal reaches this process
             cursor.execute("DELETE FROM cluster_rolebinding")
         assert access.allowed(actor, "delete", JOBS, "default")
-        monkeypatch.setattr(actor._known, "until", 0.0)
+        monkeypatch.setattr(actor._cached, "until", 0.0)
     assert not access.allowed(actor, "delete", JOBS, "default")
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cluster import access, claims
 from cluster.access import accounts, joining, logins, tokens
 from cluster.access.accounts import Binding
-from cluster.access.joining import ANY, Asked
+from cluster.access.joining import ANY, Machine
 from cluster.access.roles import Role
 from cluster.access.tokens import DAY_S
 from cluster.models import AuditEntry, LoginFailure, LoginLink, RoleBinding, Token
@@ -211,7 +211,7 @@ def test_what_is_wrong_is_said_with_the_remedy_and_leaves_no_token(block, golden
 @pytest.mark.parametrize("which", ["join", "own"])
 def test_who_was_let_in_a_moment_before_his_token_ended_gets_no_other(installed, which):
     def join(came_in, now):
-        return joining.join(came_in, Asked("lab", "agent-1"), now=now)
+        return joining.join(came_in, Machine("lab", "agent-1"), now=now)
 
     row = joining.invite(access.CONSOLE, ANY, 3600, now=NOW).row
     if which == "own":

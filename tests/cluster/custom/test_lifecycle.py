@@ -30,7 +30,7 @@ CONTROLLERS = {
 
 def forget():
     """Be a process that has not heard of any definition."""
-    custom_kinds._known.clear()
+    custom_kinds._definitions.clear()
     resources.set_custom(())
 
 

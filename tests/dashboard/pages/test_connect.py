@@ -10,7 +10,7 @@ import yaml
 
 from cluster import access
 from cluster.access import joining, tokens
-from cluster.access.joining import Asked
+from cluster.access.joining import Machine
 from cluster.models import AuditEntry, RoleBinding, Token
 from cluster.store import Create, store
 from dashboard.pages.snippets import snippets
@@ -136,7 +136,7 @@ def test_the_command_may_be_for_a_name_that_can_be(admin):
 def test_a_machine_is_listed_where_its_token_is_revoked(admin):
     store.write(Create(NAMESPACES, {"metadata": {"name": joining.CLUSTER}}))
     issued = joining.invite(access.CONSOLE, "lab-2", 3600)
-    joined = joining.join(tokens.actor_of(issued.row), Asked("lab-2", "a"))
+    joined = joining.join(tokens.actor_of(issued.row), Machine("lab-2", "a"))
     store.write(Create(NODES, {"metadata": {"name": "lab-2"}, "spec": {}, "status": {}}))
     assert "node lab-2" in page(admin, MACHINES).answer.content.decode()
     assert "over the API" in page(admin, "/nodes/lab-2/").text(id="node-head")
