@@ -83,12 +83,14 @@ class Picture:
 
     def capacity(self) -> Amounts:
         """What all nodes that are ready have."""
-        if self._capacity is None:
-            self._capacity = {}
+        total = self._capacity
+        if total is None:
+            total = {}
             for node in self.nodes.values():
                 if node.state == "Ready":
-                    self._capacity = amounts.add(self._capacity, node.allocatable)
-        return {**self._capacity}
+                    total = amounts.add(total, node.allocatable)
+            self._capacity = total  # when it is whole: others look at the same picture
+        return {**total}
 
     def used(self) -> Amounts:
         """What all pods on nodes take."""

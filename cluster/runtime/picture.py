@@ -42,22 +42,33 @@ class Kept(Generic[P]):
         """load makes the picture of what is stored at a revision; kinds are those whose changes it takes over."""
         self._kinds, self._load = kinds, load
         self._picture: P | None = None
-        self._lock = threading.Lock()
+        self._free = threading.Condition()
+        self._readers = 0
 
     @contextmanager
     def current(self, head: int) -> Iterator[P]:
-        """Yield the picture at a revision or a newer one; nobody changes it inside the block.
+        """Yield the picture at a revision or a newer one; nobody changes it inside the block, in which others may be as well.
 
         head is the newest revision that the caller can see, as `store.reading()` yields it.
         """
-        with self._lock:
-            if self._picture is None or head > self._picture.revision:
-                self._picture = self._advanced(head)
-            yield self._picture
+        with self._free:
+            # Whoever needs a newer one waits until those are done who look at this one; all who come meanwhile need it, too.
+            while (picture := self._picture) is None or head > picture.revision:
+                if not self._readers:
+                    self._picture = self._advanced(head)
+                else:
+                    self._free.wait()
+            self._readers += 1
+        try:
+            yield picture
+        finally:
+            with self._free:
+                self._readers -= 1
+                self._free.notify_all()
 
     def forget(self) -> None:
         """Throw the picture away; for tests, where the store becomes empty behind its back."""
-        with self._lock:
+        with self._free:
             self._picture = None
 
     def _advanced(self, head: int) -> P:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,9 +12,11 @@ from hypothesis.extra.django import TransactionTestCase
 
 from cluster import access
 from cluster.access import SYSTEM
+from cluster.runtime.picture import Kept
 from cluster.store import Create, Delete, Patch, store
 from dashboard import cluster_usage, queue_room
 from kube.resources import JOBS, PODS
+from proof.harness.waiting import HANG_S
 from tests.dashboard.pages.conftest import _picture, job, node, pod, put, queue
 from tests.tables import cases
 
@@ -151,3 +156,19 @@ def test_a_queue_that_takes_nothing_says_why():
     found = {name: room.refusal for name, room in rooms().items()}
     below = "has queues below it"
     assert found == {"team": below, "sub": "", "free": "", "old": "closed", "x": below, "y": below}
+
+
+def test_readers_look_at_one_picture_together_and_whoever_needs_a_newer_one_waits_for_them():
+    kept, later = Kept((), lambda head: SimpleNamespace(revision=head)), 1_000_000
+
+    def newest():
+        with kept.current(later) as shown:
+            return shown.revision
+
+    with ThreadPoolExecutor() as pool:
+        with kept.current(1) as shown, kept.current(1) as other:
+            assert shown is other
+            waiting = pool.submit(newest)
+            with pytest.raises(TimeoutError):
+                waiting.result(0.2)
+        assert waiting.result(HANG_S) == later
