@@ -80,7 +80,10 @@ class SchedulerConsumer(Consumer[Snapshot]):
                         found.body,
                     )
                 )
-        _configure(snapshot)
+        # With what came before it: behind a configuration that cannot be used the last good one holds.
+        configuration = scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
+        for change in reversed(store.history(CONFIGMAPS, *configuration)):
+            snapshot.apply(change)
         return snapshot
 
     def apply(self, state: Snapshot, change: Change) -> None:
@@ -109,13 +112,6 @@ class SchedulerConsumer(Consumer[Snapshot]):
         """Let the groups rest that could not be written: each cycle would try them again."""
         pairs = zip(groups, outcomes, strict=True)
         state.groups.resting |= {group.key for group, outcome in pairs if group.key and isinstance(outcome, ApiError)}
-
-
-def _configure(snapshot: Snapshot) -> None:
-    """Bring in the configuration with what came before it, so that behind one that cannot be used the last good one holds."""
-    place = scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
-    for change in reversed(store.history(CONFIGMAPS, *place)):
-        snapshot.apply(change)
 
 
 def _refusals(state: Snapshot, now: int) -> list[Group]:

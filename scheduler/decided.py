@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from cluster.writes import Decision
 from kube.volcano.pod_groups import job_of
-from scheduler.decisions import Bind, Eviction, GroupDecision
+from scheduler.decisions import Eviction, GroupDecision
 from scheduler.policy.actions import Action
 from scheduler.records.records import Pod
 
@@ -50,7 +50,10 @@ def about_group(decision: GroupDecision, now: int) -> Iterator[Decision]:
     if decision.binds:
         yield _bound(decision, now)
     if decision.given_back:
-        yield _given_back(decision, now)
+        pods = decision.given_back
+        names = _pods([pod.name for pod in pods])
+        text = f"{names} must be made again: the other pods of the gang did not get their nodes."
+        yield _decision(decision, now, Kind.RETURN, HALF_BOUND, text, len(pods), _counted(pod.node for pod in pods))
 
 
 def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
@@ -63,15 +66,19 @@ def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
         by_group.setdefault(key, []).append(pod)
     for (namespace, name, queue, action, beneficiary), pods in by_group.items():
         nodes = _counted(pod.node for pod in pods)
-        said = _pods([pod.name for pod in pods])
-        asked = f"{said} {'was' if len(pods) == 1 else 'were'} asked to end, because of"
+        text = f"{_pods([pod.name for pod in pods])} {'was' if len(pods) == 1 else 'were'} asked to end, because of"
         if action is Action.SHUFFLE:
-            text = f"{asked} {action}: more of {_called_nodes(nodes)} is asked for than its target."
+            text += f" {action}: more of {_called_nodes(nodes)} is asked for than its target."
             reason, other = str(action), ""
         elif action is None:
-            text, reason, other = f"{asked} tdm: the revocable zone is closed now.", ZONE_CLOSED, ""
+            text += " tdm: the revocable zone is closed now."
+            reason, other = ZONE_CLOSED, ""
         else:
-            text = f"{asked} {action}: {_called(beneficiary)} gets the room."
+            # People call a pod group by its job, if it has one.
+            other_namespace, _, other_name = beneficiary.partition("/")
+            job = job_of(other_name)
+            called = f"job {other_namespace}/{job}" if job else f"pod group {beneficiary}"
+            text += f" {action}: {called} gets the room."
             reason, other = str(action), beneficiary
         yield Decision(now, Kind.EVICT, reason, namespace, name, queue, len(pods), text, other, nodes)
 
@@ -93,33 +100,14 @@ def _bound(decision: GroupDecision, now: int) -> Decision:
         text = f"{binds[0].pod.name} got node {binds[0].node}."
         return _decision(decision, now, Kind.BIND, reason, text, 1, ((binds[0].node, 1),))
     nodes = _counted(bind.node for bind in binds)
-    text = f"{len(binds):,} pods got nodes{_where(binds, nodes)}"
+    if len(binds) <= NAMED_PODS:
+        where = ", ".join(f"{bind.pod.name} on {bind.node}" for bind in binds)
+    else:
+        where = ", ".join(f"{count:,} on {node}" for node, count in nodes[:NAMED_PODS])
+        where += f" and others on {len(nodes) - NAMED_PODS:,} more" if len(nodes) > NAMED_PODS else ""
+    text = f"{len(binds):,} pods got nodes: {where}"
     text += " beyond the minimum." if decision.started else f"; the minimum is {decision.needed:,}."
     return _decision(decision, now, Kind.BIND, reason, text, len(binds), nodes)
-
-
-def _where(binds: Sequence[Bind], nodes: Sequence[tuple[str, int]]) -> str:
-    if len(binds) <= NAMED_PODS:
-        return ": " + ", ".join(f"{bind.pod.name} on {bind.node}" for bind in binds)
-    named = ", ".join(f"{count:,} on {node}" for node, count in nodes[:NAMED_PODS])
-    more = len(nodes) - NAMED_PODS
-    return f": {named}" + (f" and others on {more:,} more" if more > 0 else "")
-
-
-def _given_back(decision: GroupDecision, now: int) -> Decision:
-    pods = decision.given_back
-    text = (
-        f"{_pods([pod.name for pod in pods])} must be made again: the other pods of the gang did not get their nodes."
-    )
-    nodes = _counted(pod.node for pod in pods)
-    return _decision(decision, now, Kind.RETURN, HALF_BOUND, text, len(pods), nodes)
-
-
-def _called(key: str) -> str:
-    """Return how people call a pod group, given as namespace/name: by its job, if it has one."""
-    namespace, _, name = key.partition("/")
-    job = job_of(name)
-    return f"job {namespace}/{job}" if job else f"pod group {key}"
 
 
 def _pods(names: Sequence[str]) -> str:

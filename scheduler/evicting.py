@@ -28,18 +28,15 @@ _OWN_REASONS = {None: "RevocableZoneClosed", Action.SHUFFLE: MOVED}
 
 def writes_of(evictions: Sequence[Eviction], now: int) -> list[Write]:
     """Return the writes of evictions: what is noted on groups, the event on each pod, its condition, and then that it ends."""
-    noted = dict.fromkeys((each.pod.group, each.noted_on) for each in evictions if each.noted_on)
+    time = now_text(now)
+    groups = dict.fromkeys((*each.pod.group.split("/", 1), each.noted_on) for each in evictions if each.noted_on)
+    note = {"metadata": {"annotations": {FIRST_EVICTED: time}}}
     return [
-        *(_noted(group, uid, now_text(now)) for group, uid in noted),
+        *(Patch(POD_GROUPS, namespace, name, note, uid=uid) for namespace, name, uid in groups),
         *(Create(EVENTS, _event(each, now)) for each in evictions),
-        *(_marked(each, now_text(now)) for each in evictions),
+        *(_marked(each, time) for each in evictions),
         *(Delete(PODS, each.pod.namespace, each.pod.name, uid=each.pod.uid) for each in evictions),
     ]
-
-
-def _noted(group: str, uid: str, time: str) -> Patch:
-    namespace, _, name = group.partition("/")
-    return Patch(POD_GROUPS, namespace, name, {"metadata": {"annotations": {FIRST_EVICTED: time}}}, uid=uid)
 
 
 def _event(eviction: Eviction, now: int) -> dict[str, object]:

@@ -8,7 +8,6 @@ some times by the scheduler's configuration, nobody is judged.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from itertools import takewhile
 
 from cluster import clock
@@ -113,11 +112,9 @@ class IdleWatch:
         world = reader.world()
         earlier = {each.group: each for each in before.found}
         resting = {timer.key for timer in timers_of(SCHEDULER, 0, RETRY)}
-        groups = [
-            group
-            for group in self._in_turn(world, earlier)
-            if group.key not in resting and _is_judged(reader, world, group)
-        ]
+        # First those that were found before, then from where the last check ended.
+        keys = sorted(sorted(world.groups.keys() - resting), key=lambda key: (key not in earlier, key <= self._last))
+        groups = [world.groups[key] for key in keys if _is_judged(reader, world, world.groups[key])]
         deadline = clock.monotonic() + BUDGET_S
         judged: list[Group] = []
 
@@ -133,12 +130,6 @@ class IdleWatch:
             found.append(earlier.get(group.key) or Wait(group.key, begun, pods))
         self._last = judged[-1].key if judged else ""
         return Check(check.at, check.waiting, len(judged), tuple(found))
-
-    def _in_turn(self, world: World, earlier: dict[str, Wait]) -> Iterator[Group]:
-        """Yield the groups that wait: first those that were found before, then from where the last check ended."""
-        keys = sorted(world.groups)
-        for key in sorted(keys, key=lambda key: (key not in earlier, key <= self._last)):
-            yield world.groups[key]
 
     def _tell(self, before: Check, check: Check) -> None:
         told = {each.group for each in before.waits()}

@@ -147,12 +147,9 @@ class Lines:
             self._put(waiting)
 
     def _put(self, waiting: Waiting) -> None:
-        rank = self._rank(waiting)
+        rank = in_line(self._configuration.policy, self._classes.value)(waiting, waiting.nominated)
         self._waiting[waiting.key] = waiting, rank
         insort(self._lines.setdefault(waiting.queue, []), (rank, waiting.key))
-
-    def _rank(self, waiting: Waiting) -> Rank:
-        return in_line(self._configuration.policy, self._classes.value)(waiting, waiting.nominated)
 
     def _sort_anew(self) -> None:
         every = [waiting for waiting, _ in self._waiting.values()]

@@ -18,11 +18,11 @@ from kube.usage import value_of
 from kube.volcano import scheduler_configuration
 from kube.volcano.topology import ALLOCATED
 from scheduler import decided, evicting
-from scheduler.decisions import ROOM, Adoption, Bind, Decisions, Eviction, GroupDecision, Note, Report
+from scheduler.decisions import ROOM, Adoption, Bind, Decisions, Eviction, GroupDecision, Note
 from scheduler.evicting import COMPONENT
 from scheduler.policy.kept import Refused
 from scheduler.records.records import Group as PodGroup
-from scheduler.records.records import Orphan, Pod
+from scheduler.records.records import Pod
 
 ABOUT = (
     "/about"  # ends the keys of what is only said about a group: that it can be said is no sign that it can be bound
@@ -34,7 +34,9 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
     """Return the writes: one Group a gang, so that it is bound all or not at all."""
     time = now_text(now)
     groups: list[Group] = []
-    victims = _by_beneficiary(decisions.evictions)
+    victims: dict[str, list[Eviction]] = {}
+    for eviction in decisions.evictions:
+        victims.setdefault(eviction.beneficiary, []).append(eviction)
     for decision in decisions.groups:
         writes: list[Write] = [_bind(bind, time) for bind in decision.binds]
         writes += removal(decision.given_back)
@@ -45,7 +47,7 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
             key = decision.key if decision.binds else decision.key + (ROOM if evictions else ABOUT)
             minima = [Minimum(need, places) for need, places in decision.minima]
             kept = [*decided.about_group(decision, now), *decided.evicted(evictions, now)]
-            announced = list(_announced(decision))
+            announced = [_status(decision, decision.announced)] if decision.announced else []
             groups.append(Group(writes, key, minima=minima, announced=announced, decisions=kept))
         notes = [_note(note, time) for note in decision.notes]
         if notes:
@@ -54,39 +56,25 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
         Group(list(evicting.writes_of(some, now)), key + ROOM, decisions=list(decided.evicted(some, now)))
         for key, some in victims.items()
     ]
-    groups += [Group(list(_adopt(adoption)), _key(adoption)) for adoption in decisions.adoptions]
+    groups += [Group(list(_adopt(each)), f"{each.namespace}/{each.name}") for each in decisions.adoptions]
     return groups
 
 
-def _by_beneficiary(evictions: Iterable[Eviction]) -> dict[str, list[Eviction]]:
-    found: dict[str, list[Eviction]] = {}
-    for eviction in evictions:
-        found.setdefault(eviction.beneficiary, []).append(eviction)
-    return found
-
-
 def _bind(bind: Bind, time: str) -> Patch:
-    conditions = _with_scheduled(bind.pod, time, status="True")
-    patch = {"spec": {"nodeName": bind.node}, "status": {"conditions": conditions}}
+    patch = {"spec": {"nodeName": bind.node}, "status": _scheduled(bind.pod, time, status="True")}
     return Patch(PODS, bind.pod.namespace, bind.pod.name, patch, subresource="binding", uid=bind.pod.uid)
 
 
 def _note(note: Note, time: str) -> Patch:
+    status = _scheduled(note.pod, time, status="False", reason="Unschedulable", message=note.message)
     pod = note.pod
-    conditions = _with_scheduled(pod, time, status="False", reason="Unschedulable", message=note.message)
-    patch = {"status": {"conditions": conditions}}
-    return Patch(PODS, pod.namespace, pod.name, patch, subresource="status", uid=pod.uid)
+    return Patch(PODS, pod.namespace, pod.name, {"status": status}, subresource="status", uid=pod.uid)
 
 
-def _with_scheduled(pod: Pod, time: str, **fields: str) -> list[dict[str, Any]]:
-    """Return the pod's conditions with a new PodScheduled; a merge patch replaces lists whole."""
-    kept = [c for c in value_of(pod.conditions) or () if c.get("type") != "PodScheduled"]
-    return [*kept, {"type": "PodScheduled", **fields, "lastTransitionTime": time}]
-
-
-def _announced(decision: GroupDecision) -> Iterable[Write]:
-    if decision.announced:
-        yield _status(decision, decision.announced)
+def _scheduled(pod: Pod, time: str, **fields: str) -> dict[str, Any]:
+    """Return the pod's status with a new condition PodScheduled; a merge patch replaces lists whole."""
+    others = [c for c in value_of(pod.conditions) or () if c.get("type") != "PodScheduled"]
+    return {"conditions": [*others, {"type": "PodScheduled", **fields, "lastTransitionTime": time}]}
 
 
 def _about_group(decision: GroupDecision, now: int) -> Iterable[Write]:
@@ -96,17 +84,14 @@ def _about_group(decision: GroupDecision, now: int) -> Iterable[Write]:
         patch = {"metadata": {"annotations": {ALLOCATED: decision.hyper_node or None}}}
         yield Patch(POD_GROUPS, decision.namespace, decision.name, patch, uid=decision.uid)
     if decision.report is not None:
-        yield Create(EVENTS, _event(decision, decision.report, now))
+        about, report = _about(decision.namespace, decision.name, decision.uid), decision.report
+        event = events.event(about, report.reason, report.message, now, component=COMPONENT, kind=str(report.type))
+        yield Create(EVENTS, event)
 
 
 def _status(decision: GroupDecision, status: Object) -> Patch:
     patch = {"status": status}
     return Patch(POD_GROUPS, decision.namespace, decision.name, patch, subresource="status", uid=decision.uid)
-
-
-def _event(decision: GroupDecision, report: Report, now: int) -> Object:
-    about = _about(decision.namespace, decision.name, decision.uid)
-    return events.event(about, report.reason, report.message, now, component=COMPONENT, kind=str(report.type))
 
 
 def group_key(key: str) -> str:
@@ -141,10 +126,6 @@ def about_configuration(refused: Refused, now: int) -> Create:
     )
 
 
-def _key(adoption: Adoption) -> str:
-    return f"{adoption.namespace}/{adoption.name}"
-
-
 def _adopt(adoption: Adoption) -> Iterable[Write]:
     if adoption.create:
         yield Create(POD_GROUPS, _group_for(adoption))
@@ -156,17 +137,14 @@ def _adopt(adoption: Adoption) -> Iterable[Write]:
 def _group_for(adoption: Adoption) -> dict[str, Any]:
     """Return the pod group of pods that named none: minMember 1, owned as the pods are."""
     first = adoption.pods[0]
+    owner = controller_reference(PODS, first.pod.name, first.pod.uid)
+    if first.owner is not None:
+        owner = {**msgspec.to_builtins(first.owner), "controller": True}
     spec: dict[str, Any] = {"minMember": 1, "queue": adoption.queue}
     if first.pod.priority_class:
         spec["priorityClassName"] = first.pod.priority_class
     return {
-        "metadata": {"namespace": adoption.namespace, "name": adoption.name, "ownerReferences": [_owner(first)]},
+        "metadata": {"namespace": adoption.namespace, "name": adoption.name, "ownerReferences": [owner]},
         "spec": spec,
         "status": {"phase": "Pending"},
     }
-
-
-def _owner(orphan: Orphan) -> dict[str, Any]:
-    if orphan.owner is not None:
-        return {**msgspec.to_builtins(orphan.owner), "controller": True}
-    return controller_reference(PODS, orphan.pod.name, orphan.pod.uid)
