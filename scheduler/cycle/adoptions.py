@@ -40,10 +40,9 @@ def _adoptions(snapshot: Snapshot) -> list[Adoption]:
         orphan = snapshot.orphans[key]
         name = f"podgroup-{orphan.owner.uid if orphan.owner else orphan.pod.uid}"
         found.setdefault((orphan.pod.namespace, name), []).append(orphan)
-    return [_adoption(snapshot, namespace, name, pods) for (namespace, name), pods in found.items()]
-
-
-def _adoption(snapshot: Snapshot, namespace: str, name: str, pods: list[Orphan]) -> Adoption:
-    known = snapshot.groups.get(f"{namespace}/{name}")
-    queue = snapshot.usage.queue_of(pods[0].pod)
-    return Adoption(namespace, name, queue, known is None or not known.exists, pods)
+    adoptions = []
+    for (namespace, name), pods in found.items():
+        group = snapshot.groups.get(f"{namespace}/{name}")
+        queue = snapshot.usage.queue_of(pods[0].pod)
+        adoptions.append(Adoption(namespace, name, queue, group is None or not group.exists, pods))
+    return adoptions

@@ -41,7 +41,8 @@ class Backfill:
         keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
         standing = self._reservations.standing
         short = [number for number, key in enumerate(keys) if key not in standing and _wants_more(attempts[number])]
-        for number in order.in_turn(gangs, [each for each in short if _is_guaranteed(gangs[each])]):
+        guaranteed = [number for number in short if _has_guarantee_left(gangs[number])]
+        for number in order.in_turn(gangs, guaranteed):
             attempts[number] = self._place(gangs[number], attempts[number], tuple(standing), by_right=True)
         if Action.BACKFILL not in self._world.policy.actions:
             return
@@ -87,13 +88,15 @@ class Backfill:
 
     def _limit(self, standing: Standing) -> int:
         """Return when whoever uses kept room must have ended: as it was expected, or sooner if it is free sooner by now."""
-        known = self._limits.get(standing.key)
-        if known is None:
-            expected = self._reservations.kept[standing.key].expected
-            free = None if expected is None else self._free_at(standing)
-            known = -1 if expected is None else expected if free is None else min(expected, free)
-            self._limits[standing.key] = known
-        return known
+        limit = self._limits.get(standing.key)
+        if limit is None:
+            limit = self._reservations.kept[standing.key].expected
+            if limit is None:
+                limit = -1
+            elif (free := self._free_at(standing)) is not None:
+                limit = min(limit, free)
+            self._limits[standing.key] = limit
+        return limit
 
     def _free_at(self, standing: Standing) -> int | None:
         """Return when all kept room is free, by what is known; None where it is not known."""
@@ -128,7 +131,7 @@ class Backfill:
         return all(may_go(pod, group) for pod in pods) and not self._world.protection.may_concern(group, pods)
 
 
-def _is_guaranteed(gang: Gang) -> bool:
+def _has_guarantee_left(gang: Gang) -> bool:
     """Tell whether some queue above a gang, or its own, has less of something than it is guaranteed."""
     line = gang.account.line if gang.account else ()
     return any(used < kept for each in line for used, kept in zip(each.used, each.guarantee, strict=True))

@@ -241,16 +241,12 @@ class Evictions:
                 continue
             gang = self._world.gangs[group.key]
             for action, source in sources:
-                if not self._somebody_may_go(action, group, gang):
-                    continue
-                if self._may_have_others_go(group) and self._try_aside(action, source, group, gang):
+                if action is Action.RECLAIM:
+                    has_victims = bool(self._giving - {group.queue})
+                else:
+                    has_victims = self._lowest.get(group.queue, gang.level) < gang.level
+                if has_victims and self._may_have_others_go(group) and self._try_aside(action, source, group, gang):
                     break
-
-    def _somebody_may_go(self, action: Action, group: Group, gang: Gang) -> bool:
-        """Tell, at little cost, whether there is anybody from whom a group could take something."""
-        if action is Action.RECLAIM:
-            return bool(self._giving - {group.queue})
-        return self._lowest.get(group.queue, gang.level) < gang.level
 
     @cached_property
     def _giving(self) -> set[str]:
@@ -356,7 +352,11 @@ class Evictions:
                     self._evict(action, group, victims)
                     return True
             told = self._failed[likeness] = kept.told()
-            self._rest(likeness, len(going), kept)
+            # Look again when the first pod may go that has just started, or started again.
+            self._world.wake_at(kept.until())
+            if len(going) > COSTLY:
+                fruitless.note(self._world.snapshot.memory.fruitless, likeness, self._world.now, told)
+                self._world.wake_at(self._world.now + fruitless.REST_MS)
         self._protected.setdefault(group.key, Counter()).update(dict(told))
         return False
 
@@ -390,14 +390,6 @@ class Evictions:
             self._world.cluster, gang, units, drawn.yields, pods=self._world.pods, domains=taking.domains
         )
         return None if found is None else [going[number] for number in found[0]]
-
-    def _rest(self, likeness: tuple[object, ...], looked_at: int, kept: KeptBack) -> None:
-        """Let those rest for whom a costly search was in vain, and look again when the first pod may go that has just started, or started again."""
-        self._world.wake_at(kept.until())
-        if looked_at <= COSTLY:
-            return
-        fruitless.note(self._world.snapshot.memory.fruitless, likeness, self._world.now, kept.told())
-        self._world.wake_at(self._world.now + fruitless.REST_MS)
 
     def _resting(self, likeness: tuple[object, ...]) -> Protected | None:
         """Return who was protected where so many pods were looked at in vain, a short time ago, that nobody looks yet again."""

@@ -86,15 +86,15 @@ class NodeGroups:
         closed = np.zeros(len(names) + 1, dtype=np.int32)
         worth = np.zeros(len(names) + 1)
         is_bound = rule.affinity is not None or self._policy.strict
+        text = (
+            "node group affinity not specified"
+            if rule.affinity is None
+            else "node does not satisfy the node group affinity"
+        )
         for number, name in enumerate(names):
             if is_bound and not rule.allows(name):
-                closed[number] = nodes.code(_outside(name, says=rule.affinity is not None))
+                closed[number] = nodes.code(Exclusion(ExclusionKind.NODE_GROUP, text, f"of node group {name}"))
             worth[number] = rule.score(name, by_order=self._policy.by_order)
         if not rule.takes_ungrouped():
             closed[-1] = nodes.code(NO_GROUP)
         return closed[of_node], worth[of_node]
-
-
-def _outside(name: str, *, says: bool) -> Exclusion:
-    text = "node does not satisfy the node group affinity" if says else "node group affinity not specified"
-    return Exclusion(ExclusionKind.NODE_GROUP, text, f"of node group {name}")

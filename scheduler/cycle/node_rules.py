@@ -102,7 +102,12 @@ class NodeRules:
         kind = self._kind(group)
         ruling = self._rulings.get(kind)
         if ruling is None:
-            ruling = self._rulings[kind] = self._rule(group)
+            closed, worth = np.zeros(len(found.verdicts), dtype=np.int32), np.zeros(len(found.verdicts))
+            for source in self._sources:
+                more, score = source.judge(group)
+                closed = np.where(closed == 0, more, closed)
+                worth += score * self._factor
+            ruling = self._rulings[kind] = Ruling(closed, worth)
         verdicts = np.where(found.verdicts == 0, ruling.closed, found.verdicts)
         return replace(found, verdicts=verdicts, worth=ruling.worth if ruling.worth.any() else None)
 
@@ -133,12 +138,3 @@ class NodeRules:
 
     def _kind(self, group: Group) -> Hashable:
         return tuple(source.kind(group) for source in self._sources)
-
-    def _rule(self, group: Group) -> Ruling:
-        nodes = len(self._nodes.names())
-        closed, worth = np.zeros(nodes, dtype=np.int32), np.zeros(nodes)
-        for source in self._sources:
-            more, score = source.judge(group)
-            closed = np.where(closed == 0, more, closed)
-            worth += score * self._factor
-        return Ruling(closed, worth)

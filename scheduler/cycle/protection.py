@@ -51,7 +51,11 @@ class Protection:
         self._of_labels: dict[tuple[str, bytes], tuple[Budget, ...]] = {}
         self._by_namespace: dict[str, list[Pod]] | None = None
         self._started_again: dict[str, dict[str, int]] = {}
-        self._cooling = self._find_cooling() if snapshot.policy.cooldown and snapshot.cooling else {}
+        self._cooling: dict[str, dict[str, int]] = {}
+        for key, pod in snapshot.cooling.items() if snapshot.policy.cooldown else ():
+            until = _got_its_node(pod) + pod.cooldown
+            if until > now:
+                self._cooling.setdefault(pod.group, {})[key] = until
 
     def concerns(self, group: Group) -> bool:
         """Tell, at little cost, whether any budget or any time to cool down may be about pods of a group."""
@@ -116,14 +120,6 @@ class Protection:
                     budget.left -= count
         return found
 
-    def _find_cooling(self) -> dict[str, dict[str, int]]:
-        found: dict[str, dict[str, int]] = {}
-        for key, pod in self._snapshot.cooling.items():
-            until = _got_its_node(pod) + pod.cooldown
-            if until > self._now:
-                found.setdefault(pod.group, {})[key] = until
-        return found
-
     def _of_group(self, group: Group) -> Allowance | None:
         name = f"the budget of pod group {group.key}"
         if name not in self._allowances:
@@ -148,22 +144,18 @@ class Protection:
     def _allowance(self, budget: Budget) -> Allowance:
         name = f"disruption budget {budget.key}"
         if name not in self._allowances:
-            concerned = [pod for pod in self._pods_of(budget.key.partition("/")[0]) if budget in self._budgets_of(pod)]
+            if self._by_namespace is None:  # pods that have not ended, of namespaces with budgets
+                self._by_namespace = {each: [] for each in self._snapshot.budgets}
+                for pod in self._snapshot.pods.values():
+                    if pod.namespace in self._by_namespace and pod.status not in _ENDED:
+                        self._by_namespace[pod.namespace].append(pod)
+            pods = self._by_namespace[budget.key.partition("/")[0]]
+            concerned = [pod for pod in pods if budget in self._budgets_of(pod)]
             healthy = sum(not pod.deleting and says_ready(value_of(pod.conditions)) for pod in concerned)
             needed = budget.needed(len(concerned))
             enough = needed > 0 and healthy >= needed
             self._allowances[name] = Allowance(name, max(healthy - needed, 0), enough)
         return self._allowances[name]
-
-    def _pods_of(self, namespace: str) -> list[Pod]:
-        """Return the pods of a namespace with budgets that have not ended."""
-        if self._by_namespace is None:
-            self._by_namespace = {each: [] for each in self._snapshot.budgets}
-            for pod in self._snapshot.pods.values():
-                known = self._by_namespace.get(pod.namespace)
-                if known is not None and pod.status not in _ENDED:
-                    known.append(pod)
-        return self._by_namespace[namespace]
 
 
 class KeptBack:

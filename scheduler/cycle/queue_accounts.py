@@ -27,9 +27,14 @@ def queue_accounts(
     What pods hold that use no queue is charged on root alone.
     """
     nodes = snapshot.nodes
-    used = _used(snapshot)
-    whole = _whole(nodes.taking_pods(), allocatable, allocatable - free)
-    foreign = np.maximum((allocatable - free).sum(axis=0) - sum(used.values(), nodes.amounts({})), 0)
+    shapes: dict[str, Counter[PodShape]] = {}
+    for (queue, _), some in snapshot.usage.items():
+        shapes.setdefault(queue, Counter()).update(some)
+    used = {queue: _sum(snapshot, some) for queue, some in shapes.items()}
+    # What pods use and what is free on nodes that take pods; a node that shrank under its pods takes from no other.
+    taken = allocatable - free
+    whole = np.where(nodes.taking_pods()[:, None], np.maximum(allocatable, taken), taken).sum(axis=0)
+    foreign = np.maximum(taken.sum(axis=0) - sum(used.values(), nodes.amounts({})), 0)
     demand = _demand(snapshot, waiting, used)
     shared = np.maximum(whole - foreign, 0)
     accounts = open_accounts(QueueTree(snapshot.queues), snapshot.queues, whole, shared, demand, nodes.amounts)
@@ -58,19 +63,6 @@ def giving_queues(snapshot: Snapshot, accounts: Mapping[str, Account]) -> set[st
         for column, used in enumerate(account.used)
         if column != pods and used > account.deserved[column]
     }
-
-
-def _whole(taking: np.ndarray[tuple[int], np.dtype[np.bool_]], allocatable: Matrix, used: Matrix) -> Vector:
-    """Return what pods use and what is free on nodes that take pods; a node that shrank under its pods takes from no other."""
-    whole: Vector = np.where(taking[:, None], np.maximum(allocatable, used), used).sum(axis=0)
-    return whole
-
-
-def _used(snapshot: Snapshot) -> dict[str, Vector]:
-    shapes: dict[str, Counter[PodShape]] = {}
-    for (queue, _), some in snapshot.usage.items():
-        shapes.setdefault(queue, Counter()).update(some)
-    return {queue: _sum(snapshot, some) for queue, some in shapes.items()}
 
 
 def _demand(snapshot: Snapshot, waiting: Iterable[Group], used: dict[str, Vector]) -> dict[str, Vector]:

@@ -78,18 +78,14 @@ class QuotaRoom:
         if self._held is None:
             self._held = {each: Counter() for each in self._quotas}
             for group in self._groups.values():
-                if (held := self._held.get(group.namespace)) is not None:
-                    _add_pods(held, group)
+                if (held := self._held.get(group.namespace)) is None:
+                    continue
+                shapes = Counter(pod.shape for pod in group.pending.values()) + group.shapes
+                for shape, count in shapes.items():
+                    for name, amount in shape.request.items():
+                        held[name] += amount * count
+                        held[f"requests.{name}"] += amount * count
         return self._held[namespace]
-
-
-def _add_pods(held: Counter[str], group: Group) -> None:
-    """Add what the pods of a group ask for that wait or have a node."""
-    shapes = Counter(pod.shape for pod in group.pending.values()) + group.shapes
-    for shape, count in shapes.items():
-        for name, amount in shape.request.items():
-            for each in (name, f"requests.{name}"):
-                held[each] += amount * count
 
 
 def _wanted(group: Group) -> Amounts:

@@ -86,8 +86,11 @@ class Moves:
     def found(self) -> list[Eviction]:
         """Return which pods end so that they are made again elsewhere."""
         above = self._above(self._policy.target)
-        if not above.any() or not self._low.any() or self._is_under_way():
+        if not above.any() or not self._low.any():
             return []
+        leaving = self._world.snapshot.releasing.values()
+        if any(each.get("reason") == MOVED for pod in leaving for each in value_of(pod.conditions) or ()):
+            return []  # pods that were moved before have not left their nodes yet
         by_node = self._candidates(above)
         moves: list[Move] = []
         for node in sorted(by_node, key=lambda node: (-self._fullness(node), node)):
@@ -105,11 +108,6 @@ class Moves:
             used = (whole - self._world.cluster.free[:, column]) / np.maximum(whole, 1)
             found |= used > levels.of(name) / 100
         return found
-
-    def _is_under_way(self) -> bool:
-        """Tell whether pods that were moved before have not left their nodes yet."""
-        leaving = self._world.snapshot.releasing.values()
-        return any(each.get("reason") == MOVED for pod in leaving for each in value_of(pod.conditions) or ())
 
     def _fullness(self, node: int) -> float:
         """Return by what the fullest nodes come first: the shares of CPU and memory that are asked for, together."""
@@ -130,8 +128,15 @@ class Moves:
                 if node is not None and pod.controlled and not pod.claims and pod.status is TaskStatus.RUNNING:
                     alone = PodSet(0, pod.role, pod.shape, [pod])
                     found.setdefault(node, []).append(Move(pod, group, node, self._world.class_of(group, alone)))
+        priority_of = self._world.snapshot.priority_of
         for some in found.values():
-            some.sort(key=lambda move: (self._priority(move), -move.pod.created))
+            some.sort(
+                key=lambda move: (
+                    priority_of(move.group.priority_class),
+                    -task_order(move.pod, priority_of)[0],
+                    -move.pod.created,
+                )
+            )
         return found
 
     def _gives(self, group: Group) -> bool:
@@ -144,11 +149,6 @@ class Moves:
         if is_mixed and self._world.policy.zones is not None:
             return False  # where those go that are made again depends on which they are (tdm)
         return group.ready() > group.min_member and queue_cause(self._world.snapshot, group) is None
-
-    def _priority(self, move: Move) -> tuple[int, int]:
-        """Return the priority of a group, then that of its pod."""
-        priority_of = self._world.snapshot.priority_of
-        return priority_of(move.group.priority_class), -task_order(move.pod, priority_of)[0]
 
     def _of_node(self, candidates: Sequence[Move], most: int) -> list[Move]:
         """Return who goes from one node until nothing of it is above its target, so many at most."""
@@ -192,7 +192,10 @@ class Moves:
         """Tell whether all of these pods, made again at once, would get nodes that are little used and stay within their target."""
         for move in moves:
             self._fill(move, -1)
-        gangs = self._gangs(moves)
+        # As the cycle will place them when they are made again: group by group, in the order of their turns.
+        turn = by_turn(self._world.policy, self._world.snapshot.priority_of)
+        ordered = sorted(moves, key=lambda move: turn(move.group))
+        gangs = [self._gang(list(some)) for _, some in groupby(ordered, key=lambda move: move.group.key)]
         attempts = place(self._world.cluster, gangs, pods=self._world.pods)
         nodes = {int(node) for each in attempts for some in range(len(each.runs)) for node in each.nodes(some)}
         chosen = sorted(nodes)
@@ -209,12 +212,6 @@ class Moves:
     def _fill(self, move: Move, count: int) -> None:
         some = self._world.cluster.classes[move.pod_class]
         self._world.cluster.fill([move.node], [count], some, self._accounts.get(move.group.queue))
-
-    def _gangs(self, moves: Sequence[Move]) -> list[Gang]:
-        """Return the pods as the cycle will place them when they are made again: group by group, in the order of their turns."""
-        turn = by_turn(self._world.policy, self._world.snapshot.priority_of)
-        ordered = sorted(moves, key=lambda move: turn(move.group))
-        return [self._gang(list(some)) for _, some in groupby(ordered, key=lambda move: move.group.key)]
 
     def _gang(self, moves: list[Move]) -> Gang:
         group, nodes = moves[0].group, self._world.snapshot.nodes

@@ -17,7 +17,7 @@ from scheduler.decisions import Eviction
 from scheduler.engine.arrays import Scores, Verdicts
 from scheduler.engine.cause import Exclusion, ExclusionKind
 from scheduler.policy.zones import Zones
-from scheduler.records.records import Group, Pod, TaskStatus
+from scheduler.records.records import Group, TaskStatus
 from scheduler.snapshot.snapshot import Snapshot
 
 LABEL = "volcano.sh/revocable-zone"
@@ -74,7 +74,8 @@ class RevocableZones:
                 there = protection.let_go(group, there, _most(group))
             for pod in there[: _most(group)]:
                 self._snapshot.memory.revoked = self._now
-                yield _eviction(pod, group, shut[pod.node])
+                message = f"Its node {pod.node} is in the revocable zone {shut[pod.node]}, which is closed now."
+                yield Eviction(pod, None, group.key, message, group.queue)
 
     def next_round(self) -> int | None:
         """Return when to look again whether pods are to end, once that was done now; None where no closed zone has some."""
@@ -97,11 +98,6 @@ class RevocableZones:
 
     def _code(self, words: str) -> int:
         return self._snapshot.nodes.code(Exclusion(ExclusionKind.REVOCABLE, TEXT, words))
-
-
-def _eviction(pod: Pod, group: Group, zone: str) -> Eviction:
-    message = f"Its node {pod.node} is in the revocable zone {zone}, which is closed now."
-    return Eviction(pod, None, group.key, message, group.queue)
 
 
 def _most(group: Group) -> int:
