@@ -7,6 +7,7 @@ NodeUnschedulable, NodeAffinity, TaintToleration).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -117,8 +118,16 @@ class NodeRule:
         except msgspec.ValidationError:
             placing = Placing(affinity=Affinity(node_affinity=_NO_NODE))
         self._selector = placing.node_selector or {}
-        self._terms = _required_terms(placing.affinity)
-        self._preferred = _preferred_terms(placing.affinity)
+        affinity = (placing.affinity and placing.affinity.node_affinity) or NodeAffinity()
+        required = affinity.required_during_scheduling_ignored_during_execution
+        # Any of the required terms must match; None when there are none.
+        self._terms = None if required is None else [_selectors(each) for each in required.node_selector_terms or ()]
+        self._preferred: list[tuple[int, _Selectors]] = []
+        with suppress(msgspec.ValidationError):
+            preferred = affinity.preferred_during_scheduling_ignored_during_execution or []
+            for each in msgspec.convert(preferred, list[PreferredTerm]):
+                if each.weight > 0:
+                    self._preferred.append((each.weight, _selectors(each.preference)))
         self._tolerations = placing.tolerations or []
 
     def exclusion(self, node: NodeFacts) -> Exclusion | None:
@@ -130,7 +139,10 @@ class NodeRule:
         if node.unschedulable and not self._tolerates(UNSCHEDULABLE_TAINT):
             return UNSCHEDULABLE
         taint = self._repelling(node)
-        return _of_taint(taint) if taint is not None else None
+        if taint is None:
+            return None
+        shown = f"{taint.key}={taint.value}" if taint.value else taint.key
+        return Exclusion(ExclusionKind.TAINT, f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", shown)
 
     def tolerates(self, node: NodeFacts) -> bool:
         """Whether no taint of a node keeps these pods off it."""
@@ -182,11 +194,6 @@ class NodeRule:
         return any(_tolerates(toleration, taint) for toleration in self._tolerations)
 
 
-def _of_taint(taint: Taint) -> Exclusion:
-    shown = f"{taint.key}={taint.value}" if taint.value else taint.key
-    return Exclusion(ExclusionKind.TAINT, f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", shown)
-
-
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -198,24 +205,6 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
         compared = {"key": taint.key, "operator": toleration.operator, "values": [toleration.value]}
         return bool(toleration.key) and _labels([compared]).matches({taint.key: taint.value})
     return bool(toleration.key) and toleration.operator in ("", "Equal") and toleration.value == taint.value
-
-
-def _required_terms(affinity: Affinity | None) -> list[_Selectors] | None:
-    """Return the terms of required node affinity, any of which must match; None when there are none."""
-    node_affinity = affinity.node_affinity if affinity else None
-    required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
-    return None if required is None else [_selectors(term) for term in required.node_selector_terms or ()]
-
-
-def _preferred_terms(affinity: Affinity | None) -> list[tuple[int, _Selectors]]:
-    """Return the terms of preferred node affinity with their weights."""
-    node_affinity = affinity.node_affinity if affinity else None
-    listed = node_affinity.preferred_during_scheduling_ignored_during_execution if node_affinity else None
-    try:
-        terms = msgspec.convert(listed or [], list[PreferredTerm])
-    except msgspec.ValidationError:
-        return []
-    return [(each.weight, _selectors(each.preference)) for each in terms if each.weight > 0]
 
 
 def _selectors(term: Term) -> _Selectors:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-import msgspec
-
 from kube.kinds.core import PodPhase
 from kube.priorities import NEVER
 from scheduler.engine.cause import Constraint
@@ -27,7 +25,8 @@ def pod_record(
     """Return what is kept of a pod. schedulers are the names by which pods mean this one; with heeds_claims they wait for their claims."""
     metadata, spec = view.metadata, view.spec
     notes = metadata.annotations or reading.PodAnnotations()
-    labels = _labels(metadata.labels)
+    raw_labels = bytes(metadata.labels)  # some of them stand for annotations
+    labels = reading.PodLabels() if raw_labels in (b"", b"null") else decode(raw_labels, reading.PodLabels)
     ours = (spec.scheduler_name or "") in schedulers
     cooldown = notes.cooldown or labels.cooldown
     demands, constraint = understood(spec, namespace, metadata.labels)
@@ -63,12 +62,6 @@ def is_orphan(pod: Pod, view: PodView) -> bool:
     """Tell whether a pod of ours waits that names no group."""
     group = view.metadata.annotations.group if view.metadata.annotations else ""
     return pod.ours and not group and pod.status is TaskStatus.PENDING and not pod.deleting
-
-
-def _labels(raw: msgspec.Raw) -> reading.PodLabels:
-    """Return those labels of a pod that stand for annotations."""
-    data = bytes(raw)
-    return decode(data, reading.PodLabels) if data not in (b"", b"null") else reading.PodLabels()
 
 
 def _status(view: PodView) -> TaskStatus:

@@ -47,18 +47,14 @@ class PodShape:
     def __init__(self, key: ShapeKey) -> None:
         self.number, self.key = -1, key
         self.rule_key, request, self.constraint, self.profile = key
-        self.request = _readable_request(request)
+        try:
+            self.request = request_of(request)
+        except ValueError:
+            self.request = {"pods": 1, UNREADABLE: 1}
         self.pods = 0
         self.version = -1
         self.vector: Vector = np.zeros(0, dtype=np.int64)
         self.foreign: tuple[tuple[str, int], ...] = ()
-
-
-def _readable_request(key: RequestKey) -> Amounts:
-    try:
-        return request_of(key)
-    except ValueError:
-        return {"pods": 1, UNREADABLE: 1}
 
 
 def readable(offered: dict[str, Any] | None) -> Amounts:

@@ -220,7 +220,11 @@ class NodeTable:
         eligible, rows = self._eligible[shape.rule_key], self._order()[1]
         avoided = _if_any(eligible.avoided[rows])
         matched = _if_any(eligible.matched[rows]) if eligible.rule.prefers else None
-        nodes = self._selectable(shape)
+        nodes = Eligible(
+            lambda: self.verdicts(shape) != self._codes.get(SELECTOR, -1),
+            lambda: self._tolerated(shape),
+            lambda labels: in_all([self.ground().domains(label).of_node >= 0 for label in labels]),
+        )
         wishes = wishes_of(weights, shape.profile, self.relations.leaned, nodes, matched, avoided)
         return PodClass(
             self.vector(shape),
@@ -248,13 +252,6 @@ class NodeTable:
             self._labels = {name: {} if each is None else dict(each.labels) for name, each in facts}
         return self._labels
 
-    def _selectable(self, shape: PodShape) -> Eligible:
-        return Eligible(
-            lambda: self.verdicts(shape) != self._codes.get(SELECTOR, -1),
-            lambda: self._tolerated(shape),
-            self._labelled,
-        )
-
     def _lacking(self, shape: PodShape) -> Lacking | None:
         """Return the label that the shape needs and no node has, if there is one alone; found out once for the nodes of now."""
         self.verdicts(shape)
@@ -270,11 +267,6 @@ class NodeTable:
         rule = self._eligible[shape.rule_key].rule
         facts = (self._nodes[name].facts for name in self.names())
         return np.array([each is not None and rule.tolerates(each) for each in facts], dtype=bool)
-
-    def _labelled(self, labels: tuple[str, ...]) -> NodeSet:
-        """Return the nodes that have all of some labels."""
-        ground = self.ground()
-        return in_all([ground.domains(label).of_node >= 0 for label in labels])
 
     def used_by_node(self) -> dict[str, dict[str, int]]:
         """Return what is used of every known node, for checks."""
@@ -316,13 +308,11 @@ class NodeTable:
         for name in names:
             node = self._nodes.get(name)
             if node is not None and node.facts is not None:
-                eligible.verdicts[node.row] = self._code_of(eligible.rule.exclusion(node.facts))
+                exclusion = eligible.rule.exclusion(node.facts)
+                eligible.verdicts[node.row] = 0 if exclusion is None else self.code(exclusion)
                 eligible.avoided[node.row] = eligible.rule.avoided(node.facts)
                 if eligible.rule.prefers:
                     eligible.matched[node.row] = eligible.rule.matched(node.facts)
-
-    def _code_of(self, exclusion: Exclusion | None) -> int:
-        return 0 if exclusion is None else self.code(exclusion)
 
     def code(self, exclusion: Exclusion) -> int:
         """Return the index of an exclusion, which has one from now on."""

@@ -92,9 +92,9 @@ class PodRelations:
     def _mind(self, demands: Demands, sign: int) -> None:
         """Note whom demands keep out of a domain, and whom they would rather have there."""
         for term in demands.anti_affinity:
-            _tell(self.repelled, (term.pods,), term.topology, sign)
+            _count(self.repelled, (term.pods,), term.topology, sign)
         for each in demands.leanings:
-            _tell(self.leaned, (each.term.pods,), (each.term.topology, each.weight), sign)
+            _count(self.leaned, (each.term.pods,), (each.term.topology, each.weight), sign)
 
     def index(self, key: str, pod: Pod, *, present: bool) -> None:
         """Note that a pod is there, or that it is gone, where pods are looked up by labels."""
@@ -149,18 +149,15 @@ class PodRelations:
         """Return the pods that have a label, by its value; from now on they can be looked up by it."""
         by_value = self._pods_by_label.get(name)
         if by_value is None:
-            self._forget_unasked()
+            if len(self._pods_by_label) >= KEPT_KEYS:
+                used = {name for name, _ in self._by_anchor}
+                self._pods_by_label = {name: pods for name, pods in self._pods_by_label.items() if name in used}
             by_value = self._pods_by_label[name] = {}
             for key, pod in self._pods.items():
                 value = labels_of(pod.labels).get(name) if counts(pod) else None
                 if value is not None:
                     _note(by_value, value, key, present=True)
         return by_value
-
-    def _forget_unasked(self) -> None:
-        if len(self._pods_by_label) >= KEPT_KEYS:
-            asked = {name for name, _ in self._by_anchor}
-            self._pods_by_label = {name: known for name, known in self._pods_by_label.items() if name in asked}
 
     def _enter(self, subject: Subject) -> None:
         anchors = _anchors(subject)
@@ -204,14 +201,14 @@ def _anchors(subject: Subject) -> tuple[Anchor, ...]:
     return ()
 
 
-def _tell(known: dict[Subject, Counter[T]], subject: Subject, how: T, sign: int) -> None:
-    """Count one more, or one less, that minds a subject in some way; what nobody minds is forgotten."""
-    counted = known.setdefault(subject, Counter())
-    counted[how] += sign
-    if not counted[how]:
-        del counted[how]
-    if not counted:
-        del known[subject]
+def _count(counters: dict[Subject, Counter[T]], subject: Subject, key: T, by: int) -> None:
+    """Add to a counter of a subject, which keeps no zeros; a subject whose counter is empty has none."""
+    counter = counters.setdefault(subject, Counter())
+    counter[key] += by
+    if not counter[key]:
+        del counter[key]
+    if not counter:
+        del counters[subject]
 
 
 def _note(by_value: dict[str, set[str]], value: str, key: str, *, present: bool) -> None:

@@ -304,13 +304,11 @@ class Snapshot:
         self.groups.evictable.clear()
 
     def _quota(self, change: Changed, exists: bool) -> None:
-        known = self.quotas.setdefault(change.namespace, {})
-        known.pop(change.name, None)
-        if exists:
-            quota = quota_record(decode(change.body, reading.QuotaView))
-            if quota is not None:
-                known[change.name] = quota
-        if not known:
+        quotas = self.quotas.setdefault(change.namespace, {})
+        quotas.pop(change.name, None)
+        if exists and (quota := quota_record(decode(change.body, reading.QuotaView))) is not None:
+            quotas[change.name] = quota
+        if not quotas:
             del self.quotas[change.namespace]
 
     def _claim(self, change: Changed, exists: bool) -> None:
@@ -318,11 +316,11 @@ class Snapshot:
         note(f"{change.namespace}/{change.name}")
 
     def _budget(self, change: Changed, exists: bool) -> None:
-        known = self.budgets.setdefault(change.namespace, {})
-        known.pop(change.name, None)
+        budgets = self.budgets.setdefault(change.namespace, {})
+        budgets.pop(change.name, None)
         if exists:
-            known[change.name] = budget_of(f"{change.namespace}/{change.name}", change.body)
-        if not known:
+            budgets[change.name] = budget_of(f"{change.namespace}/{change.name}", change.body)
+        if not budgets:
             del self.budgets[change.namespace]
 
     def _hyper_node(self, change: Changed, exists: bool) -> None:

@@ -22,48 +22,28 @@ class Eligible(NamedTuple):
 def ties_of(profile: Profile, repelled: Mapping[Subject, Mapping[str, int]], eligible: Eligible) -> Ties:
     """Return the ties of pods with a profile; repelled are the subjects that pods keep out of their domains."""
     own = profile.demands
-    rules: list[Rule] = [] if own is None else [*_ports(own), *_affinity(own, profile), *_anti_affinity(own)]
+    rules = [] if own is None else list(_own_rules(own, profile))
     rules += _repelled(profile, repelled)
     if own is not None:
         rules += _spread(own, profile, eligible)
     return Ties(profile.marks, tuple(rules))
 
 
-def _ports(own: Demands) -> Iterator[Rule]:
+def _own_rules(own: Demands, profile: Profile) -> Iterator[Rule]:
+    """Yield what pods demand of others: free host ports, affinity and anti-affinity."""
+    text = "node(s) didn't have free ports for the requested pod ports"
     for port in sorted(own.ports, key=str):
         for mark in port_conflicts(port):
-            yield Apart(
-                mark,
-                OWN_NODE,
-                Reason.HOST_PORT_TAKEN,
-                str(port),
-                "node(s) didn't have free ports for the requested pod ports",
-            )
-
-
-def _affinity(own: Demands, profile: Profile) -> Iterator[Rule]:
-    if not own.affinity:
-        return
-    subject = tuple(term.pods for term in own.affinity)
-    yield Together(
-        subject,
-        tuple(dict.fromkeys(term.topology for term in own.affinity)),
-        subject in profile.selected,
-        Reason.POD_AFFINITY,
-        " and ".join(dict.fromkeys(map(str, subject))),
-        "node(s) didn't match pod affinity rules",
-    )
-
-
-def _anti_affinity(own: Demands) -> Iterator[Rule]:
+            yield Apart(mark, OWN_NODE, Reason.HOST_PORT_TAKEN, str(port), text)
+    if own.affinity:
+        subject = tuple(term.pods for term in own.affinity)
+        topologies = tuple(dict.fromkeys(term.topology for term in own.affinity))
+        shown = " and ".join(dict.fromkeys(map(str, subject)))
+        text = "node(s) didn't match pod affinity rules"
+        yield Together(subject, topologies, subject in profile.selected, Reason.POD_AFFINITY, shown, text)
+    text = "node(s) didn't match pod anti-affinity rules"
     for term in own.anti_affinity:
-        yield Apart(
-            (term.pods,),
-            term.topology,
-            Reason.POD_ANTI_AFFINITY,
-            str(term.pods),
-            "node(s) didn't match pod anti-affinity rules",
-        )
+        yield Apart((term.pods,), term.topology, Reason.POD_ANTI_AFFINITY, str(term.pods), text)
 
 
 def _repelled(profile: Profile, repelled: Mapping[Subject, Mapping[str, int]]) -> Iterator[Rule]:
@@ -73,14 +53,9 @@ def _repelled(profile: Profile, repelled: Mapping[Subject, Mapping[str, int]]) -
         for topology, pods in repelled.get(subject, {}).items()
         if pods
     ]
+    text = "node(s) didn't satisfy existing pods anti-affinity rules"
     for subject, topology in sorted(found, key=repr):
-        yield Apart(
-            Repels(subject, topology),
-            topology,
-            Reason.REPELLED,
-            str(subject[0]),
-            "node(s) didn't satisfy existing pods anti-affinity rules",
-        )
+        yield Apart(Repels(subject, topology), topology, Reason.REPELLED, str(subject[0]), text)
 
 
 def _spread(own: Demands, profile: Profile, eligible: Eligible) -> Iterator[Rule]:
