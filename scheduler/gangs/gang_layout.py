@@ -109,24 +109,17 @@ def _lay_out(group: Group, priority_of: PriorityOf, ordering: _Ordering | None) 
     roles = _role_minima(group)
     if ordering is not None:
         roles = {role: roles[role] for role in sorted(roles, key=ordering.rank)}
-    if len(sets) == 1 and not roles:
-        return _of_equals(group, sets[0], missing, priority_of)
+    level, gated = priority_of(group.priority_class), len(group.pending) - len(waiting)
+    bins = tuple(Bin(some.shape.number, len(some.pods)) for some in sets)
+    if len(sets) == 1 and not roles:  # all pods are equal: one bin, at most one step
+        absent = max(missing - len(waiting), 0)
+        equal_steps = (GangStep(missing, (0,)),) if missing and not absent else ()
+        return Layout(sets, Gang(bins, equal_steps, level=level), missing, absent, gated)
     needed = max(missing, sum(roles.values()))
     present = Counter(pod.role for pod in waiting)
     absent = max(missing - len(waiting), sum(max(n - present[role], 0) for role, n in roles.items()))
     steps = () if absent > 0 else tuple(_steps(sets, roles, missing))
-    bins = tuple(Bin(some.shape.number, len(some.pods)) for some in sets)
-    gang = Gang(bins, steps, level=priority_of(group.priority_class))
-    return Layout(sets, gang, needed, max(absent, 0), len(group.pending) - len(waiting))
-
-
-def _of_equals(group: Group, some: PodSet, missing: int, priority_of: PriorityOf) -> Layout:
-    """Return the layout when all pods are equal: one bin, at most one step."""
-    absent = max(missing - len(some.pods), 0)
-    steps = (GangStep(missing, (0,)),) if missing and not absent else ()
-    level = priority_of(group.priority_class)
-    gang = Gang((Bin(some.shape.number, len(some.pods)),), steps, level=level)
-    return Layout([some], gang, missing, absent, len(group.pending) - len(some.pods))
+    return Layout(sets, Gang(bins, steps, level=level), needed, max(absent, 0), gated)
 
 
 def _pod_sets(pods: list[Pod], priority_of: PriorityOf, ordering: _Ordering | None) -> list[PodSet]:

@@ -12,7 +12,7 @@ All of this is a wish: a bucket that is too large for one node is on several.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -130,8 +130,16 @@ class Kinships:
         self._on: dict[str, Counter[str]] = {}
         for pod in on_nodes:
             self._on.setdefault(pod.role, Counter())[pod.node] += 1
-        self._stand(on_nodes)
-        self._bucket_of = {pod.key: self._fill(pod) for pod in self._parted_first(waiting)}
+        by_node: dict[str, Bucket] = {}
+        for pod in on_nodes:
+            if pod.role in self._drawn:
+                if pod.node not in by_node:
+                    by_node[pod.node] = self._new()
+                by_node[pod.node].add(pod)
+        first = {task: number for number, task in enumerate(topology.order)}
+        drawn = [pod for pod in waiting if pod.role in self._drawn]
+        drawn.sort(key=lambda pod: (first.get(pod.role, len(first)), self.rank(pod.role)))
+        self._bucket_of = {pod.key: self._fill(pod) for pod in drawn}
         by_size = sorted(self._buckets, key=lambda each: (-each.waiting.total(), each.number))
         self._place = {each.number: place for place, each in enumerate(by_size)}
         self._known: dict[tuple[str, int], Kinship] = {}
@@ -158,22 +166,6 @@ class Kinships:
         """Return which bucket is served first: the one of which most wait; pods in none come last."""
         bucket = self._bucket_of.get(pod.key)
         return len(self._place) if bucket is None else self._place[bucket.number]
-
-    def _parted_first(self, pods: Iterable[Pod]) -> list[Pod]:
-        first = {task: number for number, task in enumerate(self._topology.order)}
-
-        def key(pod: Pod) -> tuple[int, int]:
-            return first.get(pod.role, len(first)), self.rank(pod.role)
-
-        return sorted((pod for pod in pods if pod.role in self._drawn), key=key)
-
-    def _stand(self, pods: Iterable[Pod]) -> None:
-        by_node: dict[str, Bucket] = {}
-        for pod in pods:
-            if pod.role in self._drawn:
-                if pod.node not in by_node:
-                    by_node[pod.node] = self._new()
-                by_node[pod.node].add(pod)
 
     def _fill(self, pod: Pod) -> Bucket:
         pulls = [(self._pull(pod.role, each), -each.load, -each.number) for each in self._buckets]

@@ -93,10 +93,6 @@ def _of_levels(params: Arguments, interval: int) -> Rescheduling:
 
 
 def _levels(stated: Arguments, default: Mapping[str, int]) -> dict[str, int]:
-    for name in _unknown(stated.values):
+    for name in (each for each in stated.values if each not in RESOURCES):
         stated.warn(child(stated.path, name), f"{shown(name)} is left out: there are {', '.join(RESOURCES)}.")
     return {name: stated.percentage(name, default[name]) for name in RESOURCES}
-
-
-def _unknown(values: Mapping[str, Any]) -> list[str]:
-    return [name for name in values if name not in RESOURCES]

@@ -39,11 +39,8 @@ def fill(amount: int, weights: Vector, least: Vector, most: Vector) -> Vector:
             low, parts = level, given
         else:
             high = level
-    return _give_rest(amount - int(parts.sum()), parts, weights, most)
-
-
-def _give_rest(rest: int, parts: Vector, weights: Vector, most: Vector) -> Vector:
-    """Give out what rounding has left, a unit each, to those first who have least for their weight."""
+    # What rounding has left goes out a unit each, to those first who have least for their weight.
+    rest = amount - int(parts.sum())
     while rest > 0 and (open_ := np.flatnonzero(parts < most)).size:
         poorest = open_[np.argsort((parts[open_] + 1) / weights[open_], kind="stable")][:rest]
         parts[poorest] += 1

@@ -18,8 +18,11 @@ class QueueTree:
     """Who stands below whom. Every queue is in it once, and root above all."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
-        self._parents = {name: self._parent(queue, queues) for name, queue in sorted(queues.items())}
-        self._parents.pop(ROOT_QUEUE, None)
+        self._parents = {
+            name: queue.parent if queue.parent in queues and queue.parent != name else ROOT_QUEUE
+            for name, queue in sorted(queues.items())
+            if name != ROOT_QUEUE
+        }
         for name in self._parents:
             self._break_circle(name)
         self._children: dict[str, list[str]] = {}
@@ -45,11 +48,6 @@ class QueueTree:
     def upwards(self) -> Iterable[str]:
         """Return all queues, each before the one above it, root last."""
         return reversed(list(self.downwards()))
-
-    @staticmethod
-    def _parent(queue: Queue, queues: Mapping[str, Queue]) -> str:
-        known = queue.parent in queues and queue.parent != queue.name
-        return queue.parent if known else ROOT_QUEUE
 
     def _break_circle(self, name: str) -> None:
         above, seen = self._parents[name], {name}
