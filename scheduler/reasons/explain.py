@@ -14,7 +14,7 @@ import numpy as np
 
 from scheduler.engine.accounts import Account
 from scheduler.engine.arrays import Vector
-from scheduler.engine.cause import Cause, Exclusion, ExclusionKind, Reason
+from scheduler.engine.cause import Cause, ExclusionKind, Reason
 from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.place import Placer
@@ -163,15 +163,19 @@ class _Facts:
         self._open = np.flatnonzero(pod_class.verdicts == 0)
         self._asked: list[int] = np.flatnonzero(pod_class.request).tolist()
         self._free = left(cluster.free, pod_class.spared)
-        self._excluded = self._count_excluded()
+        codes, counts = np.unique(pod_class.verdicts[pod_class.verdicts > 0], return_counts=True)
+        excluded = [(n, cluster.exclusions[code]) for code, n in zip(codes.tolist(), counts.tolist(), strict=True)]
+        self._excluded = tuple(sorted(excluded, key=lambda pair: (-pair[0], pair[1].text)))
 
     def cause(self, reason: Reason, **more: object) -> Cause:
         """Return a cause with everything that all causes have."""
+        # `pods` stands among what a pod asks for only when it asks for nothing else.
+        amounts = [(self._names.resources[c], int(self._class.request[c])) for c in self._asked]
         known: dict[str, object] = {
             "fit": self._fit,
             "needed": self._needed,
             "started": self._started,
-            "request": self._request(),
+            "request": tuple([pair for pair in amounts if pair[0] != "pods"] or amounts) + self._class.foreign,
             "nodes": len(self._class.verdicts),
             "excluded": self._excluded,
             "tally": self._tally(),
@@ -272,18 +276,6 @@ class _Facts:
         devices = [each.device for each in self._class.spared if each.column == column]
         is_enough = self._cluster.free[self._open, column] >= self._class.request[column]
         return self._names.resources[devices[0]] if devices and is_enough.any() else ""
-
-    def _request(self) -> tuple[tuple[str, int], ...]:
-        """Return what a pod asks for; `pods` only when it asks for nothing else."""
-        asked = [(self._names.resources[c], int(self._class.request[c])) for c in self._asked]
-        return tuple([pair for pair in asked if pair[0] != "pods"] or asked) + self._class.foreign
-
-    def _count_excluded(self) -> tuple[tuple[int, Exclusion], ...]:
-        codes, counts = np.unique(self._class.verdicts[self._class.verdicts > 0], return_counts=True)
-        found = [
-            (count, self._cluster.exclusions[code]) for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
-        ]
-        return tuple(sorted(found, key=lambda pair: (-pair[0], pair[1].text)))
 
     def _tally(self) -> tuple[tuple[int, str], ...]:
         """Count all nodes by the first thing that stops the pod, in kube-scheduler's words."""

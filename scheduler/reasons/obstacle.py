@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.engine.cause import Obstacle, Reason
-from scheduler.engine.relations import NodeSet, Relations, Rule, Spread, Ties, Together
+from scheduler.engine.relations import NodeSet, Relations, Spread, Ties, Together
 
 
 def find(relations: Relations, ties: Ties, roomy: NodeSet) -> tuple[Reason, Obstacle] | None:
@@ -16,20 +16,15 @@ def find(relations: Relations, ties: Ties, roomy: NodeSet) -> tuple[Reason, Obst
     counts = [int(each.sum()) for each in closed]
     worst = int(np.argmax(counts))
     rule = ties.rules[worst]
-    return rule.reason, _obstacle(relations, rule, closed[worst], int(roomy.sum()))
-
-
-def _obstacle(relations: Relations, rule: Rule, closed: NodeSet, roomy: int) -> Obstacle:
-    if isinstance(rule, Spread):
-        return _of_spread(relations, rule, closed, roomy)
     topologies = rule.topologies if isinstance(rule, Together) else (rule.topology,)
-    return Obstacle(rule.shown, int(closed.sum()), roomy, topologies)
+    found = Obstacle(rule.shown, counts[worst], int(roomy.sum()), topologies)
+    return rule.reason, _with_domain(found, relations, rule, closed[worst]) if isinstance(rule, Spread) else found
 
 
-def _of_spread(relations: Relations, rule: Spread, closed: NodeSet, roomy: int) -> Obstacle:
-    """Tell about the domain that is nearest to being open."""
+def _with_domain(found: Obstacle, relations: Relations, rule: Spread, closed: NodeSet) -> Obstacle:
+    """Return the obstacle of a spread with the closed domain that is nearest to being open."""
     tally = relations.spread(rule)
-    found = Obstacle(rule.shown, int(closed.sum()), roomy, (rule.topology,), allowed=rule.skew)
+    found = found._replace(allowed=rule.skew)
     domains = np.unique(tally.of_node[closed])
     domains = domains[domains >= 0]
     if not len(domains):

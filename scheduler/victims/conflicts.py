@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from scheduler.engine.cluster import Cluster
@@ -76,19 +77,17 @@ class Conflicts:
     def _enough(self, mark: Mark, tally: Tally, domain: int, surplus: int, gone: Collection[int]) -> list[int] | None:
         """Return units with so many pods with a mark in a domain, the first ones; None where there are too few."""
         found: list[int] = []
-        if surplus > 0:
-            for number, pods in self._in_domain(mark, tally, domain, gone):
-                found.append(number)
-                surplus -= pods
-                if surplus <= 0:
-                    break
-        return found if surplus <= 0 else None
-
-    def _in_domain(self, mark: Mark, tally: Tally, domain: int, gone: Collection[int]) -> Iterator[tuple[int, int]]:
-        totals: dict[int, int] = {}
+        if surplus <= 0:
+            return found
+        totals: Counter[int] = Counter()  # by unit
         for node, units in self._marked.get(mark, {}).items():
             if tally.of_node[node] == domain:
                 for number, pods in units.items():
                     if number not in gone:
-                        totals[number] = totals.get(number, 0) + pods
-        yield from sorted(totals.items())
+                        totals[number] += pods
+        for number, pods in sorted(totals.items()):
+            found.append(number)
+            surplus -= pods
+            if surplus <= 0:
+                return found
+        return None

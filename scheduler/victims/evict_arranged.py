@@ -82,15 +82,13 @@ class Arranger:
     def settle_at_any_cost(self, root: NodeSet | None) -> bool:
         """Have all units go that hold something of root, and those of the queue too if it needs that; place the gang as it is placed later."""
         everybody = range(len(self._drawn.units))
-        near = everybody if root is None else self._near(root)
+        near: Sequence[int] = everybody
+        if root is not None:
+            on_node = self._drawn.on_node
+            near = sorted({number for node in np.flatnonzero(root).tolist() for number in on_node.get(node, ())})
         return self._is_placed_without(near, root) or (
             root is not None and self._gang.account is not None and self._is_placed_without(everybody, root)
         )
-
-    def _near(self, root: NodeSet) -> list[int]:
-        """Return the units that hold something on some nodes."""
-        nodes = np.flatnonzero(root).tolist()
-        return sorted({number for node in nodes for number in self._drawn.on_node.get(node, ())})
 
     def _is_placed_without(self, numbers: Sequence[int], root: NodeSet | None) -> bool:
         gone = self._search.gone

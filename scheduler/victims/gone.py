@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -108,18 +108,11 @@ class Gone:
 
     def above_ceiling(self) -> tuple[Account, int] | None:
         """Return a queue above the gang, or its own, that holds too much of what the gang asks for, and the column."""
-        return next(
-            (
-                (each, column)
-                for each in self._line()
-                for column in self._asked
-                if each.held[column] > each.ceiling[column]
-            ),
-            None,
-        )
-
-    def _line(self) -> Iterator[Account]:
-        yield from self._account.line if self._account is not None else ()
+        for account in self._account.line if self._account is not None else ():
+            for column in self._asked:
+                if account.held[column] > account.ceiling[column]:
+                    return account, column
+        return None
 
     def _may_go(self, unit: Unit) -> bool:
         if unit.uses and any(budget.left < pods for budget, pods in unit.uses):

@@ -20,7 +20,6 @@ from scheduler.victims.units import Allowance, Drawn, Unit
 Cost = tuple[int, int, int]
 """What is lost: the highest tier, the number of pods, the last unit."""
 
-_NOBODY: tuple[int, ...] = ()
 NOTHING: Cost = (-1, 0, -1)
 
 
@@ -52,7 +51,7 @@ class Offers:
 
     def best(self, node: int, pod_class: PodClass) -> tuple[Cost, list[int]] | None:
         """Return what is lost when a node is to have room for one more pod, and which units go; None if it cannot have it."""
-        opposed = self._opposed(node, pod_class) if self._conflicts is not None else _NOBODY
+        opposed = self._opposed(node, pod_class)
         if opposed is None:
             return None
         free = self._cluster.free[node].tolist()
