@@ -43,15 +43,13 @@ def room(
     asked = {name: amount for name, amount in request.items() if amount > 0}
     total = 0
     for name, node in nodes.items():
-        if (times := _times(asked, node.offers, used.get(name, {}))) and may_use(waiting.spec, name, node):
-            total += times
+        on_node = used.get(name, {})
+        pods = min((node.offers.get(each, 0) - on_node.get(each, 0)) // amount for each, amount in asked.items())
+        if pods > 0 and may_use(waiting.spec, name, node):
+            total += pods
             if most is not None and total >= most:
                 break
     return total
-
-
-def _times(asked: Amounts, offers: Amounts, used: Mapping[str, int]) -> int:
-    return max(min((offers.get(name, 0) - used.get(name, 0)) // amount for name, amount in asked.items()), 0)
 
 
 def may_use(spec: WaitingSpec, name: str, node: Node) -> bool:
@@ -63,7 +61,8 @@ def may_use(spec: WaitingSpec, name: str, node: Node) -> bool:
     taints += [UNSCHEDULABLE] if node.unschedulable else []
     if not all(any(_tolerates(each, taint) for each in spec.tolerations) for taint in taints):
         return False
-    return _is_near(spec.affinity or {}, name, labels)
+    required = ((spec.affinity or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    return required is None or any(_matches(term, name, labels) for term in required.get("nodeSelectorTerms") or ())
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -73,14 +72,6 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
         return True
     # A comparison of numbers is not done here: such a node counts as closed, which accuses nobody.
     return toleration.operator in ("", "Equal") and bool(toleration.key) and toleration.value == taint.value
-
-
-def _is_near(affinity: dict[str, Any], name: str, labels: Mapping[str, str]) -> bool:
-    required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
-    if required is None:
-        return True
-    terms = required.get("nodeSelectorTerms") or ()
-    return any(_matches(term, name, labels) for term in terms)
 
 
 def _matches(term: dict[str, Any], name: str, labels: Mapping[str, str]) -> bool:

@@ -89,28 +89,24 @@ class Room:
         held = self._own(name, resource)
         held += amount if name == taker else 0
         if name == ROOT_QUEUE:
-            held += self._foreign(resource) + self._kept[resource]
+            # What pods use on nodes that are in no queue is charged to root.
+            on_nodes = sum(used.get(resource, 0) for used in self._world.used.values())
+            in_queues = sum(each.own.get(resource, 0) for each in self._world.queues.values())
+            held += max(on_nodes - in_queues, 0) + self._kept[resource]
         else:
             held += self._more[name][resource]
         for each in self._below[name]:
             if each == name or self._world.queues[each].parent != name:
                 continue
             inner = self._held(each, resource, taker, amount)
-            inner -= self._kept_below(each, resource) if name == ROOT_QUEUE else 0
+            if name == ROOT_QUEUE:  # which counts what is kept by itself
+                inner -= sum(self._more[below][resource] for below in self._below[each])
             held += max(inner, self._world.queues[each].guarantee.get(resource, 0))
         return held
 
     def _own(self, name: str, resource: str) -> int:
         queue = self._world.queues.get(name)
         return queue.own.get(resource, 0) if queue else 0
-
-    def _kept_below(self, name: str, resource: str) -> int:
-        return sum(self._more[each][resource] for each in self._below[name])
-
-    def _foreign(self, resource: str) -> int:
-        """Return what pods use on nodes that are in no queue."""
-        on_nodes = sum(used.get(resource, 0) for used in self._world.used.values())
-        return max(on_nodes - sum(each.own.get(resource, 0) for each in self._world.queues.values()), 0)
 
     def _line(self, name: str) -> list[str]:
         """Return a queue and those above it; a circle of parents ends where it began."""
