@@ -91,7 +91,7 @@ class IdleWatch:
             self._forget_gone(before)
             return
         self._due = now + EVERY_MS
-        self._tell(before, check)
+        self._warn(before, check)
         idle_room.save(check)
 
     def _check(self, before: Check, now: int) -> Check | None:
@@ -131,10 +131,11 @@ class IdleWatch:
         self._last = judged[-1].key if judged else ""
         return Check(check.at, check.waiting, len(judged), tuple(found))
 
-    def _tell(self, before: Check, check: Check) -> None:
-        told = {each.group for each in before.waits()}
+    def _warn(self, before: Check, check: Check) -> None:
+        """Log the groups that the check before did not report."""
+        reported = {each.group for each in before.waits()}
         for wait in check.waits():
-            if wait.group not in told:
+            if wait.group not in reported:
                 log.warning(
                     "pod group %s could have started %.0f s ago: there is room for its %d pods that nobody uses."
                     " The scheduler does not see that, or does not run: see its log; a new start of its worker lets it look at"

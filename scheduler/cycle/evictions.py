@@ -330,10 +330,10 @@ class Evictions:
     def _try(self, action: Action, source: Find, group: Group, gang: Gang) -> bool:
         """Have pods end for a group, if that gives it room; what failed for one fails for its like."""
         likeness = action, gang.bins, gang.steps, gang.arranged, group.queue, gang.level
-        told = self._failed.get(likeness)
-        if told is None:
-            told = self._resting(likeness)
-        if told is None:
+        protected = self._failed.get(likeness)
+        if protected is None:
+            protected = self._resting(likeness)
+        if protected is None:
             going: list[Going] = []
             with self._gone():
                 drawn = source(group, gang)
@@ -351,13 +351,13 @@ class Evictions:
                     kept.note_gone(victims)
                     self._evict(action, group, victims)
                     return True
-            told = self._failed[likeness] = kept.told()
+            protected = self._failed[likeness] = kept.told()
             # Look again when the first pod may go that has just started, or started again.
             self._world.wake_at(kept.until())
             if len(going) > COSTLY:
-                fruitless.note(self._world.snapshot.memory.fruitless, likeness, self._world.now, told)
+                fruitless.note(self._world.snapshot.memory.fruitless, likeness, self._world.now, protected)
                 self._world.wake_at(self._world.now + fruitless.REST_MS)
-        self._protected.setdefault(group.key, Counter()).update(dict(told))
+        self._protected.setdefault(group.key, Counter()).update(dict(protected))
         return False
 
     def _helping_nodes(self, gang: Gang) -> frozenset[str] | None:
@@ -416,8 +416,8 @@ class Evictions:
                     self._world.accounts[other.queue],
                     marks_of(pod),
                 )
-        told = tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-        self._waiting[group.key] = Cause(Reason.WAITING_FOR_VICTIMS, victims=told)
+        most_first = tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+        self._waiting[group.key] = Cause(Reason.WAITING_FOR_VICTIMS, victims=most_first)
 
     def _all_leaving(self) -> Leaving:
         """Return what is going, with those whom this cycle has asked to end."""

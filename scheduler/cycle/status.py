@@ -99,7 +99,7 @@ class Writer:
         self._now = now
         self._time = now_text(now)
         self._refresh = max(REFRESH_MS, waiting * REFRESH_PER_GROUP_MS)
-        self._told: dict[int, str] = {}
+        self._sentences: dict[int, str] = {}
         self._causes: list[Cause] = []
 
     def was_told(self, group: Group) -> bool:
@@ -184,11 +184,11 @@ class Writer:
 
     def _sentence(self, cause: Cause) -> str:
         """Return the sentence of a cause; gangs that wait for the same share the object."""
-        told = self._told.get(id(cause))
-        if told is None:
-            told = self._told[id(cause)] = sentence(cause)
+        text = self._sentences.get(id(cause))
+        if text is None:
+            text = self._sentences[id(cause)] = sentence(cause)
             self._causes.append(cause)  # keeps the id in use
-        return told
+        return text
 
     def notes(self, pods: Iterable[Pod], message: str, *, at_once: bool = False) -> Iterable[Note]:
         """Yield what waiting pods are told: condition PodScheduled=False.

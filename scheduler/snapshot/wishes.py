@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from scheduler.engine.arrays import Vector
-from scheduler.engine.relations import OWN_NODE, NodeSet
+from scheduler.engine.relations import OWN_NODE
 from scheduler.engine.wishes import Even, Near, Wishes, WishWeights
-from scheduler.records.demands import Spreading
 from scheduler.records.profiles import Leans, Profile, Subject
 from scheduler.snapshot.ties import Eligible
 
@@ -55,16 +54,12 @@ def _even(profile: Profile, eligible: Eligible) -> Iterator[Even]:
         return
     labelled = eligible.labelled(tuple(dict.fromkeys(each.topology for each in wished)))
     for each in wished:
-        yield _even_over(each, eligible, labelled)
-
-
-def _even_over(each: Spreading, eligible: Eligible, labelled: NodeSet) -> Even:
-    by_node = each.topology == HOST_NAME
-    nodes = labelled
-    if each.honors_selector and not by_node:
-        nodes = nodes & eligible.selected()
-    if each.honors_taints and not by_node:
-        nodes = nodes & eligible.tolerated()
-    none_stands = not each.pods.labels.requirements and not each.pods.labels.nothing
-    topology = OWN_NODE if by_node else each.topology
-    return Even((each.pods,), topology, each.skew, labelled, nodes, by_node, none_stands)
+        by_node = each.topology == HOST_NAME
+        nodes = labelled
+        if each.honors_selector and not by_node:
+            nodes = nodes & eligible.selected()
+        if each.honors_taints and not by_node:
+            nodes = nodes & eligible.tolerated()
+        none_stands = not each.pods.labels.requirements and not each.pods.labels.nothing
+        topology = OWN_NODE if by_node else each.topology
+        yield Even((each.pods,), topology, each.skew, labelled, nodes, by_node, none_stands)
