@@ -163,4 +163,4 @@ def test_nothing_is_read_while_nobody_waits(scheduler, watch, clock, django_asse
     scheduler.run()
     with django_assert_max_num_queries(12):  # with those of its transactions
         assert check(watch, clock) == {}
-    assert watch._pictures._known is None
+    assert watch._pictures._picture is None
