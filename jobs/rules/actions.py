@@ -151,13 +151,20 @@ def extent(jobs: Iterable[Job]) -> Extent:
 def effect(action: Action, about: Extent, kept: Kept) -> list[str]:
     """Say in sentences what an action on one job or on many will do, and what stays of a job that is deleted."""
     theirs = "its" if about.jobs == 1 else "their"
-    stops = _stops(about)
+    running = "No pod runs" if not about.running else f"{_pods(about.running, 'running')} will be stopped"
+    waiting = f", and {_pods(about.waiting, 'waiting')} will not start" if about.waiting else ""
+    stops = f"{running}{waiting}."
     if action is SUSPEND:
         return [stops, f"The room is free for others. Resumed, {_all_run(about)} from the start."]
     if action is RESUME:
         return [f"{_all_run(about).capitalize()} from the start, once there is room."]
+    if action is RESTART and about.jobs == 1:
+        if about.last_restart:
+            return [stops, "It has no restart left: instead of running again it becomes Failed."]
+        return [stops, f"{_all_run(about).capitalize()} again from the start."]
     if action is RESTART:
-        return [stops, *_restarted(about)]
+        failing = f"{about.last_restart:,} of the jobs have no restart left: these become Failed instead."
+        return [stops, "The pods run again from the start.", *([failing] if about.last_restart else ())]
     if action in (TERMINATE, COMPLETE):
         jobs = "The job is then" if about.jobs == 1 else f"The {about.jobs:,} jobs are then"
         return [stops, f"{jobs} {action.target} for good; resuming is not possible."]
@@ -167,23 +174,6 @@ def effect(action: Action, about: Extent, kept: Kept) -> list[str]:
         logs = f"stays for {_days(kept.logs)}" if kept.logs else "goes with them"
         return [stops, f"{removed} What happened stays for {_days(kept.history)}, what they printed {logs}."]
     return []
-
-
-def _stops(about: Extent) -> str:
-    running = "No pod runs" if not about.running else f"{_pods(about.running, 'running')} will be stopped"
-    waiting = f", and {_pods(about.waiting, 'waiting')} will not start" if about.waiting else ""
-    return f"{running}{waiting}."
-
-
-def _restarted(about: Extent) -> list[str]:
-    if about.jobs == 1:
-        if about.last_restart:
-            return ["It has no restart left: instead of running again it becomes Failed."]
-        return [f"{_all_run(about).capitalize()} again from the start."]
-    said = ["The pods run again from the start."]
-    if about.last_restart:
-        said.append(f"{about.last_restart:,} of the jobs have no restart left: these become Failed instead.")
-    return said
 
 
 def _all_run(about: Extent) -> str:

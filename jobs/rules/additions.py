@@ -36,7 +36,7 @@ def of(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
     one, other = parts
     is_list = isinstance(before, list) or isinstance(after, list)
     for key in [*other, *(key for key in one if key not in other)]:
-        yield from of(one.get(key), other.get(key), _join(path, key, is_item=is_list))
+        yield from of(one.get(key), other.get(key), f"{path}[{key}]" if is_list else f"{path}.{key}" if path else key)
 
 
 def _parts(before: Any, after: Any, field: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
@@ -59,12 +59,6 @@ def _by_name(items: list[dict[str, Any]], field: str) -> dict[str, Any] | None:
     """Return the items of a list by what names them; None where that does not tell them apart."""
     names = [str(item.get(_NAMES.get(field, ""), "")) for item in items]
     return dict(zip(names, items, strict=True)) if all(names) and len(set(names)) == len(names) else None
-
-
-def _join(path: str, key: str, *, is_item: bool) -> str:
-    if is_item:
-        return f"{path}[{key}]"
-    return f"{path}.{key}" if path else key
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ everything wrong at once, each at its field, whatever the input looks like.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from cluster.rules import disruption_annotations, intake, simulation
@@ -58,42 +58,59 @@ def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
     respell(spec, lenient.mapping(old, "spec") if old else {})
     before = None if old is None else lenient.mapping(old, "spec")
     if before is not None:
-        _keep_made_claims(spec, before)
-        _keep_templates(spec, before)
-    _default_tasks(spec, before)
+        _keep_what_was_made(spec, before)
+    tasks = lenient.sequence(spec, "tasks")
+    old_tasks = tasks if before is None else lenient.sequence(before, "tasks")
+    for number, (task, old_task) in enumerate(zip(tasks, old_tasks, strict=False)):
+        if isinstance(task, dict):
+            _default_task(task, number, None if before is None else lenient.mapping(old_task))
     _default_topology(spec, before)
     for field, value in _DEFAULTS.items():
         # A job that was stored without the field keeps being without it.
         if before is None or field in before:
             spec[field] = spec.get(field) or value
     if spec.get("minAvailable") is None or (old is None and not spec["minAvailable"]):
-        minimums = (lenient.whole(task, "minAvailable") for task in lenient.sequence(spec, "tasks"))
-        spec["minAvailable"] = sum(minimum or 0 for minimum in minimums)
-    wanted = spec.get("plugins")
-    if isinstance(wanted, dict):
-        if any(name in wanted for name in NEEDS_SVC):
-            wanted.setdefault("svc", [])
-        if "mpi" in wanted:
-            wanted.setdefault("ssh", [])
+        spec["minAvailable"] = sum(lenient.whole(task, "minAvailable") or 0 for task in tasks)
+    wanted = lenient.mapping(spec, "plugins")
+    if any(name in wanted for name in NEEDS_SVC):
+        wanted.setdefault("svc", [])
+    if "mpi" in wanted:
+        wanted.setdefault("ssh", [])
 
 
-def _default_tasks(spec: dict[str, Any], before: dict[str, Any] | None) -> None:
-    tasks = lenient.sequence(spec, "tasks")
-    old_tasks = tasks if before is None else lenient.sequence(before, "tasks")
-    for number, (task, old) in enumerate(zip(tasks, old_tasks, strict=False)):
-        if isinstance(task, dict):
-            _default_task(task, number, is_new=before is None or "maxRetry" in lenient.mapping(old))
-            _default_partitions(task, None if before is None else lenient.mapping(old))
+def _default_task(task: dict[str, Any], number: int, before: dict[str, Any] | None) -> None:
+    task["name"] = task.get("name") or f"default{number}"
+    if before is None or "maxRetry" in before:
+        task["maxRetry"] = task.get("maxRetry") or DEFAULT_MAX_RETRY
+    pod = lenient.mapping(task, "template", "spec")
+    if pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
+        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
+    partitions = lenient.mapping(task, "partitionPolicy")
+    if task.get("minAvailable") is None:
+        product = (lenient.whole(partitions, "minPartitions") or 0) * (lenient.whole(partitions, "partitionSize") or 0)
+        replicas = task.get("replicas")
+        task["minAvailable"] = product or (0 if replicas is None else replicas)
+    if isinstance(task.get("partitionPolicy"), dict):
+        old = None if before is None else lenient.mapping(before, "partitionPolicy")
+        if (old is None or "minPartitions" in old) and partitions.get("minPartitions") is None:
+            partitions["minPartitions"] = 0
+        _default_topology(partitions, old)
 
 
-def _default_partitions(task: dict[str, Any], before: dict[str, Any] | None) -> None:
-    policy = task.get("partitionPolicy")
-    if not isinstance(policy, dict):
-        return
-    old = None if before is None else lenient.mapping(before, "partitionPolicy")
-    if (old is None or "minPartitions" in old) and policy.get("minPartitions") is None:
-        policy["minPartitions"] = 0
-    _default_topology(policy, old)
+def _keep_what_was_made(spec: dict[str, Any], before: dict[str, Any]) -> None:
+    """Keep what the author of a change does not write.
+
+    That are the names that the controller gave to the claims it made, and the templates to which a client has only
+    added what its types always write, such as empty `resources`.
+    """
+    for volume, old in zip(lenient.sequence(spec, "volumes"), lenient.sequence(before, "volumes"), strict=False):
+        made = lenient.text(old, "volumeClaimName")
+        if made and lenient.mapping(volume, "volumeClaim") and "volumeClaimName" not in volume:
+            volume["volumeClaimName"] = made
+    for task, old in zip(lenient.sequence(spec, "tasks"), lenient.sequence(before, "tasks"), strict=False):
+        template, stored = lenient.mapping(task, "template"), lenient.mapping(old, "template")
+        if stored and template != stored and _without_empty(template) == _without_empty(stored):
+            task["template"] = copy.deepcopy(stored)
 
 
 def _default_topology(owner: dict[str, Any], before: dict[str, Any] | None) -> None:
@@ -105,45 +122,51 @@ def _default_topology(owner: dict[str, Any], before: dict[str, Any] | None) -> N
 
 def validate(job: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
     """Return everything wrong with a job that is created, or that changes from old."""
-    told = schema.check(job, definitions.of(resources.JOBS))
-    rules: list[Cause] = []
+    shapes = schema.check(job, definitions.of(resources.JOBS))
+    spec = lenient.mapping(job, "spec")
     if old is not None:
-        rules += updates.check(job, old)
-        rules += _check_numbers(lenient.mapping(job, "spec"))
+        rules = [*updates.check(job, old), *_check_numbers(spec)]
     else:
-        for rule in RULES:
-            rules += rule(job, view)
-    fields = {cause.field for cause in told}
-    return [*told, *(cause for cause in rules if cause.field not in fields)]
+        rules = [
+            *_check_tasks(spec, view),
+            *disruption_annotations.check_job(job),
+            *_check_names(job),
+            *_check_numbers(spec),
+            *_check_plugins(job),
+            *_check_volumes(spec, view),
+            *intake.check(lenient.text(spec, "queue"), "job", view),
+            *_check_dependencies(spec),
+        ]
+    fields = {cause.field for cause in shapes}
+    return [*shapes, *(cause for cause in rules if cause.field not in fields)]
 
 
 def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
     """Return what a person should know about a job although it is accepted; of a change what it brings."""
-    known = [] if old is None else warn(old, None, view)
-    return [warning for warning in _warnings(job, view) if warning not in known]
-
-
-def _warnings(job: Object, view: JobRulesView) -> list[str]:
     spec = lenient.mapping(job, "spec")
-    found = [
-        *_plugin_warnings(job),
-        *overwritten.of_job(_with_likely_name(job)),
-        *program_warnings.of_job(job, view),
-        *warnings.of_job(job, view),
-    ]
+    named = _with_likely_name(job)
+    found: list[str] = []
+    for plugin, context in table.of_job(named):
+        problem = arguments.parse(lenient.texts(spec, "plugins", plugin.name), plugin.flags).problem
+        texts = [*([problem] if problem else ()), *plugin.warnings(context)]
+        found += [f"spec.plugins[{plugin.name}]: {text}" for text in texts]
+    found += [*overwritten.of_job(named), *program_warnings.of_job(job, view), *warnings.of_job(job, view)]
     commanded = [place for plugin, context in table.of_job(job) for place in plugin.commands(context)]
     classes = {lenient.text(spec, "priorityClassName"): "spec.priorityClassName"}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
-        path = f"spec.tasks[{number}].template.spec"
-        given = {container for task_, container in commanded if task_ == lenient.text(task, "name")}
+        path, pod = f"spec.tasks[{number}].template", lenient.mapping(task, "template", "spec")
+        given = {container for name, container in commanded if name == lenient.text(task, "name")}
         if not view.runs_images():
-            found += pods.command_warnings(lenient.mapping(task, "template", "spec"), path, view, given)
-        found += _task_warnings(task, path)
-        classes.setdefault(lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName")
+            found += pods.command_warnings(pod, f"{path}.spec", view, given)
+        if unknown := constraints.warning(pod, f"{path}.spec"):
+            found.append(unknown)
+        found += simulation.warnings(lenient.mapping(task, "template"), f"{path}.")
+        classes.setdefault(lenient.text(pod, "priorityClassName"), f"{path}.spec.priorityClassName")
     for name, path in classes.items():
         if name and view.priority_class(name) is None:
             found.append(f"{path}: there is no priority class {name}; until it exists this counts as if it named none.")
-    return found
+    known = [] if old is None else warn(old, None, view)
+    return [warning for warning in found if warning not in known]
 
 
 def respell(spec: dict[str, Any], before: dict[str, Any]) -> None:
@@ -168,23 +191,6 @@ def respell(spec: dict[str, Any], before: dict[str, Any]) -> None:
             pod["containers"] = [pod["containers"]]
 
 
-def _keep_made_claims(spec: dict[str, Any], before: dict[str, Any]) -> None:
-    """Keep the names that the controller gave to the claims it made, which the author does not write."""
-    volumes, known = lenient.sequence(spec, "volumes"), lenient.sequence(before, "volumes")
-    for volume, old in zip(volumes, known, strict=False):
-        made = lenient.text(old, "volumeClaimName")
-        if made and lenient.mapping(volume, "volumeClaim") and "volumeClaimName" not in volume:
-            volume["volumeClaimName"] = made
-
-
-def _keep_templates(spec: dict[str, Any], before: dict[str, Any]) -> None:
-    """Keep templates to which a client has only added what its types always write, such as empty `resources`."""
-    for task, old in zip(lenient.sequence(spec, "tasks"), lenient.sequence(before, "tasks"), strict=False):
-        template, known = lenient.mapping(task, "template"), lenient.mapping(old, "template")
-        if known and template != known and _without_empty(template) == _without_empty(known):
-            task["template"] = copy.deepcopy(known)
-
-
 def _without_empty(value: Any) -> Any:
     """Return a value without nulls, and without those structures of Go's types that are written when they are empty."""
     if isinstance(value, list):
@@ -195,22 +201,7 @@ def _without_empty(value: Any) -> Any:
     return {key: each for key, each in found.items() if each != {} or key not in ALWAYS_WRITTEN}
 
 
-def _default_task(task: dict[str, Any], number: int, *, is_new: bool) -> None:
-    task["name"] = task.get("name") or f"default{number}"
-    if is_new:
-        task["maxRetry"] = task.get("maxRetry") or DEFAULT_MAX_RETRY
-    pod = lenient.mapping(task, "template", "spec")
-    if pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
-        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
-    if task.get("minAvailable") is None:
-        partitions = lenient.mapping(task, "partitionPolicy")
-        product = (lenient.whole(partitions, "minPartitions") or 0) * (lenient.whole(partitions, "partitionSize") or 0)
-        replicas = task.get("replicas")
-        task["minAvailable"] = product or (0 if replicas is None else replicas)
-
-
-def _check_tasks(job: Object, view: JobRulesView) -> Iterator[Cause]:
-    spec = lenient.mapping(job, "spec")
+def _check_tasks(spec: dict[str, Any], view: JobRulesView) -> Iterator[Cause]:
     tasks = lenient.sequence(spec, "tasks")
     if not tasks:
         yield required("spec.tasks", "No task specified in job spec; add a task with replicas and a pod template.")
@@ -224,18 +215,14 @@ def _check_tasks(job: Object, view: JobRulesView) -> Iterator[Cause]:
         yield from policies.check(lenient.sequence(task, "policies"), f"{path}.policies")
         template = lenient.mapping(task, "template")
         yield from templates.check(template, f"{path}.template", elsewhere=view.runs_images())
-        yield from _check_topology_policy(task, path)
+        policy = lenient.text(task, "topologyPolicy")
+        for container, is_whole in templates.whole_cpus(template) if policy not in ("", "none") else ():
+            if not is_whole:
+                detail = f"topologyPolicy {policy} needs a whole number of CPUs here, at least 1."
+                yield required(f"{path}.template.{container}.resources.requests[cpu]", detail)
         yield from _check_network(lenient.mapping(task, "partitionPolicy"), f"{path}.partitionPolicy")
     yield from policies.check(lenient.sequence(spec, "policies"), "spec.policies")
     yield from _check_network(spec, "spec")
-
-
-def _check_disruptions(job: Object, _: JobRulesView) -> Iterator[Cause]:
-    yield from disruption_annotations.check_job(job)
-
-
-def _check_minimums(job: Object, _: JobRulesView) -> Iterator[Cause]:
-    yield from _check_numbers(lenient.mapping(job, "spec"))
 
 
 def _check_numbers(spec: dict[str, Any]) -> Iterator[Cause]:
@@ -276,16 +263,6 @@ def _check_partitions(task: Any, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.minAvailable", minimum, detail)
 
 
-def _check_topology_policy(task: Any, path: str) -> Iterator[Cause]:
-    policy = lenient.text(task, "topologyPolicy")
-    if policy in ("", "none"):
-        return
-    for container, is_whole in templates.whole_cpus(lenient.mapping(task, "template")):
-        if not is_whole:
-            detail = f"topologyPolicy {policy} needs a whole number of CPUs here, at least 1."
-            yield required(f"{path}.template.{container}.resources.requests[cpu]", detail)
-
-
 def _check_network(owner: dict[str, Any], path: str) -> Iterator[Cause]:
     topology = lenient.mapping(owner, "networkTopology")
     if topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
@@ -293,7 +270,7 @@ def _check_network(owner: dict[str, Any], path: str) -> Iterator[Cause]:
         yield forbidden(f"{path}.networkTopology", detail)
 
 
-def _check_names(job: Object, _: JobRulesView) -> Iterator[Cause]:
+def _check_names(job: Object) -> Iterator[Cause]:
     name = lenient.text(job, "metadata", "name")
     if not name and lenient.text(job, "metadata", "generateName"):
         name = lenient.text(job, "metadata", "generateName") + "x" * SUFFIX_LENGTH
@@ -321,7 +298,7 @@ def _check_names(job: Object, _: JobRulesView) -> Iterator[Cause]:
             yield invalid(f"spec.tasks[{number}].name", lenient.text(task, "name"), detail)
 
 
-def _check_plugins(job: Object, _: JobRulesView) -> Iterator[Cause]:
+def _check_plugins(job: Object) -> Iterator[Cause]:
     wanted = lenient.mapping(job, "spec", "plugins")
     for name in wanted:
         if name not in table.PLUGINS:
@@ -340,9 +317,9 @@ def _with_likely_name(job: Object) -> Object:
     return {**job, "metadata": {**metadata, "name": metadata["generateName"] + "x" * SUFFIX_LENGTH}}
 
 
-def _check_volumes(job: Object, view: JobRulesView) -> Iterator[Cause]:
+def _check_volumes(spec: dict[str, Any], view: JobRulesView) -> Iterator[Cause]:
     taken: set[str] = set()
-    for number, volume in enumerate(lenient.sequence(job, "spec", "volumes")):
+    for number, volume in enumerate(lenient.sequence(spec, "volumes")):
         path, where = f"spec.volumes[{number}]", lenient.text(volume, "mountPath")
         claim = lenient.text(volume, "volumeClaimName")
         if not where:
@@ -363,12 +340,8 @@ def _check_volumes(job: Object, view: JobRulesView) -> Iterator[Cause]:
             yield invalid(f"{path}.volumeClaimName", claim, problem)
 
 
-def _check_queue(job: Object, view: JobRulesView) -> Iterator[Cause]:
-    yield from intake.check(lenient.text(job, "spec", "queue"), "job", view)
-
-
-def _check_dependencies(job: Object, _: JobRulesView) -> Iterator[Cause]:
-    tasks = lenient.sequence(job, "spec", "tasks")
+def _check_dependencies(spec: dict[str, Any]) -> Iterator[Cause]:
+    tasks = lenient.sequence(spec, "tasks")
     waits_for = {lenient.text(task, "name"): lenient.texts(task, "dependsOn", "name") for task in tasks}
     for number, task in enumerate(tasks):
         path, listed = f"spec.tasks[{number}].dependsOn", lenient.texts(task, "dependsOn", "name")
@@ -381,29 +354,3 @@ def _check_dependencies(job: Object, _: JobRulesView) -> Iterator[Cause]:
     if circle:
         detail = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG); break the circle."
         yield invalid("spec.tasks", " → ".join(circle), detail)
-
-
-RULES: tuple[Callable[[Object, JobRulesView], Iterator[Cause]], ...] = (
-    _check_tasks,
-    _check_disruptions,
-    _check_names,
-    _check_minimums,
-    _check_plugins,
-    _check_volumes,
-    _check_queue,
-    _check_dependencies,
-)
-
-
-def _plugin_warnings(job: Object) -> Iterator[str]:
-    wanted = lenient.mapping(job, "spec", "plugins")
-    for plugin, context in table.of_job(_with_likely_name(job)):
-        problem = arguments.parse(lenient.texts(wanted, plugin.name), plugin.flags).problem
-        for text in (*([problem] if problem else ()), *plugin.warnings(context)):
-            yield f"spec.plugins[{plugin.name}]: {text}"
-
-
-def _task_warnings(task: Any, path: str) -> Iterator[str]:
-    if unknown := constraints.warning(lenient.mapping(task, "template", "spec"), path):
-        yield unknown
-    yield from simulation.warnings(lenient.mapping(task, "template"), path.removesuffix("spec"))

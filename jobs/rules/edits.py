@@ -93,11 +93,8 @@ def differences(job: Object, before: Fields, after: Fields) -> list[Difference]:
 
 def merge(base: Fields, typed: Fields, now: Fields) -> Fields:
     """Return what an edit wants of the job as it is now: what was typed where that changed the base, else what is now."""
-    return {name: typed[name] if _is_changed(name, base, typed) else value for name, value in now.items()}
-
-
-def _is_changed(name: str, base: Fields, typed: Fields) -> bool:
-    return name in typed and typed[name] != base.get(name)
+    changed = {name: value for name, value in typed.items() if value != base.get(name)}
+    return {name: changed.get(name, value) for name, value in now.items()}
 
 
 def with_minimums(before: Fields, after: Fields) -> Fields:

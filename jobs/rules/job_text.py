@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from kube import lenient
 from kube.yaml import scalar
 from kube.yaml.problem import Problem, YamlError, from_parser
 from kube.yaml.tree import Plain, Tree, trees
@@ -50,7 +51,7 @@ class Document:
             for spelling in (path, path.replace("spec.tasks", "spec.taskSpecs", 1)):
                 if spelling in self.places:
                     return self.places[spelling][0]
-            path = _parent(path)
+            path = path[: path.rfind("[")] if path.endswith("]") and "[" in path else path.rpartition(".")[0]
         return 0
 
 
@@ -60,14 +61,6 @@ def read(text: str, plain: Plain = scalar.resolve) -> Document:
     `plain` says what a value without quotes means.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    _check_size(text)
-    text, notes, documents = _parse(text, plain)
-    tree = _only_job(documents)
-    job, more = _renamed(tree)
-    return Document(job, text, tuple(sorted([*notes, *more], key=lambda note: note.line)), tree.places)
-
-
-def _check_size(text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
@@ -77,13 +70,11 @@ def _check_size(text: str) -> None:
         raise YamlError(Problem(f"The text has {size:,} bytes; a job may have at most {MAX_BYTES:,}."))
     if not text.strip():
         raise YamlError(Problem("The text is empty; write a job, or begin from a sample.", 1, 1))
-
-
-def _parse(text: str, plain: Plain) -> tuple[str, list[Note], list[Tree]]:
     notes: list[Note] = []
-    while True:
+    documents: list[Tree] | None = None
+    while documents is None:
         try:
-            return text, notes, list(trees(text, plain))
+            documents = list(trees(text, plain))
         except yaml.YAMLError as error:
             affordable = len(notes) < MAX_MENDS and (len(notes) + 1) * len(text) <= MAX_MENDING_BYTES
             mended = _mend(text, error) if affordable else None
@@ -91,6 +82,9 @@ def _parse(text: str, plain: Plain) -> tuple[str, list[Note], list[Tree]]:
                 raise YamlError(from_parser(error, text)) from None
             text, note = mended
             notes.append(note)
+    tree = _only_job(documents)
+    job, more = _renamed(tree)
+    return Document(job, text, tuple(sorted([*notes, *more], key=lambda note: note.line)), tree.places)
 
 
 def _mend(text: str, error: yaml.YAMLError) -> tuple[str, Note] | None:
@@ -154,9 +148,7 @@ def _items(document: Tree) -> list[Tree]:
 def _name(value: Any) -> str:
     if not isinstance(value, dict):
         return "something that is not an object"
-    metadata = value.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return f"{value.get('kind') or 'object'} {name or 'without a name'}"
+    return f"{value.get('kind') or 'object'} {lenient.text(value, 'metadata', 'name') or 'without a name'}"
 
 
 def _kind_problems(tree: Tree) -> list[Problem]:
@@ -228,9 +220,3 @@ def _pod_spellings(tree: Tree, task: Any, path: str) -> list[Note]:
 
 def _at(tree: Tree, path: str) -> int:
     return tree.places.get(path, (0, 0))[0]
-
-
-def _parent(path: str) -> str:
-    if path.endswith("]"):
-        return path[: path.rindex("[")] if "[" in path else ""
-    return path.rpartition(".")[0]

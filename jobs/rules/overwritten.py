@@ -31,10 +31,21 @@ class _Made(NamedTuple):
 def of_job(job: Object) -> Iterator[str]:
     """Yield what of a job with its defaults a plugin overwrites, as `path: sentence`."""
     name = lenient.text(job, "metadata", "name")
-    hooks = [(plugin.name, plugin.pods(context)) for plugin, context in table.of_job(_small(job))]
-    for number, task in enumerate(lenient.sequence(job, "spec", "tasks")):
+    tasks = lenient.sequence(job, "spec", "tasks")
+    # What a plugin sets has the same names in a job with few pods, and nobody waits for 100,000 addresses.
+    few = [
+        {**each, "replicas": min(lenient.whole(each, "replicas") or 0, 2)} for each in tasks if isinstance(each, dict)
+    ]
+    small = {**job, "spec": {**lenient.mapping(job, "spec"), "tasks": few}}
+    hooks = [(plugin.name, plugin.pods(context)) for plugin, context in table.of_job(small)]
+    for number, task in enumerate(tasks):
         task_name = lenient.text(task, "name")
-        written = _readable(lenient.mapping(task, "template", "spec"))
+        spec = lenient.mapping(task, "template", "spec")
+        # Items of a shape that plugins are never given are left out.
+        kinds = {
+            kind: [_listed(each) for each in lenient.sequence(spec, kind) if isinstance(each, dict)] for kind in EVERY
+        }
+        written = {**_listed(spec), **{kind: found for kind, found in kinds.items() if found}}
         draft, place = Draft(written, {}), Place(task_name, 0, f"{name}-{task_name}-0")
         for plugin, hook in hooks:
             before, draft = draft, hook(draft, place)
@@ -44,21 +55,6 @@ def of_job(job: Object) -> Iterator[str]:
                 where = lenient.text(volume, "mountPath")
                 if any(_place(where) in _added(one, "volumeMounts") for one in _containers(made, "containers")):
                     yield _hides(f"spec.volumes[{at}].mountPath", plugin, where)
-
-
-def _small(job: Object) -> Object:
-    """Return a job with few pods: what a plugin sets has the same names, and nobody waits for 100,000 addresses."""
-    tasks = lenient.sequence(job, "spec", "tasks")
-    few = [
-        {**each, "replicas": min(lenient.whole(each, "replicas") or 0, 2)} for each in tasks if isinstance(each, dict)
-    ]
-    return {**job, "spec": {**lenient.mapping(job, "spec"), "tasks": few}}
-
-
-def _readable(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod spec without items of a shape that plugins are never given."""
-    kinds = {kind: [_listed(each) for each in lenient.sequence(spec, kind) if isinstance(each, dict)] for kind in EVERY}
-    return {**_listed(spec), **{kind: found for kind, found in kinds.items() if found}}
 
 
 def _listed(owner: dict[str, Any]) -> dict[str, Any]:

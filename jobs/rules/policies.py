@@ -27,34 +27,26 @@ ALLOWED_ACTIONS = (
 def check(policies: list[Any], path: str) -> list[Cause]:
     """Return everything wrong with a job's or a task's policies."""
     causes: list[Cause] = []
+    answered: set[str] = set()
+    exit_codes: set[int] = set()
     for number, policy in enumerate(policies):
-        causes += _check_one(policy, f"{path}[{number}]")
-    causes += _repeated(policies, path)
-    handled = {event for policy in policies for event in events_of(policy)}
-    if JobEvent.ANY in handled and len(handled) > 1:
+        here, events, exit_code = f"{path}[{number}]", events_of(policy), lenient.whole(policy, "exitCode")
+        causes += _check_one(policy, here, events, exit_code)
+        causes += [duplicate(path_of(policy, here, event), event) for event in events if event in answered]
+        answered.update(events)
+        if exit_code is not None and exit_code in exit_codes:
+            cause = duplicate(f"{here}.exitCode", exit_code)
+            causes.append(cause._replace(message=f"{cause.message}: duplicate exitCode; one policy answers it"))
+        if exit_code is not None:
+            exit_codes.add(exit_code)
+    if JobEvent.ANY in answered and len(answered) > 1:
         causes.append(
             forbidden(path, "if there's * here, no other policy should be here; keep * or name each event on its own.")
         )
     return causes
 
 
-def events_of(policy: Any) -> list[str]:
-    """Return the events of a policy: `event` and `events` together, each once."""
-    event = lenient.text(policy, "event")
-    listed = [event] if event else []
-    return list(dict.fromkeys([*listed, *lenient.texts(policy, "events")]))
-
-
-def path_of(policy: Any, path: str, event: str) -> str:
-    """Return the path of an event of the policy at a path: that of `event`, or of its place among `events`."""
-    if lenient.text(policy, "event") == event:
-        return f"{path}.event"
-    listed = lenient.sequence(policy, "events")
-    return f"{path}.events[{listed.index(event)}]" if event in listed else path
-
-
-def _check_one(policy: Any, path: str) -> Iterator[Cause]:
-    events, exit_code = events_of(policy), lenient.whole(policy, "exitCode")
+def _check_one(policy: Any, path: str, events: list[str], exit_code: int | None) -> Iterator[Cause]:
     action = lenient.text(policy, "action")
     if events and exit_code is not None:
         yield forbidden(
@@ -75,18 +67,16 @@ def _check_one(policy: Any, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.exitCode", 0, "0 is not a valid error code; a container that ends with 0 succeeded.")
 
 
-def _repeated(policies: list[Any], path: str) -> Iterator[Cause]:
-    events: set[str] = set()
-    exit_codes: set[int] = set()
-    for number, policy in enumerate(policies):
-        here = events_of(policy)
-        for event in here:
-            if event in events:
-                yield duplicate(path_of(policy, f"{path}[{number}]", event), event)
-        events.update(here)
-        exit_code = lenient.whole(policy, "exitCode")
-        if exit_code is not None and exit_code in exit_codes:
-            cause = duplicate(f"{path}[{number}].exitCode", exit_code)
-            yield cause._replace(message=f"{cause.message}: duplicate exitCode; one policy answers it")
-        if exit_code is not None:
-            exit_codes.add(exit_code)
+def events_of(policy: Any) -> list[str]:
+    """Return the events of a policy: `event` and `events` together, each once."""
+    event = lenient.text(policy, "event")
+    listed = [event] if event else []
+    return list(dict.fromkeys([*listed, *lenient.texts(policy, "events")]))
+
+
+def path_of(policy: Any, path: str, event: str) -> str:
+    """Return the path of an event of the policy at a path: that of `event`, or of its place among `events`."""
+    if lenient.text(policy, "event") == event:
+        return f"{path}.event"
+    listed = lenient.sequence(policy, "events")
+    return f"{path}.events[{listed.index(event)}]" if event in listed else path

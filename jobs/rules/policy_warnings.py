@@ -75,8 +75,15 @@ def of_job(spec: dict[str, Any]) -> Iterator[str]:
         yield from _of_list(own, f"spec.tasks[{number}].policies", [task], max_retry, is_task=True)
     listed = lenient.sequence(spec, "policies")
     yield from _of_list(listed, "spec.policies", tasks, max_retry, is_task=False)
+    # The tasks' policies come first (reference: volcano-job §3.4).
     for number, policy in enumerate(listed):
-        yield from _overruled(Written(policy, f"spec.policies[{number}]", tasks, False, max_retry))
+        written = Written(policy, f"spec.policies[{number}]", tasks, False, max_retry)
+        for event in written.events:
+            if event in OF_TASKS and _all(written, partial(_answers, event=event)):
+                yield f"{written.at(event)}: never acts, because policies of every task answer {event} first; remove one of them."
+        code = written.exit_code
+        if code is not None and _all(written, partial(_answers, event=JobEvent.POD_FAILED, exit_code=code)):
+            yield f"{written.path}.exitCode: never acts, because policies of every task answer such a pod first; remove one of them."
 
 
 def asks(spec: dict[str, Any], action: Action) -> bool:
@@ -92,8 +99,9 @@ def _of_list(
     answers_failures = ""
     for number, policy in enumerate(listed):
         written = Written(policy, f"{path}[{number}]", tasks, is_task, max_retry)
-        for rule in RULES:
-            yield from rule(written)
+        yield from _of_events(written)
+        yield from _of_action(written)
+        yield from _exit_codes(written)
         if answers_failures and written.exit_code is not None:
             yield (
                 f"{written.path}.exitCode: never acts, because {answers_failures} stands before it and answers "
@@ -103,73 +111,63 @@ def _of_list(
             answers_failures = written.path
 
 
-def _never_raised(written: Written) -> Iterator[str]:
-    if JobEvent.JOB_UPDATED in written.events:
+def _of_events(written: Written) -> Iterator[str]:
+    events = written.events
+    if JobEvent.JOB_UPDATED in events:
         yield f"{written.at(JobEvent.JOB_UPDATED)}: JobUpdated never happens, so nothing follows from it; remove it."
-
-
-def _unknown_of_task(written: Written) -> Iterator[str]:
-    if JobEvent.UNKNOWN in written.events and written.is_task:
+    if JobEvent.UNKNOWN in events and written.is_task:
         yield (
             f"{written.at(JobEvent.UNKNOWN)}: Unknown is about the pod group of the whole job and reaches no "
             "policy of a task; move the policy to spec.policies."
         )
-
-
-def _unknown_target(written: Written) -> Iterator[str]:
-    if JobEvent.UNKNOWN in written.events and not written.is_task and written.action in TARGETED:
+    if JobEvent.UNKNOWN in events and not written.is_task and written.action in TARGETED:
         yield (
             f"{written.path}.action: Unknown is about the whole job and names no pod, so {written.action} "
             "restarts none; use RestartJob."
         )
-
-
-def _pending(written: Written) -> Iterator[str]:
-    if JobEvent.POD_PENDING in written.events and not _waits(written.policy):
+    if JobEvent.POD_PENDING in events and not _waits(written.policy):
         yield (
             f"{written.at(JobEvent.POD_PENDING)}: PodPending acts only after a timeout; add how long a pod may "
             "wait, such as timeout: 10m."
         )
+    if JobEvent.TASK_FAILED in events and _all(written, _stays_ended):
+        yield (
+            f"{written.at(JobEvent.TASK_FAILED)}: TaskFailed counts restarts of containers, and with restartPolicy "
+            "Never there are none; use PodFailed, or restartPolicy OnFailure."
+        )
+    runs_forever = _all(written, _runs_forever)
+    if JobEvent.TASK_COMPLETED in events and runs_forever:
+        yield (
+            f"{written.at(JobEvent.TASK_COMPLETED)}: the containers of {_names(written.tasks)} start again whenever "
+            "they end (restartPolicy Always), so no pod succeeds; use OnFailure or Never."
+        )
+    follows = _AFTER_SUCCESS.get(written.action)
+    if follows and JobEvent.ANY in events and not runs_forever:
+        what = "the task" if written.is_task or len(written.tasks) == 1 else "a task"
+        yield (
+            f"{written.at(JobEvent.ANY)}: * includes TaskCompleted, so {follows} also when {what} has completed; "
+            "name the events that are meant, such as PodFailed and PodEvicted."
+        )
 
 
-def _past(written: Written) -> Iterator[str]:
-    delay = _delay_ms(written.policy)
-    if delay is not None and delay < 0:
+def _of_action(written: Written) -> Iterator[str]:
+    if (_delay_ms(written.policy) or 0) < 0:
         yield f"{written.path}.timeout: is negative, and so none; leave it out or make it positive."
-
-
-def _resumes(written: Written) -> Iterator[str]:
     if written.action == Action.RESUME_JOB:
         yield (
             f"{written.path}.action: ResumeJob changes nothing while the job runs; remove the policy, a suspended "
             "job is resumed on its page or by a Command."
         )
-
-
-def _partitions(written: Written) -> Iterator[str]:
-    if written.action != Action.RESTART_PARTITION:
-        return
     without = [task for task in written.tasks if not lenient.mapping(task, "partitionPolicy")]
-    if without:
+    if without and written.action == Action.RESTART_PARTITION:
         yield (
             f"{written.path}.action: pods of {_names(without)} are in no partition, so nothing restarts there; "
             "give a partitionPolicy or use RestartPod or RestartTask."
         )
-
-
-def _never_restarted(written: Written) -> Iterator[str]:
-    if JobEvent.TASK_FAILED in written.events and _all(written, _stays_ended):
+    if written.max_retry == 1 and written.action in RESTARTS:
         yield (
-            f"{written.at(JobEvent.TASK_FAILED)}: TaskFailed counts restarts of containers, and with restartPolicy "
-            "Never there are none; use PodFailed, or restartPolicy OnFailure."
-        )
-
-
-def _never_completed(written: Written) -> Iterator[str]:
-    if JobEvent.TASK_COMPLETED in written.events and _all(written, _runs_forever):
-        yield (
-            f"{written.at(JobEvent.TASK_COMPLETED)}: the containers of {_names(written.tasks)} start again whenever "
-            "they end (restartPolicy Always), so no pod succeeds; use OnFailure or Never."
+            f"{written.path}.action: with maxRetry 1 the first restart ends the job as Failed; "
+            "set spec.maxRetry to 2 or more."
         )
 
 
@@ -187,51 +185,6 @@ def _exit_codes(written: Written) -> Iterator[str]:
             f"{written.path}.exitCode: containers of {_names(written.tasks)} that fail start again in their pods, so "
             "no pod fails by an exit code; use restartPolicy Never."
         )
-
-
-def _also_after_success(written: Written) -> Iterator[str]:
-    follows = _AFTER_SUCCESS.get(written.action)
-    if follows is None or JobEvent.ANY not in written.events or _all(written, _runs_forever):
-        return
-    what = "the task" if written.is_task or len(written.tasks) == 1 else "a task"
-    yield (
-        f"{written.at(JobEvent.ANY)}: * includes TaskCompleted, so {follows} also when {what} has completed; "
-        "name the events that are meant, such as PodFailed and PodEvicted."
-    )
-
-
-def _first_restart_fails(written: Written) -> Iterator[str]:
-    if written.max_retry == 1 and written.action in RESTARTS:
-        yield (
-            f"{written.path}.action: with maxRetry 1 the first restart ends the job as Failed; "
-            "set spec.maxRetry to 2 or more."
-        )
-
-
-RULES: tuple[Callable[[Written], Iterator[str]], ...] = (
-    _never_raised,
-    _unknown_of_task,
-    _unknown_target,
-    _pending,
-    _past,
-    _resumes,
-    _partitions,
-    _never_restarted,
-    _never_completed,
-    _exit_codes,
-    _also_after_success,
-    _first_restart_fails,
-)
-
-
-def _overruled(written: Written) -> Iterator[str]:
-    """Name what every task answers itself: the tasks' policies come first (reference: volcano-job §3.4)."""
-    for event in written.events:
-        if event in OF_TASKS and _all(written, partial(_answers, event=event)):
-            yield f"{written.at(event)}: never acts, because policies of every task answer {event} first; remove one of them."
-    code = written.exit_code
-    if code is not None and _all(written, partial(_answers, event=JobEvent.POD_FAILED, exit_code=code)):
-        yield f"{written.path}.exitCode: never acts, because policies of every task answer such a pod first; remove one of them."
 
 
 def _answers(task: Any, event: str, exit_code: int | None = None) -> bool:

@@ -7,14 +7,13 @@ container runs its machine's. Only nodes that list their programs (`node.rules.p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from cluster.rules.node import node_engines
 from jobs.plugins import table
-from jobs.plugins.contract import Context, Plugin
 from kube import lenient
 from kube.meta import Object
 from node.rules import programs
@@ -47,36 +46,34 @@ def of_job(job: Object, view: MachinesView) -> Iterator[str]:
     by selector, required affinity and taints; whether there is room is not asked.
     """
     for plugin, context in table.of_job(job):
-        yield from _of_plugin(plugin, context, view)
-
-
-def _of_plugin(plugin: Plugin, context: Context, view: MachinesView) -> Iterator[str]:
-    for program, names in plugin.programs(context).items():
-        users = [task for name in names if (task := context.task(name)) and _runs(task, program)]
-        if not users:
-            continue
-        if lacking := _lacking(program, users, list(_equipped(view.machines()))):
+        for program, names in plugin.programs(context).items():
+            users = [task for name in names if (task := context.task(name)) and _runs(task, program)]
+            nodes = [each for each in _equipped(view.machines()) if program not in each.has] if users else []
+            lacking = sorted(each.facts.name for each in nodes if any(_is_open(each, task) for task in users))
+            if not lacking:
+                continue
+            if len(lacking) == 1:
+                subject = f"node {lacking[0]} has"
+            elif len(lacking) > MOST_NAMED:
+                subject = f"{len(lacking)} nodes, such as {lacking[0]}, have"
+            else:
+                subject = f"nodes {', '.join(lacking[:-1])} and {lacking[-1]} have"
             yield (
-                f"spec.plugins[{plugin.name}]: {_counted(lacking)} no {program}, and containers run the programs of "
+                f"spec.plugins[{plugin.name}]: {subject} no {program}, and containers run the programs of "
                 f"their node, whatever their image; install {programs.PACKAGES[program]} there."
             )
 
 
 def _runs(task: Object, program: str) -> bool:
     """Whether a task has pods, and these find the program where their node does."""
-    if not lenient.whole(task, "replicas"):
-        return False
     spec = lenient.mapping(task, "template", "spec")
-    every = (*lenient.sequence(spec, "initContainers"), *lenient.sequence(spec, "containers"))
-    return not any(_finds_its_own(container, program) for container in every)
-
-
-def _finds_its_own(container: Any, program: str) -> bool:
-    words = (*lenient.texts(container, "command"), *lenient.texts(container, "args"))
     own = re.compile(_OWN.format(program=re.escape(program)))
-    return any(lenient.text(each, "name") == "PATH" for each in lenient.sequence(container, "env")) or any(
-        own.search(word) for word in words
-    )
+    for container in (*lenient.sequence(spec, "initContainers"), *lenient.sequence(spec, "containers")):
+        words = (*lenient.texts(container, "command"), *lenient.texts(container, "args"))
+        variables = (lenient.text(each, "name") for each in lenient.sequence(container, "env"))
+        if "PATH" in variables or any(own.search(word) for word in words):
+            return False
+    return bool(lenient.whole(task, "replicas"))
 
 
 def _equipped(nodes: Iterable[Object]) -> Iterator[Equipped]:
@@ -84,39 +81,17 @@ def _equipped(nodes: Iterable[Object]) -> Iterator[Equipped]:
         has = programs.read(lenient.mapping(node, "metadata", "annotations"))
         engine = node_engines.read(node)
         if has is not None:
-            view = msgspec.convert(node, reading.NodeView)
-            facts = node_selection.facts_of(node["metadata"]["name"], view)
+            facts = node_selection.facts_of(node["metadata"]["name"], msgspec.convert(node, reading.NodeView))
             yield Equipped(facts, has, images=engine is not None and engine.works)
 
 
-def _lacking(program: str, tasks: Sequence[Object], nodes: Sequence[Equipped]) -> list[str]:
-    """Return the nodes without a program that are open to pods of a task, by name."""
-    templates = [lenient.mapping(task, "template") for task in tasks]
-    return sorted(
-        node.facts.name
-        for node in nodes
-        if program not in node.has and any(_runs_on(node, template) for template in templates)
-    )
-
-
-def _runs_on(node: Equipped, template: dict[str, Any]) -> bool:
-    """Whether pods of a template may run the programs of a node."""
+def _is_open(node: Equipped, task: Object) -> bool:
+    """Whether pods of a task may run the programs of a node."""
+    template = lenient.mapping(task, "template")
     if node.images and not node_engines.wants_process(lenient.mapping(template, "metadata", "annotations")):
         return False
-    return _is_open(node.facts, lenient.mapping(template, "spec"))
-
-
-def _is_open(node: NodeFacts, spec: dict[str, Any]) -> bool:
+    spec = lenient.mapping(template, "spec")
     if named := lenient.text(spec, "nodeName"):
-        return node.name == named
+        return node.facts.name == named
     rule = NodeRule(spec.get("nodeSelector"), spec.get("affinity"), spec.get("tolerations"))
-    return rule.exclusion(node) is None
-
-
-def _counted(nodes: Sequence[str]) -> str:
-    """Return nodes as the subject of a sentence, with its verb."""
-    if len(nodes) == 1:
-        return f"node {nodes[0]} has"
-    if len(nodes) > MOST_NAMED:
-        return f"{len(nodes)} nodes, such as {nodes[0]}, have"
-    return f"nodes {', '.join(nodes[:-1])} and {nodes[-1]} have"
+    return rule.exclusion(node.facts) is None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kube import lenient
 from kube.meta import Object
 from kube.volcano import task_topology
-from kube.volcano.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER, Pair
+from kube.volcano.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
 
 
 def of_job(job: Object) -> Iterator[str]:
@@ -25,21 +25,12 @@ def of_job(job: Object) -> Iterator[str]:
         unknown = [task for task in named if task not in tasks]
         if unknown:
             yield (
-                f"{_path(name)}: there is no task {' or '.join(unknown)}, so this has no effect; "
+                f"metadata.annotations[{name}]: there is no task {' or '.join(unknown)}, so this has no effect; "
                 f"name tasks of the job ({', '.join(filter(None, tasks))}), as in ps,worker;worker."
             )
     for pair in task_topology.both(texts[AFFINITY], texts[ANTI_AFFINITY]):
+        wanted = f"{' and '.join(sorted(pair))} are wanted" if len(pair) > 1 else f"pods of {min(pair)} are wanted"
         yield (
-            f"{_path(ANTI_AFFINITY)}: {_shown(pair)} on one node and apart, so neither has an effect; "
+            f"metadata.annotations[{ANTI_AFFINITY}]: {wanted} on one node and apart, so neither has an effect; "
             "remove them from one of the two annotations."
         )
-
-
-def _path(annotation: str) -> str:
-    return f"metadata.annotations[{annotation}]"
-
-
-def _shown(pair: Pair) -> str:
-    """Return who is wanted, with the verb."""
-    names = sorted(pair)
-    return f"pods of {names[0]} are wanted" if len(names) == 1 else f"{names[0]} and {names[1]} are wanted"

@@ -14,37 +14,26 @@ _MAY_CHANGE = ("minAvailable", "priorityClassName")
 _TASK_MAY_CHANGE = ("replicas", "minAvailable")
 
 
-def check(job: Object, old: Object) -> list[Cause]:
-    """Return a refusal for each part of the spec that changed and may not."""
+def check(job: Object, old: Object) -> Iterator[Cause]:
+    """Yield a refusal for each part of the spec that changed and may not."""
     spec, before = lenient.mapping(job, "spec"), lenient.mapping(old, "spec")
-    return [*_check_fields(spec, before), *_check_tasks(spec, before), *_check_volumes(spec, before)]
-
-
-def _check_fields(spec: dict[str, Any], before: dict[str, Any]) -> Iterator[Cause]:
-    for field in sorted({*spec, *before} - {*_MAY_CHANGE, "tasks", "volumes"}, key=str):
-        if spec.get(field) != before.get(field):
-            yield _refusal(f"spec.{field}")
-
-
-def _check_tasks(spec: dict[str, Any], before: dict[str, Any]) -> Iterator[Cause]:
+    for field in _changed(spec, before, (*_MAY_CHANGE, "tasks", "volumes")):
+        yield _refusal(f"spec.{field}")
     tasks, old_tasks = lenient.sequence(spec, "tasks"), lenient.sequence(before, "tasks")
     if len(tasks) != len(old_tasks):
         yield forbidden("spec.tasks", f"job updates may not add or remove tasks; {REMEDY}")
-        return
-    for number, (task, old) in enumerate(zip(tasks, old_tasks, strict=True)):
-        for field in _changed(task, old, _TASK_MAY_CHANGE):
+        tasks = []
+    for number, (task, old_task) in enumerate(zip(tasks, old_tasks, strict=False)):
+        for field in _changed(task, old_task, _TASK_MAY_CHANGE):
             yield _refusal(f"spec.tasks[{number}].{field}")
-
-
-def _check_volumes(spec: dict[str, Any], before: dict[str, Any]) -> Iterator[Cause]:
     volumes, old_volumes = lenient.sequence(spec, "volumes"), lenient.sequence(before, "volumes")
     if len(volumes) != len(old_volumes):
         yield _refusal("spec.volumes")
-        return
-    for number, (volume, old) in enumerate(zip(volumes, old_volumes, strict=True)):
+        volumes = []
+    for number, (volume, old_volume) in enumerate(zip(volumes, old_volumes, strict=False)):
         # The controller stores the name of a claim that it made.
         free = ("volumeClaimName",) if lenient.mapping(volume, "volumeClaim") else ()
-        for field in _changed(volume, old, free):
+        for field in _changed(volume, old_volume, free):
             yield _refusal(f"spec.volumes[{number}].{field}")
 
 

@@ -6,7 +6,7 @@ the controller and the scheduler as they are: tests/jobs/test_warnings.py asks t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from cluster.rules import mentions
@@ -38,45 +38,9 @@ ITERATIONS = ("any", "all")
 def of_job(job: Object, view: ThingsView) -> Iterator[str]:
     """Yield what is odd about a job that has its defaults."""
     spec = lenient.mapping(job, "spec")
-    for rule in RULES:
-        yield from rule(spec)
-    namespace = lenient.text(job, "metadata", "namespace")
-    yield from _missing_claims(spec, namespace, view)
-    yield from _missing_claims_of_pods(spec, namespace, view)
-    if not view.runs_images():  # of another cluster's Secrets and ConfigMaps not all are known here
-        yield from _missing_sources(job, namespace, view)
-    yield from network_warnings.of_job(spec, view)
-    yield from task_topology_warnings.of_job(job)
-    yield from policy_warnings.of_job(spec)
-
-
-def _deadlock(spec: dict[str, Any]) -> Iterator[str]:
-    tasks, waits = _tasks(spec), _waits(spec)
-    if dependencies.cycle({name: each.names for name, each in waits.items()}):
-        return
-    found = dependencies.deadlock(tasks, waits, lenient.whole(spec, "minAvailable") or 0)
-    if found is None:
-        return
-    number = next(at for at, task in enumerate(tasks) if task.name == found.task)
-    yield (
-        f"spec.tasks[{number}].dependsOn: the job can never start: {found.why}; set spec.minAvailable to {found.enough}."
-    )
-
-
-def _dependencies(spec: dict[str, Any]) -> Iterator[str]:
-    tasks, waits = {task.name: task for task in _tasks(spec)}, _waits(spec)
-    for number, task in enumerate(lenient.sequence(spec, "tasks")):
-        path, name = f"spec.tasks[{number}].dependsOn", lenient.text(task, "name")
-        for other in waits[name].names if name in waits else ():
-            if other in tasks and tasks[other].replicas == 0:
-                yield f"{path}.name: {other} has 0 replicas, so {name} does not wait for it; give {other} replicas or remove it here."
-        iteration = lenient.text(task, "dependsOn", "iteration")
-        if iteration and iteration not in ITERATIONS:
-            yield f"{path}.iteration: {iteration} is not known and means all; write any or all."
-
-
-def _min_success(spec: dict[str, Any]) -> Iterator[str]:
-    wanted, total = lenient.whole(spec, "minSuccess"), sum(task.replicas for task in _tasks(spec))
+    yield from _dependencies(spec)
+    total = sum(task.replicas for task in _tasks(spec))
+    wanted = lenient.whole(spec, "minSuccess")
     if wanted is not None and wanted > total:
         yield (
             f"spec.minSuccess: {wanted} pods can never succeed, as the tasks have {total} together, so the job ends "
@@ -84,14 +48,41 @@ def _min_success(spec: dict[str, Any]) -> Iterator[str]:
             if total
             else "spec.minSuccess: no pod can succeed, as every task has 0 replicas; add replicas."
         )
-
-
-def _at_once_deleted(spec: dict[str, Any]) -> Iterator[str]:
     if lenient.whole(spec, "ttlSecondsAfterFinished") == 0:
         yield (
             "spec.ttlSecondsAfterFinished: with 0 the job and its pods are deleted as soon as it ends, and nobody "
             "can look at the result; give it some time, such as 3600."
         )
+    yield from _runs_forever(spec)
+    namespace = lenient.text(job, "metadata", "namespace")
+    yield from _missing_claims(spec, namespace, view)
+    if not view.runs_images():  # of another cluster's Secrets and ConfigMaps not all are known here
+        yield from _missing_sources(job, namespace, view)
+    yield from network_warnings.of_job(spec, view)
+    yield from task_topology_warnings.of_job(job)
+    yield from policy_warnings.of_job(spec)
+
+
+def _dependencies(spec: dict[str, Any]) -> Iterator[str]:
+    tasks, waits = _tasks(spec), _waits(spec)
+    found = None
+    if not dependencies.cycle({name: each.names for name, each in waits.items()}):
+        found = dependencies.deadlock(tasks, waits, lenient.whole(spec, "minAvailable") or 0)
+    if found is not None:
+        number = next(at for at, task in enumerate(tasks) if task.name == found.task)
+        yield (
+            f"spec.tasks[{number}].dependsOn: the job can never start: {found.why}; "
+            f"set spec.minAvailable to {found.enough}."
+        )
+    empty = {task.name for task in tasks if task.replicas == 0}
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        path, name = f"spec.tasks[{number}].dependsOn", lenient.text(task, "name")
+        for other in waits[name].names if name in waits else ():
+            if other in empty:
+                yield f"{path}.name: {other} has 0 replicas, so {name} does not wait for it; give {other} replicas or remove it here."
+        iteration = lenient.text(task, "dependsOn", "iteration")
+        if iteration and iteration not in ITERATIONS:
+            yield f"{path}.iteration: {iteration} is not known and means all; write any or all."
 
 
 def _runs_forever(spec: dict[str, Any]) -> Iterator[str]:
@@ -110,15 +101,6 @@ def _runs_forever(spec: dict[str, Any]) -> Iterator[str]:
             )
 
 
-RULES: tuple[Callable[[dict[str, Any]], Iterator[str]], ...] = (
-    _deadlock,
-    _dependencies,
-    _min_success,
-    _at_once_deleted,
-    _runs_forever,
-)
-
-
 def _missing_claims(spec: dict[str, Any], namespace: str, view: ThingsView) -> Iterator[str]:
     for number, volume in enumerate(lenient.sequence(spec, "volumes")):
         if not isinstance(volume, dict) or "volumeClaimName" not in volume or volume.get("volumeClaim"):
@@ -132,6 +114,14 @@ def _missing_claims(spec: dict[str, Any], namespace: str, view: ThingsView) -> I
                 f"{path}: there is no claim {name} in namespace {namespace}; until there is, "
                 f"each pod gets an empty directory of its own at {where}. Create the claim first, or describe one with volumeClaim."
             )
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        for at, volume in enumerate(lenient.sequence(task, "template", "spec", "volumes")):
+            name = lenient.text(volume, "persistentVolumeClaim", "claimName")
+            if name and view.claim(namespace, name) is None:
+                yield (
+                    f"spec.tasks[{number}].template.spec.volumes[{at}].persistentVolumeClaim.claimName: there is no claim {name} "
+                    f"in namespace {namespace}, so the pods wait until there is one. Create the claim first."
+                )
 
 
 def _missing_sources(job: Object, namespace: str, view: ThingsView) -> Iterator[str]:
@@ -151,17 +141,6 @@ def _missing_sources(job: Object, namespace: str, view: ThingsView) -> Iterator[
                 yield (
                     f"{each.path}: there is no {each.resource.kind} {each.name} in namespace {namespace}, so the "
                     "containers do not start until there is one. Create it first, or say that it is optional."
-                )
-
-
-def _missing_claims_of_pods(spec: dict[str, Any], namespace: str, view: ThingsView) -> Iterator[str]:
-    for number, task in enumerate(lenient.sequence(spec, "tasks")):
-        for at, volume in enumerate(lenient.sequence(task, "template", "spec", "volumes")):
-            name = lenient.text(volume, "persistentVolumeClaim", "claimName")
-            if name and view.claim(namespace, name) is None:
-                yield (
-                    f"spec.tasks[{number}].template.spec.volumes[{at}].persistentVolumeClaim.claimName: there is no claim {name} "
-                    f"in namespace {namespace}, so the pods wait until there is one. Create the claim first."
                 )
 
 

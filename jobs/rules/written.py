@@ -18,6 +18,15 @@ from kube.apply.kubectl import LAST_APPLIED
 from kube.meta import Object
 
 Path = tuple[str | int, ...]
+_PATHS: list[Path] = [  # of the fields of a job, beside those of its tasks, that the defaults fill in
+    ("queue",),
+    ("schedulerName",),
+    ("maxRetry",),
+    ("minAvailable",),
+    ("plugins", "svc"),
+    ("plugins", "ssh"),
+    ("networkTopology", "mode"),
+]
 _MISSING = object()
 
 
@@ -30,18 +39,38 @@ class Written(NamedTuple):
 
 def written(job: Object, made_claims: Collection[str] = ()) -> Written:
     """Return what was written of a stored job's spec; `made_claims` are names of claims that the controller made for it."""
-    stored = lenient.mapping(job, "spec")
+    left = _copy(lenient.mapping(job, "spec"))
+    for volume in lenient.sequence(left, "volumes"):
+        if isinstance(volume, dict) and volume.get("volumeClaimName") in made_claims:
+            del volume["volumeClaimName"]
     applied = _applied(job)
-    if applied is not None and _defaulted(applied) == _defaulted(_without_claims(_copy(stored), made_claims)):
+    if applied is not None and _defaulted(applied) == _defaulted(left):
         return Written(applied, True)
-    left = _without_claims(_copy(stored), made_claims)
     whole = _copy(left)
     removed: list[Path] = []
-    for paths in (_of_tasks, _of_job):
-        removed += _take_defaults(left, whole, [*paths(left)])
+    for paths in ([*_paths_of_tasks(left)], _PATHS):
+        tried = _copy(left)
+        for path in paths:
+            _remove(tried, path)
+        filled = _defaulted(tried)
+        given = [path for path in paths if _at(filled, path) == _at(whole, path)]
+        for path in given:
+            _remove(left, path)
+        removed += given
     filled = _defaulted(left)
     is_same = all(_at(filled, path) == _at(whole, path) for path in removed)
     return Written(left if is_same else whole, False)
+
+
+def _paths_of_tasks(spec: Object) -> Iterator[Path]:
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        here: Path = ("tasks", number)
+        for field in ("name", "maxRetry", "minAvailable"):
+            yield (*here, field)
+        yield (*here, "partitionPolicy", "minPartitions")
+        yield (*here, "partitionPolicy", "networkTopology", "mode")
+        if lenient.mapping(task, "template", "spec").get("hostNetwork") is True:
+            yield (*here, "template", "spec", "dnsPolicy")
 
 
 def _applied(job: Object) -> dict[str, Any] | None:
@@ -66,42 +95,6 @@ def _defaulted(spec: Object) -> dict[str, Any]:
     admission.default(job, None, cast("JobRulesView", None))
     filled: dict[str, Any] = job["spec"]
     return filled
-
-
-def _without_claims(spec: dict[str, Any], made: Collection[str]) -> dict[str, Any]:
-    for volume in lenient.sequence(spec, "volumes"):
-        if isinstance(volume, dict) and volume.get("volumeClaimName") in made:
-            del volume["volumeClaimName"]
-    return spec
-
-
-def _take_defaults(spec: dict[str, Any], whole: Object, paths: list[Path]) -> list[Path]:
-    """Take away from a spec those of the fields that the defaults would give it as they are in the whole one; return them."""
-    tried = _copy(spec)
-    for path in paths:
-        _remove(tried, path)
-    filled = _defaulted(tried)
-    given = [path for path in paths if _at(filled, path) == _at(whole, path)]
-    for path in given:
-        _remove(spec, path)
-    return given
-
-
-def _of_tasks(spec: Object) -> Iterator[Path]:
-    for number, task in enumerate(lenient.sequence(spec, "tasks")):
-        here: Path = ("tasks", number)
-        for field in ("name", "maxRetry", "minAvailable"):
-            yield (*here, field)
-        yield (*here, "partitionPolicy", "minPartitions")
-        yield (*here, "partitionPolicy", "networkTopology", "mode")
-        if lenient.mapping(task, "template", "spec").get("hostNetwork") is True:
-            yield (*here, "template", "spec", "dnsPolicy")
-
-
-def _of_job(_: Object) -> Iterator[Path]:
-    for field in ("queue", "schedulerName", "maxRetry", "minAvailable"):
-        yield (field,)
-    yield from (("plugins", "svc"), ("plugins", "ssh"), ("networkTopology", "mode"))
 
 
 def _at(value: Any, path: Path) -> Any:
