@@ -18,6 +18,7 @@ from kube import meta
 from kube.kinds.batch import Action, JobEvent
 from kube.kinds.core import PodPhase
 
+_ENDS_NO_POD = (Action.RESUME_JOB, Action.SYNC_JOB, Action.ENQUEUE_JOB)
 OF_TASKS = (JobEvent.TASK_COMPLETED, JobEvent.TASK_FAILED)
 
 
@@ -98,7 +99,9 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
         if pod.owner != job.uid or pod.phase != PodPhase.PENDING or not pod.is_in_run or not pod.created:
             continue
         policy = job.policy_for(JobEvent.POD_PENDING, pod.task)
-        if policy is None or -1 < pod.version < job.version or not _ends(policy.action, pod, job):
+        if policy is None or -1 < pod.version < job.version or policy.action in _ENDS_NO_POD:
+            continue
+        if policy.action is Action.RESTART_PARTITION and job.partition_of(pod) is None:
             continue
         due = meta.parse_time(pod.created) + policy.delay_ms
         if due > now:
@@ -106,13 +109,6 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
         else:
             found = asked.add(found, replace(_asked(job, pod, JobEvent.POD_PENDING, policy, now), delay_ms=0))
     return Overdue(found, min(following, default=None))
-
-
-def _ends(action: Action, pod: PodFact, job: JobFact) -> bool:
-    """Say whether an action that a pod leads to ends the pod."""
-    if action is Action.RESTART_PARTITION:
-        return job.partition_of(pod) is not None
-    return action not in (Action.RESUME_JOB, Action.SYNC_JOB, Action.ENQUEUE_JOB)
 
 
 def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int) -> Asked:
@@ -147,10 +143,5 @@ def _what(event: JobEvent, pod: PodFact, policy: Policy) -> str:
 
 def _why(event: JobEvent, what: str, policy: Policy) -> str:
     """Say what happened and what the policy for it asks for: `PodFailed: main-0 exited with code 3. …`"""
-    return fired.write(Fired(event, what, policy.action, _after(policy, event)))
-
-
-def _after(policy: Policy, event: JobEvent) -> str:
-    if not policy.delay_ms or event is JobEvent.POD_PENDING:
-        return ""
-    return meta.duration_text(policy.delay_ms)
+    after = meta.duration_text(policy.delay_ms) if policy.delay_ms and event is not JobEvent.POD_PENDING else ""
+    return fired.write(Fired(event, what, policy.action, after))

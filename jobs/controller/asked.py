@@ -59,17 +59,15 @@ def add(known: Sequence[Asked], new: Asked) -> tuple[Asked, ...]:
     with its time, and another action takes its place.
     """
     if not new.delay_ms:
-        is_asked = any(not each.delay_ms and _does_the_same(each, new) for each in known)
+        same = new.action, new.version, scope(new.action, new.target)
+        is_asked = any(
+            not each.delay_ms and (each.action, each.version, scope(each.action, each.target)) == same for each in known
+        )
         return tuple(known) if is_asked else (*known, new)
     if any(each.delay_ms and each.pod == new.pod and each.action is new.action for each in known):
         return tuple(known)
     others = (each for each in known if not each.delay_ms or each.pod != new.pod)
     return (*others, new)
-
-
-def _does_the_same(one: Asked, other: Asked) -> bool:
-    same = (one.action, one.version) == (other.action, other.version)
-    return same and scope(one.action, one.target) == scope(other.action, other.target)
 
 
 def runs_again(known: Sequence[Asked], pod: str) -> tuple[Asked, ...]:

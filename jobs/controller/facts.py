@@ -8,6 +8,7 @@ words, so that a job of 10,000 pods stays small.
 from __future__ import annotations
 
 from collections.abc import Collection
+from operator import attrgetter
 from sys import intern
 from typing import Any
 
@@ -33,6 +34,8 @@ from kube.volcano import kept_room
 from kube.volcano.evictions import FIRST_EVICTED
 from scheduler.reasons.message import people
 
+_COUNTED = attrgetter("phase", "uid", "owner", "deleting", "out_of_sync", "ready", "kept")
+_MEANT = attrgetter("is_admitted", "waiting", "waiting_reason", "uid", "owner", "spec")
 JOB_NAME = "volcano.sh/job-name"
 JOB_VERSION = "volcano.sh/job-version"
 TASK_SPEC = "volcano.sh/task-spec"
@@ -159,15 +162,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
 
     def counts_like(self, other: PodFact) -> bool:
         """Say whether two versions of a pod are the same to its job."""
-        return (
-            self.phase == other.phase
-            and self.uid == other.uid
-            and self.owner == other.owner
-            and self.deleting == other.deleting
-            and self.out_of_sync == other.out_of_sync
-            and self.ready == other.ready
-            and self.kept == other.kept
-        )
+        return _COUNTED(self) == _COUNTED(other)
 
     @property
     def how_failed(self) -> Failure:
@@ -213,18 +208,11 @@ class GroupFact(Struct, frozen=True, kw_only=True):
 
     def means_like(self, other: GroupFact) -> bool:
         """Say whether two versions of a pod group are the same to its job."""
-        return (
-            self.is_admitted == other.is_admitted
-            and self.waiting == other.waiting
-            and self.waiting_reason == other.waiting_reason
-            and self.uid == other.uid
-            and self.owner == other.owner
-            and self.spec == other.spec
-        )
+        return _MEANT(self) == _MEANT(other)
 
 
-def job_key_of_pod(body: bytes) -> str:
-    """Return `namespace/name` of the job that controls a pod, or an empty text."""
+def job_key_of(body: bytes) -> str:
+    """Return `namespace/name` of the job that controls a pod or a pod group, or an empty text."""
     return _job_key(_decode_labelled(body).metadata)
 
 
@@ -232,20 +220,26 @@ def read_job(body: bytes) -> JobFact:
     """Read what matters of a job; msgspec.ValidationError if it is not one."""
     job = _decode_job(body)
     spec, metadata = job.spec, job.metadata
+    dependencies = {}
+    for task in spec.tasks:
+        if (needed := task.depends_on) and needed.name:
+            # One name leaves nothing to choose from (reference: volcano-job §4.2).
+            is_any = needed.iteration == "any" and len(needed.name) > 1
+            dependencies[task.name] = Dependency(tuple(needed.name), any=is_any)
     phase = (job.status.get("state") or {}).get("phase") or ""
     return JobFact(
         namespace=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,
         generation=metadata.generation,
-        created=_moment(metadata.creation_timestamp),
+        created=meta.parse_time(metadata.creation_timestamp) if metadata.creation_timestamp else 0,
         deleting=bool(metadata.deletion_timestamp),
         queue=queue_named(spec.queue),
         tasks=tuple(
             Task(task.name, task.replicas, task.min_available, task.partition_policy.partition_size)
             for task in spec.tasks
         ),
-        dependencies={task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name},
+        dependencies=dependencies,
         plugins=tuple(name for name in PLUGINS if name in spec.plugins),
         job_policies=_policies(spec.policies),
         task_policies={task.name: _policies(task.policies) for task in spec.tasks if task.policies},
@@ -307,11 +301,6 @@ def read_group(body: bytes) -> GroupFact:
         first_evicted=group.metadata.annotations.get(FIRST_EVICTED, ""),
         spec=group.spec,
     )
-
-
-def job_key_of_group(body: bytes) -> str:
-    """Return `namespace/name` of the job that controls a pod group, or an empty text."""
-    return _job_key(_decode_labelled(body).metadata)
 
 
 def _job_key(metadata: _Metadata) -> str:
@@ -439,12 +428,6 @@ _decode_pod = msgspec.json.Decoder(_Pod).decode
 _decode_group = msgspec.json.Decoder(_Group).decode
 
 
-def _dependency(task: _Task) -> Dependency:
-    wanted = task.depends_on or _DependsOn()
-    # One name leaves nothing to choose from (reference: volcano-job §4.2).
-    return Dependency(tuple(wanted.name), any=wanted.iteration == "any" and len(wanted.name) > 1)
-
-
 def _policies(written: list[LifecyclePolicy]) -> tuple[policies.Policy, ...]:
     """Read policies; one that admission would refuse answers nothing."""
     found = []
@@ -465,10 +448,6 @@ def _controller(owners: list[_Owner]) -> str:
 
 def _index(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
-
-
-def _moment(text: str) -> int:
-    return meta.parse_time(text) if text else 0
 
 
 def _holding(conditions: list[Condition]) -> Condition | None:

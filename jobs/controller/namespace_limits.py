@@ -48,18 +48,13 @@ def choose(
     why = why or why_rest
     if len(first) < min(least, len(needed)) or len(first) + len(rest) < least:
         together = [*needed, *others][:least]
-        return Choice([], _lack(together, sample, account) or why)
+        # What the quotas lack for all of them together, where that is a matter of numbers.
+        lacking = [(sample(of_task[0]), len(of_task)) for of_task in _by_task(together)]
+        text = account.lack(PODS, lacking) if account is not None else ""
+        return Choice([], _told(sample(together[0]), text) if text else why)
     if account is not None and trial is not None:
         account.become(trial)
     return Choice([*first, *rest], why)
-
-
-def _lack(places: Sequence[Place], sample: Callable[[Place], Object], account: Account | None) -> str:
-    """Say what the quotas lack for all of these places together, where that is a matter of numbers."""
-    if account is None:
-        return ""
-    text = account.lack(PODS, [(sample(of_task[0]), len(of_task)) for of_task in _by_task(places)])
-    return _told(sample(places[0]), text) if text else ""
 
 
 def _told(pod: Object, text: str) -> str:

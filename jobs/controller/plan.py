@@ -57,9 +57,8 @@ class Known(Struct):
     pods: dict[str, PodFact] = field(default_factory=dict)
     group: GroupFact | None = None
     products: dict[Id, ProductFact] = field(default_factory=dict)  # what plugins made, see there
-    in_step: bool = (
-        False  # the pod group and the products are as this version of the job wants them, once they are seen
-    )
+    # The pod group and the products are as this version of the job wants them, once they are seen.
+    in_step: bool = False
 
 
 class World(NamedTuple):
@@ -162,7 +161,12 @@ class _Round:
     def act(self, requests: Sequence[Request]) -> None:
         """Do what is asked for, or what a job does that nothing is asked of."""
         step = self._step(requests)
-        self.by = self._asked_by(requests)
+        phase = self.job.phase
+        if requests and phase is not JobPhase.RESTARTING and requests[0].action in phases.STEPS[phase]:
+            self.by = requests[0].by
+        elif phase in phases.STOPPING:
+            # Its message says who asked for it when it began to end its pods.
+            self.by = asking.read((self.job.status.get("state") or {}).get("message") or "")
         if step.procedure is Procedure.SYNC:
             self.sync(step.rules)
         elif step.procedure is Procedure.KILL:
@@ -174,18 +178,15 @@ class _Round:
         action = requests[0].action if requests else None
         return phases.step_for(self.job.phase, action or Action.SYNC_JOB)
 
-    def _asked_by(self, requests: Sequence[Request]) -> str:
-        """Return who asked for what the job does: now, or when it began to end its pods, which its message says."""
-        phase = self.job.phase
-        if requests and phase is not JobPhase.RESTARTING and requests[0].action in phases.STEPS[phase]:
-            return requests[0].by
-        is_ending = phase in phases.STOPPING
-        return asking.read((self.job.status.get("state") or {}).get("message") or "") if is_ending else ""
-
     def sync(self, rules: tuple[phases.PhaseRule, ...]) -> None:
         """Bring group, products and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
-        if self._ends(rules):
-            return
+        if not self.job.is_new and any(rule.phase in phases.FINISHED for rule in rules):
+            decision = self._decide(rules, self.is_admitted)
+            if decision.phase in phases.FINISHED:
+                # What still runs ends in the same round; a job without retries left makes no pods (§10, Q-19).
+                changes = self._end(phases.SOFT, "the job is over")
+                self._write_status(decision, **changes, **self._took(decision))
+                return
         self._keep_in_step()
         self._remove(self.diff.leftovers.values(), "they belong to a run that was ended")
         if self.is_admitted:
@@ -197,23 +198,11 @@ class _Round:
         gets_on = {"keptBefore": None} if decision.phase is JobPhase.RUNNING else {}
         self._write_status(decision, runningDuration=None, **gets_on)
 
-    def _ends(self, rules: tuple[phases.PhaseRule, ...]) -> bool:
-        """Finish a job whose pods say that it is over; a job without retries left makes none (§10, Q-19)."""
-        if self.job.is_new or not any(rule.phase in phases.FINISHED for rule in rules):
-            return False
-        decision = self._decide(rules, self.is_admitted)
-        if decision.phase not in phases.FINISHED:
-            return False
-        # What still runs ends in the same round.
-        changes = self._end(phases.SOFT, "the job is over")
-        self._write_status(decision, **changes, **self._took(decision))
-        return True
-
     def kill(self, step: Step) -> None:
         """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
         changes = self._end(self._retained(step), step.why)
         decision = self._decide(step.rules, is_admitted=True)
-        changes |= self._took(decision) | self._retry(step) | self._kept_before()
+        changes |= self._took(decision) | self._retry(step)
         self._write_status(decision, **changes)
 
     def kill_target(self, step: Step, requests: Sequence[Request]) -> None:
@@ -222,11 +211,11 @@ class _Round:
         A partition without pods changes nothing; a task or a pod that is not
         there restarts the job all the same.
         """
-        named = self._named(requests)
+        named = pods_named(requests, self.job, self._own())
         if not named and all(request.action is Action.RESTART_PARTITION for request in requests):
             return
         self._remove(self._ending(named, self._retained(step)), step.why)
-        changes = self._retry(step) | self._kept_before()
+        changes = self._retry(step)
         self._write_status(self._decide(step.rules, is_admitted=True), **changes)
 
     def kill_part(self, requests: Sequence[Request]) -> bool:
@@ -237,15 +226,12 @@ class _Round:
         step = self._step(requests)
         if step.procedure is not Procedure.KILL_TARGET or self.job.deleting:
             return False
-        ending = self._ending(self._named(requests), self._retained(step))
+        ending = self._ending(pods_named(requests, self.job, self._own()), self._retained(step))
         if len(ending) <= self.room:
             return False
         self._remove(ending, step.why)
         self._write_status(self._decide(phases.UNCHANGED, is_admitted=True))
         return True
-
-    def _named(self, requests: Sequence[Request]) -> list[PodFact]:
-        return pods_named(requests, self.job, self._own())
 
     def _own(self) -> Iterator[PodFact]:
         return (pod for pod in self.known.pods.values() if pod.owner == self.job.uid)
@@ -259,13 +245,11 @@ class _Round:
         return phases.SOFT if is_last and step.why == phases.AGAIN else step.retain
 
     def _retry(self, step: Step) -> dict[str, Any]:
-        return {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
-
-    def _kept_before(self) -> dict[str, Any]:
-        """Return what keeps pods from running that are ended now: when they are gone nobody else knows it."""
-        if self.job.phase not in (JobPhase.PENDING, JobPhase.RUNNING):
-            return {}
-        return {"keptBefore": messages.kept(self._situation(self.is_admitted)) or None}
+        """Return the number of retries, and what keeps pods from running that are ended now: later nobody else knows it."""
+        changes: dict[str, Any] = {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
+        if self.job.phase in (JobPhase.PENDING, JobPhase.RUNNING):
+            changes["keptBefore"] = messages.kept(self._situation(self.is_admitted)) or None
+        return changes
 
     def _took(self, decision: Decision) -> dict[str, Any]:
         """Return how long the job took when its pods are ended, from its creation to this phase (§2.2, step 9)."""
@@ -285,16 +269,14 @@ class _Round:
         group = self.known.group
         if group is not None:
             self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
-            self._keep_first_evicted(group.first_evicted)
+            # The job is to know when its pods were first evicted for others, as the group goes that says it.
+            noted = (self.whole["metadata"].get("annotations") or {}).get(FIRST_EVICTED)
+            if group.first_evicted not in ("", noted):
+                patch = {"metadata": {"annotations": {FIRST_EVICTED: group.first_evicted}}}
+                self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, patch, uid=self.job.uid))
         if not ending and group is None:
             return {}
         return {"version": self.job.version + 1}
-
-    def _keep_first_evicted(self, time: str) -> None:
-        """Have the job know when its pods were first evicted for others, as the group goes that says it."""
-        if time and (self.whole["metadata"].get("annotations") or {}).get(FIRST_EVICTED) != time:
-            patch = {"metadata": {"annotations": {FIRST_EVICTED: time}}}
-            self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, patch, uid=self.job.uid))
 
     def _keep_in_step(self) -> None:
         group = self.known.group
@@ -305,7 +287,9 @@ class _Round:
         self.writes += products.in_step(self.job, whole, self.known.products, self.keys)
         if group is None:
             self._make_claims(whole)
-            self._tell_left_alone(whole)
+            for name in products.left_alone(self.job, whole, self.known.products):
+                text = f"{name} was there before and is left as it is; delete it to have the plugin's."
+                self._tell("PluginError", text, events.WARNING)
             self.writes.append(Create(POD_GROUPS, pod_group.pod_group(self.job, whole, self.world.priorities)))
             return
         wanted = pod_group.spec_in_step(self.job, whole, self.world.priorities)
@@ -315,12 +299,6 @@ class _Round:
         if changes:
             changes = {name: _replaced(group.spec.get(name), value) for name, value in changes.items()}
             self.writes.append(Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid))
-
-    def _tell_left_alone(self, whole: Object) -> None:
-        """Say what of somebody else's stands in the place of a product during a run."""
-        for name in products.left_alone(self.job, whole, self.known.products):
-            text = f"{name} was there before and is left as it is; delete it to have the plugin's."
-            self._tell("PluginError", text, events.WARNING)
 
     def _make_claims(self, whole: Object) -> None:
         """Make the claims that volumes describe, and store their names in the job (reference: volcano-job §4.3)."""
@@ -371,19 +349,15 @@ class _Round:
     def _tell_made(self, wanted: Sequence[namespace_limits.Place], whole: Object, claims: Collection[str]) -> None:
         for task, number in Counter(task for task, _ in wanted).items():
             self.counts.add_pending(self.job.tasks[task].name, number)
-        if not self.known.pods:
-            self._tell_missing_claims(whole, claims)
-        if self.job.replicas == 1:
-            return  # the pod itself says as much
-        total = f" of {self.job.replicas}" if len(wanted) < self.job.replicas else ""
-        self._tell("SuccessfulCreate", f"Created {len(wanted)}{total} pods.")
-
-    def _tell_missing_claims(self, whole: Object, claims: Collection[str]) -> None:
-        for volume in whole["spec"].get("volumes") or []:
+        for volume in whole["spec"].get("volumes") or () if not self.known.pods else ():
             name = volume.get("volumeClaimName")
             if name and name not in claims:
                 text = f"There is no claim {name} in namespace {self.job.namespace}; the pods get an empty directory at {volume['mountPath']}."
                 self._tell("ClaimMissing", text, events.WARNING)
+        if self.job.replicas == 1:
+            return  # the pod itself says as much
+        total = f" of {self.job.replicas}" if len(wanted) < self.job.replicas else ""
+        self._tell("SuccessfulCreate", f"Created {len(wanted)}{total} pods.")
 
     def _remove(self, unwanted: Iterable[PodFact], why: str, *, is_surplus: bool = False) -> None:
         """Delete as many pods as there is room for, marked first: it is no eviction (reference: volcano-job §10, Q-3)."""
@@ -408,15 +382,10 @@ class _Round:
             return phases.decide(JobPhase.PENDING, rules[1:], situation)
         return phases.decide(self.job.phase, rules, situation)
 
-    def _goes_on(self, decision: Decision) -> bool:
-        """Say whether a job that has come to run has nothing more to do there, nor to say, with what was found."""
-        if decision.phase is not JobPhase.RUNNING:
-            return False
-        following = phases.decide(decision.phase, phases.RUNNING_RULES, self._situation(self.is_admitted))
-        return following == decision
-
     def _situation(self, is_admitted: bool) -> Situation:
         group = self.known.group
+        tasks = {task.name: task for task in self.job.tasks}
+        deadlock = dependencies.deadlock(self.job.tasks, self.job.dependencies, self.job.min_available)
         failed = self.diff.failed[:MOST_FAILURES]
         return Situation(
             tasks=self.job.tasks,
@@ -433,40 +402,45 @@ class _Round:
             kept_pods=len(self.diff.kept),
             kept_before=str(self.job.status.get("keptBefore") or ""),
             held=tuple(self.diff.held),
-            held_back=tuple(self._held_back()),
-            deadlock=self._deadlock(),
+            held_back=tuple(dependencies.held_back(self.job.dependencies, tasks, self.diff.named, self.diff.ready)),
+            deadlock=f"{deadlock.why}; set minAvailable to {deadlock.enough}" if deadlock is not None else "",
             blocked=self.blocked,
             refused=self.refusal,
         )
-
-    def _held_back(self) -> Iterator[str]:
-        tasks = {task.name: task for task in self.job.tasks}
-        return dependencies.held_back(self.job.dependencies, tasks, self.diff.named, self.diff.ready)
-
-    def _deadlock(self) -> str:
-        found = dependencies.deadlock(self.job.tasks, self.job.dependencies, self.job.min_available)
-        return f"{found.why}; set minAvailable to {found.enough}" if found is not None else ""
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
         if self.is_crowd and self.job.is_new and decision.reason == phases.WAITING_FOR_QUEUE:
             self.unsaid = True
             return
-        if self.job.is_new and (controlled := _controlled(self.job, self.whole)):
-            changes["controlledResources"] = controlled
+        if self.job.is_new:
+            changes["controlledResources"] = self._controlled() or None
         changes |= self._causes(decision)
         wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
         if wanted == self.job.status:
             return
         before = (self.job.status.get("state") or {}).get("reason")
         if decision.phase != self.job.phase:
-            # What holds in the next phase may lead further at once.
-            self.again |= not self._goes_on(decision)
+            # What holds in the next phase may lead further at once, unless the job has come to run and has no more to say.
+            following = None
+            if decision.phase is JobPhase.RUNNING:
+                situation = self._situation(self.is_admitted)
+                following = phases.decide(decision.phase, phases.RUNNING_RULES, situation)
+            self.again |= following != decision
             kind = events.WARNING if decision.phase in _UNHAPPY else events.NORMAL
             self._tell(decision.reason, f"{decision.phase}: {decision.message}", kind)
         elif decision.reason in _TOLD and decision.reason != before:
             self._tell(_TOLD[decision.reason], decision.message, events.WARNING)
         metadata = {"namespace": self.job.namespace, "name": self.job.name, "uid": self.job.uid}
         self.writes.append(Update(JOBS, {**about(self.job), "metadata": metadata, "status": wanted}, "status"))
+
+    def _controlled(self) -> dict[str, str]:
+        """Return what the job controls beside its pods (reference: volcano-job §1.5)."""
+        controlled = {f"plugin-{name}": name for name in self.job.plugins if PLUGINS[name].is_registered}
+        for number, volume in enumerate(self.whole["spec"].get("volumes") or []):
+            name = volume.get("volumeClaimName") or (claim_name(self.job, number) if volume.get("volumeClaim") else "")
+            if name:
+                controlled[f"volume-pvc-{name}"] = name
+        return controlled
 
     def _causes(self, decision: Decision) -> dict[str, Any]:
         """Say in words and numbers that can be searched why the job waits, and how its pods ended."""
@@ -498,16 +472,6 @@ def about(job: JobFact) -> Object:
     """Return as much of a job as an Event names."""
     metadata = {"namespace": job.namespace, "name": job.name, "uid": job.uid}
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}
-
-
-def _controlled(job: JobFact, whole: Object) -> dict[str, str]:
-    """Say what the job controls beside its pods (reference: volcano-job §1.5)."""
-    controlled = {f"plugin-{name}": name for name in job.plugins if PLUGINS[name].is_registered}
-    for number, volume in enumerate(whole["spec"].get("volumes") or []):
-        name = volume.get("volumeClaimName") or (claim_name(job, number) if volume.get("volumeClaim") else "")
-        if name:
-            controlled[f"volume-pvc-{name}"] = name
-    return controlled
 
 
 def _replaced(old: Any, new: Any) -> Any:

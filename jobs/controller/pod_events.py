@@ -107,10 +107,7 @@ def told(event: JobEvent, pods: Sequence[PodFact]) -> str:
     """Say in a sentence which pods it happened to and how; some are named, the others counted."""
     named = [pod.failed_with() if event is JobEvent.POD_FAILED else pod.name for pod in pods[:SHOWN]]
     more = f" and {len(pods) - SHOWN} more" if len(pods) > SHOWN else ""
-    return f"{messages.pods(len(pods))} {_verb(event, len(pods))}: {', '.join(named)}{more}."
-
-
-def _verb(event: JobEvent, number: int) -> str:
-    if event is JobEvent.POD_FAILED:
-        return "failed"
-    return f"{'was' if number == 1 else 'were'} deleted, and not by the job controller"
+    verb = "failed"
+    if event is not JobEvent.POD_FAILED:
+        verb = f"{'was' if len(pods) == 1 else 'were'} deleted, and not by the job controller"
+    return f"{messages.pods(len(pods))} {verb}: {', '.join(named)}{more}."

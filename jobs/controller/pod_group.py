@@ -55,7 +55,11 @@ def spec_in_step(job: JobFact, whole: Object, priorities: PriorityClasses) -> di
 
 def min_resources(job_spec: Object, min_available: int, priorities: PriorityClasses) -> Amounts:
     """Return what the pods of the minimum use, tasks of higher priority first."""
-    ordered = sorted(job_spec.get("tasks") or [], key=lambda task: -_task_priority(task, job_spec, priorities))
+
+    def priority(task: Object) -> int:
+        return priorities.value(priority_class((task.get("template") or {}).get("spec") or {}, job_spec))
+
+    ordered = sorted(job_spec.get("tasks") or [], key=priority, reverse=True)
     total: Amounts = {}
     for task, number in zip(ordered, _members(ordered, min_available), strict=True):
         if not number:
@@ -106,11 +110,6 @@ def _minimum(task: Object) -> int:
     partitions = task.get("partitionPolicy") or {}
     product = int(partitions.get("minPartitions") or 0) * int(partitions.get("partitionSize") or 0)
     return product or int(task.get("replicas") or 0)
-
-
-def _task_priority(task: Object, job_spec: Object, priorities: PriorityClasses) -> int:
-    template_spec = (task.get("template") or {}).get("spec") or {}
-    return priorities.value(priority_class(template_spec, job_spec))
 
 
 def _sub_group(task: Object) -> dict[str, Any]:

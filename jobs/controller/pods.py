@@ -52,7 +52,14 @@ class Blueprint:
         self.task: str = spec.get("name") or "default"
         self.partition_size: int = (spec.get("partitionPolicy") or {}).get("partitionSize", 0)
         self.is_partitioned = bool(spec.get("partitionPolicy"))
-        self.labels = self._labels(template, whole["metadata"])
+        self.labels = {
+            **((template.get("metadata") or {}).get("labels") or {}),
+            facts.JOB_NAME: job.name,
+            "volcano.sh/job-namespace": job.namespace,
+            facts.TASK_SPEC: self.task,
+            QUEUE_NAME: job.queue,
+            **_present(whole["metadata"].get("labels"), COPIED_LABELS),
+        }
         self.annotations = self._annotations(template, whole["metadata"], spec)
         self.owners = [owner_of(job)]
         self.spec = self._spec(template, whole["spec"], priorities, claims)
@@ -93,29 +100,19 @@ class Blueprint:
             draft = hook(draft, place)
             yield name, draft
 
-    def _labels(self, template: Object, job_metadata: Object) -> dict[str, str]:
-        return {
-            **((template.get("metadata") or {}).get("labels") or {}),
-            facts.JOB_NAME: self.job.name,
-            "volcano.sh/job-namespace": self.job.namespace,
-            facts.TASK_SPEC: self.task,
-            QUEUE_NAME: self.job.queue,
-            **_present(job_metadata.get("labels"), COPIED_LABELS),
-        }
-
     def _annotations(self, template: Object, job_metadata: Object, task: Object) -> dict[str, str]:
         of_job = job_metadata.get("annotations") or {}
-        status = self.job.status
+        job = self.job
         annotations = {
             **_without_creator((template.get("metadata") or {}).get("annotations") or {}),
             **noted_creator(job_metadata),
             facts.TASK_SPEC: self.task,
-            GROUP_NAME: self.job.group_name,
-            facts.JOB_NAME: self.job.name,
-            QUEUE_NAME: self.job.queue,
-            facts.JOB_VERSION: str(status.get("version", 0)),
-            "volcano.sh/template-uid": f"{self.job.name}-{self.task}",
-            "volcano.sh/job-retry-count": str(status.get("retryCount", 0)),
+            GROUP_NAME: job.group_name,
+            facts.JOB_NAME: job.name,
+            QUEUE_NAME: job.queue,
+            facts.JOB_VERSION: str(job.status.get("version", 0)),
+            "volcano.sh/template-uid": f"{job.name}-{self.task}",
+            "volcano.sh/job-retry-count": str(job.status.get("retryCount", 0)),
             **_present(of_job, COPIED_ANNOTATIONS),
             **_present(of_job, [name for name in disruption_annotations.KEYS if name in of_job][:1]),
         }

@@ -98,8 +98,13 @@ def in_step(job: JobFact, whole: Object, known: Mapping[Id, ProductFact], keys: 
         fact = known.get((kind, name))
         if fact is None:
             yield Create(product.resource, owned(job, whole, product.resource, name, content))
-        elif fact.owner == job.uid and (changes := _changes(product, content, fact)):
-            yield Patch(product.resource, job.namespace, name, {"data": changes}, uid=fact.uid)
+        elif fact.owner == job.uid:
+            # A merge patch of the part of `data` that is kept in step.
+            data = {key: value for key, value in (content.get("data") or {}).items() if product.keeps(key)}
+            changes: dict[str, Any] = dict.fromkeys(fact.held.keys() - data.keys())
+            changes |= {key: value for key, value in data.items() if fact.held.get(key) != _digest(value)}
+            if changes:
+                yield Patch(product.resource, job.namespace, name, {"data": changes}, uid=fact.uid)
 
 
 def end(job: JobFact, known: Mapping[Id, ProductFact]) -> Iterator[Write]:
@@ -130,13 +135,6 @@ def _wanted(job: JobFact, whole: Object, keys: KeyPair | None) -> Iterator[tuple
 def _described(id_: Id) -> str:
     """Write the name of an object: `ConfigMap demo-svc`."""
     return f"{RESOURCES[id_[0]].kind} {id_[1]}"
-
-
-def _changes(product: Product, content: Object, fact: ProductFact) -> dict[str, Any]:
-    """Return the merge patch of the kept part of `data`."""
-    wanted = {key: value for key, value in (content.get("data") or {}).items() if product.keeps(key)}
-    gone = dict.fromkeys(fact.held.keys() - wanted.keys())
-    return gone | {key: value for key, value in wanted.items() if fact.held.get(key) != _digest(value)}
 
 
 def _digest(value: str) -> str:

@@ -20,29 +20,23 @@ def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **c
     change to None takes a field away.
     """
     status = {name: value for name, value in job.status.items() if name not in _RECOUNTED}
-    status["state"] = _state(job, decision, now)
+    state = dict(job.status.get("state") or {})
+    if job.is_new or decision.phase != job.phase:
+        state["lastTransitionTime"] = meta.now_text(now)
+        others = [each for each in status.get("conditions") or [] if each.get("status") != decision.phase]
+        status["conditions"] = [
+            *others,
+            {"status": str(decision.phase), "lastTransitionTime": state["lastTransitionTime"]},
+        ]
+    state["phase"] = str(decision.phase)
+    if decision.reason:
+        state |= {"reason": decision.reason, "message": decision.message}
+    status["state"] = state
     status["minAvailable"] = job.min_available
     status |= counts.fields() | changes
-    if job.is_new or decision.phase != job.phase:
-        status["conditions"] = _history(status.get("conditions") or [], decision, now)
     return {name: value for name, value in status.items() if value is not None}
 
 
 def running_duration(job: JobFact, now: int) -> str:
     """Return how long the job took from its creation, as a kill writes it."""
     return meta.duration_text(max(now - job.created, 0) // 1000 * 1000)
-
-
-def _state(job: JobFact, decision: Decision, now: int) -> dict[str, Any]:
-    state = dict(job.status.get("state") or {})
-    if job.is_new or decision.phase != job.phase:
-        state["lastTransitionTime"] = meta.now_text(now)
-    state["phase"] = str(decision.phase)
-    if decision.reason:
-        state |= {"reason": decision.reason, "message": decision.message}
-    return state
-
-
-def _history(conditions: list[dict[str, Any]], decision: Decision, now: int) -> list[dict[str, Any]]:
-    others = [condition for condition in conditions if condition.get("status") != decision.phase]
-    return [*others, {"status": str(decision.phase), "lastTransitionTime": meta.now_text(now)}]
