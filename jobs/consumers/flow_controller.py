@@ -9,9 +9,7 @@ all jobs of the namespace when the template is new.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-
-import msgspec
+from collections.abc import Iterator, Sequence
 
 from cluster.api.cluster_view import ClusterView
 from cluster.consumers.consumer import Plan
@@ -23,7 +21,6 @@ from jobs.flows import plan, steps
 from jobs.flows.plan import Known
 from kube import lenient
 from kube.kinds.flow import FlowPhase, JobFlow
-from kube.meta import Object
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
 
 NAME = "jobflows"
@@ -57,7 +54,7 @@ class FlowConsumer(Maker):
 
     def look(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
         """Make the jobs whose turn it is, and keep the status."""
-        flows = {family.owner.key: (family, flow) for family, flow in _readable(families)}
+        flows = {family.owner.key: (family, flow) for family, flow in maker.readable(families, JobFlow)}
         wanted = {
             f"{flow.metadata.namespace}/{name}": key
             for key, (family, flow) in flows.items()
@@ -67,16 +64,16 @@ class FlowConsumer(Maker):
         taken = maker.holders(list(wanted), state, wanted)
         named = {f"{flow.metadata.namespace}/{step.name}" for _, flow in flows.values() for step in flow.spec.flows}
         templates = {key: found.object for key, found in store.by_keys(JOB_TEMPLATES, sorted(named)).items()}
-        view = maker.view()
+        view = ClusterView()
         for family, flow in flows.values():
-            place = flow.metadata.namespace
+            place = f"{flow.metadata.namespace}/"
             known = Known(
                 flow,
                 family.owner.object.get("status") or {},
                 family.jobs,
                 family.gone,
-                _in(place, templates),
-                {key.partition("/")[2] for key in taken if key.startswith(f"{place}/")},
+                {key.removeprefix(place): each for key, each in templates.items() if key.startswith(place)},
+                {key.removeprefix(place) for key in taken if key.startswith(place)},
             )
             yield from _look_at(state, known, view, now)
 
@@ -97,21 +94,6 @@ def _look_at(state: MakerState, known: Known, view: ClusterView, now: int) -> It
         yield Timer(AGAIN, key, now + AGAIN_MS)
 
 
-def _in(namespace: str, templates: Mapping[str, Object]) -> dict[str, Object]:
-    """Return the templates of a namespace, by their names."""
-    found = ((key.partition("/"), template) for key, template in templates.items())
-    return {name: template for (place, _, name), template in found if place == namespace}
-
-
-def _readable(families: Sequence[Family]) -> Iterator[tuple[Family, JobFlow]]:
-    """Yield the families whose flow can be read."""
-    for family in families:
-        try:
-            yield family, family.owner.read(JobFlow)
-        except msgspec.ValidationError as error:
-            log.error("ignored flow %s, which cannot be read: %s", family.owner.key, error)
-
-
 def _lists_of_jobs(changes: Sequence[Change]) -> Iterator[Group]:
     """Write into the status of templates which jobs were made from them."""
     happened: dict[str, dict[str, bool]] = {}  # key of a template → name of a job → whether it is there
@@ -123,16 +105,16 @@ def _lists_of_jobs(changes: Sequence[Change]) -> Iterator[Group]:
             happened.setdefault(key, {})[change.name] = change.verb == "ADDED"
     for key, template in store.by_keys(JOB_TEMPLATES, sorted({*happened, *new})).items():
         before = lenient.texts(template.object, "status", "jobDependsOnList")
-        known = set(_made_from(key, template.namespace) if key in new else before)
+        names = set(before)
+        if key in new:  # jobs may have been made from it before it was made again
+            names = {job.name for job in store.find(JOBS, namespace=template.namespace) if _template_of(job) == key}
         for name, is_there in happened.get(key, {}).items():
-            (known.add if is_there else known.discard)(name)
-        if sorted(known) != before:
-            yield Group([_list_update(template, sorted(known))])
-
-
-def _made_from(key: str, namespace: str) -> Iterator[str]:
-    """Yield the names of the jobs that were made from a template, before it was made again."""
-    return (stored.name for stored in store.find(JOBS, namespace=namespace) if _template_of(stored) == key)
+            (names.add if is_there else names.discard)(name)
+        if sorted(names) != before:
+            metadata = {"namespace": template.namespace, "name": template.name, "uid": template.uid}
+            about = {"apiVersion": JOB_TEMPLATES.api_version, "kind": JOB_TEMPLATES.kind, "metadata": metadata}
+            status = {**(template.object.get("status") or {}), "jobDependsOnList": sorted(names)}
+            yield Group([Update(JOB_TEMPLATES, {**about, "status": status}, "status")])
 
 
 def _template_of(job: Stored | Change) -> str:
@@ -144,10 +126,3 @@ def _template_of(job: Stored | Change) -> str:
         if name and place == job.namespace:
             return f"{place}/{name}"
     return ""
-
-
-def _list_update(template: Stored, names: list[str]) -> Update:
-    metadata = {"namespace": template.namespace, "name": template.name, "uid": template.uid}
-    about = {"apiVersion": JOB_TEMPLATES.api_version, "kind": JOB_TEMPLATES.kind, "metadata": metadata}
-    status = {**(template.object.get("status") or {}), "jobDependsOnList": names}
-    return Update(JOB_TEMPLATES, {**about, "status": status}, "status")

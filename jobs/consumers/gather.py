@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from msgspec.structs import replace
 
-from cluster.store import Change, Stored, log, records, sql, store
+from cluster.store import Change, log, records, sql, store
 from cluster.store.types import read
 from cluster.writes import Record
 from jobs.history import record as kept
@@ -89,9 +90,26 @@ class _Gathered:
 
     def record(self, revision: int) -> Record | None:
         """Return the job's record as of a revision; None when nothing is known of the job."""
-        if self.last is None:
+        last = self.last
+        if last is None:
             return self.old and replace(self.old, revision=revision, history=kept.write(self.history))
-        return _record(self.last, self.history, revision)
+        index = JOBS.index(last.object)
+        return Record(
+            JOBS,
+            last.namespace,
+            last.name,
+            last.uid,
+            index.phase,
+            index.queue,
+            index.creator,
+            created=self.history.runs[0].begun,
+            deleted=last.at if last.verb == "DELETED" else 0,
+            revision=revision,
+            object=last.body,
+            history=kept.write(self.history),
+            trouble=index.trouble,
+            terms=index.terms,
+        )
 
 
 def up_to(revision: int, refs: Sequence[Ref]) -> dict[str, Record]:
@@ -101,8 +119,19 @@ def up_to(revision: int, refs: Sequence[Ref]) -> dict[str, Record]:
     """
     old = records.by_uid(JOBS, [ref.uid for ref in refs])
     found = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
-    _tell_of_jobs(found)
-    _tell_of_pods(found)
+    rows: dict[str, list[Change]] = defaultdict(list)
+    for change in _changes(JOBS, found, lambda each: {each.ref.name}):
+        rows[change.uid].append(change)
+    for change in _changes(POD_GROUPS, found, lambda each: {f"{each.ref.name}-{each.ref.uid}"}):
+        rows[_owner_of(change)].append(change)
+    for uid, each in found.items():
+        each.tell_of_job(sorted(rows[uid], key=lambda change: change.revision))
+    for chunk in _chunks(PODS, found, _Gathered.pod_names):
+        rows = defaultdict(list)
+        for change in chunk:
+            rows[_owner_of(change)].append(change)
+        for uid in rows.keys() & found.keys():
+            found[uid].tell(rows[uid])
     _tell_of_events(found)
     made = {uid: each.record(revision) for uid, each in found.items()}
     return {uid: record for uid, record in made.items() if record is not None}
@@ -112,48 +141,29 @@ def phases(refs: Sequence[Ref]) -> dict[str, list[Phase]]:
     """Return the phases that jobs came to, by uid; what else belongs to them is not looked at."""
     old = records.by_uid(JOBS, [ref.uid for ref in refs])
     found = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
-    for change in _named(JOBS, found, lambda each: {each.ref.name}):
+    for change in _changes(JOBS, found, lambda each: {each.ref.name}):
         if change.uid in found:
             found[change.uid].tell([change])
     return {uid: each.history.phases for uid, each in found.items()}
 
 
-def _tell_of_jobs(found: dict[str, _Gathered]) -> None:
-    rows: dict[str, list[Change]] = defaultdict(list)
-    for change in _named(JOBS, found, lambda each: {each.ref.name}):
-        rows[change.uid].append(change)
-    for change in _named(POD_GROUPS, found, lambda each: {f"{each.ref.name}-{each.ref.uid}"}):
-        rows[_owner_of(change)].append(change)
-    for uid, each in found.items():
-        each.tell_of_job(sorted(rows[uid], key=lambda change: change.revision))
-
-
-def _tell_of_pods(found: dict[str, _Gathered]) -> None:
-    for chunk in _chunks(PODS, found, _Gathered.pod_names):
-        rows: dict[str, list[Change]] = defaultdict(list)
-        for change in chunk:
-            rows[_owner_of(change)].append(change)
-        for uid in rows.keys() & found.keys():
-            found[uid].tell(rows[uid])
-
-
 def _tell_of_events(found: dict[str, _Gathered]) -> None:
-    """Fold what was told; events are objects that outlive what they are about."""
+    """Fold the events about jobs; they are objects that outlive what they are about."""
     about = {uid: each for each in found.values() for uid in each.uids()}
     uids = sorted(about)
     for start in range(0, len(uids), sql.CHUNK):
         rows: dict[str, list[Change]] = defaultdict(list)
         for stored in store.find(EVENTS, owner=uids[start : start + sql.CHUNK], order="revision"):
             each = about[stored.read(Event).involved_object.uid]
-            rows[each.ref.uid].append(_change(stored))
+            key = stored.resource, stored.namespace, stored.name, stored.uid
+            rows[each.ref.uid].append(Change(stored.revision, *key, "MODIFIED", stored.created, stored.body))
         for uid, changes in rows.items():
             found[uid].tell(changes)
 
 
-def _named(kind: Resource, found: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]) -> Iterator[Change]:
-    """Yield the log rows of a kind with the names that belong to jobs; those of one name in their order."""
-    for chunk in _chunks(kind, found, names):
-        yield from chunk
+def _changes(kind: Resource, found: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]) -> Iterator[Change]:
+    """Return the log rows of a kind with the names that belong to jobs; those of one name in their order."""
+    return chain.from_iterable(_chunks(kind, found, names))
 
 
 def _chunks(
@@ -173,29 +183,3 @@ def _chunks(
 def _owner_of(change: Change) -> str:
     owners = change.read(_Owned).metadata.owner_references
     return next((each.uid for each in owners if each.controller), "")
-
-
-def _change(stored: Stored) -> Change:
-    """Return an object as the newest change of it."""
-    key = stored.resource, stored.namespace, stored.name, stored.uid
-    return Change(stored.revision, *key, "MODIFIED", stored.created, stored.body)
-
-
-def _record(last: Change, history: History, revision: int) -> Record:
-    index = JOBS.index(last.object)
-    return Record(
-        JOBS,
-        last.namespace,
-        last.name,
-        last.uid,
-        index.phase,
-        index.queue,
-        index.creator,
-        created=history.runs[0].begun,
-        deleted=last.at if last.verb == "DELETED" else 0,
-        revision=revision,
-        object=last.body,
-        history=kept.write(history),
-        trouble=index.trouble,
-        terms=index.terms,
-    )

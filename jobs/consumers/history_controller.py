@@ -51,7 +51,12 @@ class HistoryConsumer(Consumer[HistoryState]):
 
     def plan(self, state: HistoryState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Record the jobs that these changes and timers ask for; what is too much for one transaction comes back."""
-        wanted = [*_asked(timers), *(_ref(change) for change in changes if _matters(change))]
+        wanted = [  # those that were too many, and those whose pods had not ended
+            Ref(timer.payload["namespace"], timer.payload["name"], timer.key)
+            for timer in timers
+            if timer.kind in (LATER, SETTLE)
+        ]
+        wanted += [Ref(change.namespace, change.name, change.uid) for change in changes if _matters(change)]
         later: list[Timer] = []
         if not state.is_swept:
             later.append(Timer(SWEEP, "", now + sweep_ms()))
@@ -63,7 +68,10 @@ class HistoryConsumer(Consumer[HistoryState]):
                 later.append(following)
         refs = list(dict.fromkeys(wanted))
         later += [_timer(LATER, ref, now) for ref in refs[MOST:]]
-        kept = _records(refs[:MOST])
+        kept: list[Record] = []
+        if refs:
+            with store.reading() as revision:
+                kept = list(gather.up_to(revision, refs[:MOST]).values())
         later += _unsettled(kept, {timer.key: timer for timer in timers}, now)
         return Plan(records=kept, timers=later)
 
@@ -79,29 +87,12 @@ def _matters(change: Change) -> bool:
         return True
     if change.previous is None or not any(word in change.body for word in _TURNS):
         return False
-    before, after = _phase(change.previous), _phase(change.body)
+    before, after = read(change.previous, Job).phase, read(change.body, Job).phase
     return before != after and (after == JobPhase.ABORTED or before == JobPhase.RESTARTING)
-
-
-def _phase(body: bytes) -> str:
-    return read(body, Job).phase
-
-
-def _ref(change: Change) -> Ref:
-    return Ref(change.namespace, change.name, change.uid)
 
 
 def _timer(kind: str, ref: Ref, due: int, **payload: int) -> Timer:
     return Timer(kind, ref.uid, due, {"namespace": ref.namespace, "name": ref.name, **payload})
-
-
-def _asked(timers: Iterable[Timer]) -> list[Ref]:
-    """Return the jobs that timers name: those that were too many, and those whose pods had not ended."""
-    return [
-        Ref(timer.payload["namespace"], timer.payload["name"], timer.key)
-        for timer in timers
-        if timer.kind in (LATER, SETTLE)
-    ]
 
 
 def _sweep(timer: Timer, now: int) -> tuple[list[Ref], Timer]:
@@ -113,13 +104,6 @@ def _sweep(timer: Timer, now: int) -> tuple[list[Ref], Timer]:
     if len(found) < MOST:
         return refs, Timer(SWEEP, "", now + sweep_ms())
     return refs, Timer(SWEEP, "", now, {"after": found[-1][0]})
-
-
-def _records(refs: Sequence[Ref]) -> list[Record]:
-    if not refs:
-        return []
-    with store.reading() as revision:
-        return list(gather.up_to(revision, refs).values())
 
 
 def _unsettled(kept: Iterable[Record], due: dict[str, Timer], now: int) -> list[Timer]:

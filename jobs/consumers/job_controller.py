@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
@@ -42,7 +42,6 @@ from kube.meta import Object
 from kube.resources import CLAIMS, COMMANDS, JOBS, LIMIT_RANGES, POD_GROUPS, PODS, PRIORITY_CLASSES, RESOURCE_QUOTAS
 from kube.volcano import commands
 
-T = TypeVar("T")
 NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
@@ -77,7 +76,7 @@ class JobConsumer(Consumer[JobsState]):
             state.ranges.setdefault(stored.namespace, {})[stored.name] = stored.object
         for stored in store.find(RESOURCE_QUOTAS):
             state.quotas.setdefault(stored.namespace, {})[stored.name] = quotas.read(stored.object)
-        ending = {facts.job_key_of_pod(stored.body) for stored in store.find(PODS, phase=UNENDED)} - {""}
+        ending = {facts.job_key_of(stored.body) for stored in store.find(PODS, phase=UNENDED)} - {""}
         jobs = {stored.key: stored for stored in store.find(JOBS, phase=UNFINISHED)}
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
         _remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
@@ -101,8 +100,12 @@ class JobConsumer(Consumer[JobsState]):
 
     def plan(self, state: JobsState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Plan every job that something happened to, as far as one transaction should reach."""
+
+        def about(key: str) -> Object | None:
+            return plan.about(state.entries[key].known.job) if key in state.entries else None
+
         groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
-        groups += retries.told(timers, lambda key: _about(state, key), now, plan.COMPONENT)
+        groups += retries.told(timers, about, now, plan.COMPONENT)
         lost = _look_back(state, now)
         failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
         left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
@@ -141,19 +144,28 @@ class JobConsumer(Consumer[JobsState]):
                 room -= len(writes)
                 state.sent[key] = Sent(now)
                 is_unheard |= not any(write.resource.id in _APPLY for write in writes)
-            deadlines += _look_at_pending(state, key)
+            if entry.pending_until is not None:
+                deadlines.append(Timer(PENDING, key, entry.pending_until))
         # Of events alone nothing comes back by which the next round would begin.
         more = [Timer(MORE, "", now)] if state.touched or is_unheard else []
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
         looks = [Timer(LEFT, key, now + LEFT_MS) for key in left if key in state.entries]
         more += crowd.timers(state.unsaid, now)
-        return Plan(groups, [*more, *deadlines, *looks, *_put_off(state, timers, now)], over)
+        # How often a group failed stays known when it came back and there was no room for it.
+        put_off = [
+            Timer(RETRY, timer.key, now, {**timer.payload, "news": False})
+            for timer in timers
+            if timer.kind == RETRY and timer.key in state.touched
+        ]
+        return Plan(groups, [*more, *deadlines, *looks, *put_off], over)
 
     def key_of(self, change: Change) -> str:
         """Return the key of the job that a change is about; none for what many jobs depend on."""
+        if change.resource == JOBS.id:
+            return change.key
         try:
-            return _KEY[change.resource](change) if change.resource in _KEY else ""
+            return facts.job_key_of(change.body) if change.resource in (PODS.id, POD_GROUPS.id) else ""
         except msgspec.ValidationError:
             return ""  # whoever hears of it cannot read it either
 
@@ -168,20 +180,6 @@ class JobConsumer(Consumer[JobsState]):
             else:
                 state.note_asked(group.key, state.entries[group.key].left_asked)
                 sent.revisions = frozenset(row.revision for row in outcome if row.resource in _APPLY)
-
-
-def _put_off(state: JobsState, timers: Sequence[Timer], now: int) -> list[Timer]:
-    """Return the failed groups that came back and for which there was no room: how often they failed stays known."""
-    return [
-        Timer(RETRY, timer.key, now, {**timer.payload, "news": False})
-        for timer in timers
-        if timer.kind == RETRY and timer.key in state.touched
-    ]
-
-
-def _about(state: JobsState, key: str) -> Object | None:
-    entry = state.entries.get(key)
-    return None if entry is None else plan.about(entry.known.job)
 
 
 def _plan_one(
@@ -215,14 +213,16 @@ def _plan_one(
         state.unsaid.pop(key, None)
     known.in_step = outcome.in_step
     # Pods that it makes will be Pending, and may be so for too long.
-    entry.again |= JobEvent.POD_PENDING in state.answered.get(key, ()) and _makes_pods(writes)
+    makes_pods = any(isinstance(write, Create) and write.resource == PODS for write in writes)
+    entry.again |= makes_pods and JobEvent.POD_PENDING in state.answered.get(key, ())
     entry.pending_until = overdue.next
     return writes
 
 
 def _group(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int) -> Group:
     """Return the writes for a job, with which that goes from its timer which they carry out."""
-    key, within_quota = entry.known.job.key, _makes_pods(writes)
+    key = entry.known.job.key
+    within_quota = any(isinstance(write, Create) and write.resource == PODS for write in writes)
     if entry.left_asked == state.asked.get(key, ()):
         return Group(writes, key, within_quota)
     timers = asked.timers(key, entry.left_asked, now)
@@ -239,18 +239,6 @@ def _kept(state: JobsState, timers: Sequence[Timer], now: int) -> list[Timer]:
         elif timer.kind == PENDING and timer.key in state.entries:
             state.touched[timer.key] = None
     return kept
-
-
-def _look_at_pending(state: JobsState, key: str) -> list[Timer]:
-    """Return the timer that brings a job back when one of its pods will have been Pending for too long."""
-    entry = state.entries.get(key)
-    if entry is None or entry.pending_until is None:
-        return []
-    return [Timer(PENDING, key, entry.pending_until)]
-
-
-def _makes_pods(writes: Sequence[Write]) -> bool:
-    return any(isinstance(write, Create) and write.resource == PODS for write in writes)
 
 
 def _look_back(state: JobsState, now: int) -> list[str]:
@@ -379,60 +367,39 @@ def _apply_product(state: JobsState, change: Change) -> None:
 
 def _apply_claim(state: JobsState, change: Change) -> None:
     names = state.claims.setdefault(change.namespace, set())
+    (names.discard if change.verb == "DELETED" else names.add)(change.name)
+
+
+def _apply_bound(state: JobsState, change: Change) -> None:
+    """Look again when a limit range changes, or what a quota bounds; what its status says is nothing new."""
+    is_quota = change.resource == RESOURCE_QUOTAS.id
+    bounds: dict[str, dict[str, Any]] = state.quotas if is_quota else state.ranges
+    of_namespace = bounds.setdefault(change.namespace, {})
     if change.verb == "DELETED":
-        names.discard(change.name)
+        of_namespace.pop(change.name, None)
+    elif of_namespace.get(change.name) != (bound := quotas.read(change.object) if is_quota else change.object):
+        of_namespace[change.name] = bound
     else:
-        names.add(change.name)
-
-
-def _apply_range(state: JobsState, change: Change) -> None:
-    _keep(state.ranges, change, change.object)
+        return
+    if not of_namespace:
+        del bounds[change.namespace]
     state.look_again(change.namespace)
 
 
-def _apply_quota(state: JobsState, change: Change) -> None:
-    """Look again when what a quota bounds changes; what its status says is nothing new."""
-    quota = quotas.read(change.object)
-    if change.verb == "DELETED" or state.quotas.get(change.namespace, {}).get(change.name) != quota:
-        _keep(state.quotas, change, quota)
-        state.look_again(change.namespace)
-
-
-def _keep(known: dict[str, dict[str, T]], change: Change, value: T) -> None:
-    found = known.setdefault(change.namespace, {})
-    if change.verb == "DELETED":
-        found.pop(change.name, None)
-    else:
-        found[change.name] = value
-    if not found:
-        del known[change.namespace]
-
-
-def _apply_priority(state: JobsState, change: Change) -> None:
-    state.priorities.put(change.name, None if change.verb == "DELETED" else change.body)
-
-
-def _apply_command(state: JobsState, change: Change) -> None:
-    _note_command(state, change.body, change.revision, is_gone=change.verb == "DELETED")
-
-
-_APPLY = {
+_APPLY: dict[str, Callable[[JobsState, Change], None]] = {
     JOBS.id: _apply_job,
-    COMMANDS.id: _apply_command,
+    COMMANDS.id: lambda state, change: _note_command(
+        state, change.body, change.revision, is_gone=change.verb == "DELETED"
+    ),
     PODS.id: _apply_pod,
     POD_GROUPS.id: _apply_group,
     **dict.fromkeys(products.RESOURCES, _apply_product),
     CLAIMS.id: _apply_claim,
-    LIMIT_RANGES.id: _apply_range,
-    RESOURCE_QUOTAS.id: _apply_quota,
-    PRIORITY_CLASSES.id: _apply_priority,
-}
-
-
-_KEY: dict[str, Callable[[Change], str]] = {
-    JOBS.id: lambda change: change.key,
-    PODS.id: lambda change: facts.job_key_of_pod(change.body),
-    POD_GROUPS.id: lambda change: facts.job_key_of_group(change.body),
+    LIMIT_RANGES.id: _apply_bound,
+    RESOURCE_QUOTAS.id: _apply_bound,
+    PRIORITY_CLASSES.id: lambda state, change: state.priorities.put(
+        change.name, None if change.verb == "DELETED" else change.body
+    ),
 }
 
 
@@ -519,7 +486,13 @@ def _refresh(state: JobsState, keys: Sequence[str]) -> None:
         state.touched[key] = None
     with store.reading():
         for key in _read(state, keys):
-            _note_strangers(state.entries[key].known)
+            # Pods of somebody else, such as an earlier job of the same name, may hold the names of missing ones.
+            known = state.entries[key].known
+            job, pods = known.job, known.pods
+            names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
+            missing = [f"{job.namespace}/{name}" for name in names if name not in pods]
+            for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
+                _, pods[stored.name] = facts.read_pod(stored.body)
 
 
 def _read(state: JobsState, keys: Sequence[str]) -> list[str]:
@@ -532,15 +505,6 @@ def _read(state: JobsState, keys: Sequence[str]) -> list[str]:
         _remember(state, found.values())
     state.ahead |= dict.fromkeys(keys, revision)
     return [key for key in found if key in state.entries]
-
-
-def _note_strangers(known: Known) -> None:
-    """Note pods of somebody else, such as an earlier job of the same name, that hold the names of missing ones."""
-    job = known.job
-    names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
-    missing = [f"{job.namespace}/{name}" for name in names if name not in known.pods]
-    for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
-        _, known.pods[stored.name] = facts.read_pod(stored.body)
 
 
 def _is_over(known: Known) -> bool:

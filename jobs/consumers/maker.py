@@ -16,11 +16,10 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from cluster.api.cluster_view import ClusterView
 from cluster.consumers.consumer import RETRY, Consumer, Plan
 from cluster.runtime import retries
 from cluster.store import Change, Group, Stored, store
@@ -37,6 +36,7 @@ AGAIN, DUE = "again", "due"  # kinds of timers: a job that was refused is tried 
 AGAIN_MS = 10_000
 CHUNK = 500  # objects in one query
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class _Owned(View):
@@ -60,12 +60,10 @@ class MakerState:
     """What is to be looked at."""
 
     stale: dict[str, None] = field(default_factory=dict)  # keys of objects
-    gone: dict[str, dict[str, MadeJob]] = field(
-        default_factory=dict
-    )  # key of an object → deleted jobs that its rule has not been told of
-    blocked: dict[str, str] = field(
-        default_factory=dict
-    )  # key of somebody else's job → the object whose job should have its name
+    # Key of an object → deleted jobs that its rule has not been told of.
+    gone: dict[str, dict[str, MadeJob]] = field(default_factory=dict)
+    # Key of somebody else's job → the object whose job should have its name.
+    blocked: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)  # objects whose jobs cannot be made as things are
     told: dict[str, str] = field(default_factory=dict)  # key of an object → what the last event said of it
 
@@ -99,15 +97,16 @@ class Maker(Consumer[MakerState]):
         found: list[Group | Timer] = []
         for start in range(0, len(keys), CHUNK):
             found += self.look(state, self._read(state, keys[start : start + CHUNK]), now)
-        told = retries.told(timers, self._about, now, COMPONENT)
+
+        def about(key: str) -> Object | None:
+            owner = store.by_keys(self.kind, [key]).get(key)
+            return None if owner is None else owner.object
+
+        told = retries.told(timers, about, now, COMPONENT)
         return Plan(
             [*told, *(each for each in found if isinstance(each, Group))],
             [each for each in found if isinstance(each, Timer)],
         )
-
-    def _about(self, key: str) -> Object | None:
-        found = store.by_keys(self.kind, [key]).get(key)
-        return None if found is None else found.object
 
     def committed(
         self, state: MakerState, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
@@ -123,26 +122,22 @@ class Maker(Consumer[MakerState]):
             if change.verb == "DELETED":
                 state.told.pop(change.key, None)
                 state.waiting.pop(change.key, None)
-        elif change.resource == JOBS.id:
-            self._note_job(state, change)
+        if change.resource != JOBS.id:
+            return
+        is_gone = change.verb == "DELETED"
+        if is_gone and change.key in state.blocked:
+            state.stale[state.blocked.pop(change.key)] = None
+        key = self._owner_of(change)
+        if key:
+            state.stale[key] = None
+            for job in _readable([change] if is_gone else []):
+                state.gone.setdefault(key, {})[job.name] = job
 
     def key_of(self, change: Change) -> str:
         """Return the key of the object that a change is about; none for what several objects depend on."""
         if change.resource == self.kind.id:
             return change.key
         return self._owner_of(change) if change.resource == JOBS.id else ""
-
-    def _note_job(self, state: MakerState, change: Change) -> None:
-        is_gone = change.verb == "DELETED"
-        if is_gone and change.key in state.blocked:
-            state.stale[state.blocked.pop(change.key)] = None
-        key = self._owner_of(change)
-        if not key:
-            return
-        state.stale[key] = None
-        if is_gone:
-            for job in _readable([change]):
-                state.gone.setdefault(key, {})[job.name] = job
 
     def _owner_of(self, change: Change) -> str:
         """Return the key of the object that a job was made for, "" when it is none of this kind."""
@@ -152,11 +147,9 @@ class Maker(Consumer[MakerState]):
             owners = change.read(_Object).metadata.owner_references
         except msgspec.ValidationError:
             return ""
-        ours = (one for one in owners if one.controller and self._is_ours(one))
-        return next((f"{change.namespace}/{one.name}" for one in ours), "")
-
-    def _is_ours(self, reference: OwnerReference) -> bool:
-        return (reference.api_version, reference.kind) == (self.kind.api_version, self.kind.kind)
+        ours = self.kind.api_version, self.kind.kind
+        names = (one.name for one in owners if one.controller and (one.api_version, one.kind) == ours)
+        return next((f"{change.namespace}/{name}" for name in names), "")
 
     def _read(self, state: MakerState, keys: Sequence[str]) -> list[Family]:
         """Read objects with their jobs."""
@@ -164,19 +157,22 @@ class Maker(Consumer[MakerState]):
             owners = store.by_keys(self.kind, keys)
             jobs: dict[str, dict[str, MadeJob]] = {owner.uid: {} for owner in owners.values()}
             for job in _readable(store.find(JOBS, owner=list(jobs))) if jobs else ():
-                uid = next((one.uid for one in job.metadata.owner_references if one.controller), "")
-                jobs[uid][job.name] = job
+                jobs[_controller(job)][job.name] = job
         families = []
         for key, owner in owners.items():
             deleted = state.gone.get(key, {})
-            of_this_one = {name: job for name, job in deleted.items() if _belongs(job, owner.uid)}
+            of_this_one = {name: job for name, job in deleted.items() if _controller(job) == owner.uid}
             families.append(Family(owner, jobs[owner.uid], of_this_one))
         return families
 
 
-def view() -> ClusterView:
-    """Return what the rules for a job may ask about the cluster."""
-    return ClusterView()
+def readable(families: Sequence[Family], model: type[T]) -> Iterator[tuple[Family, T]]:
+    """Yield the families whose object can be read as a model, with that."""
+    for family in families:
+        try:
+            yield family, family.owner.read(model)
+        except msgspec.ValidationError as error:
+            log.error("ignored %s %s, which cannot be read: %s", family.owner.resource, family.owner.key, error)
 
 
 def holders(wanted: Sequence[str], state: MakerState, of: Mapping[str, str]) -> frozenset[str]:
@@ -186,8 +182,8 @@ def holders(wanted: Sequence[str], state: MakerState, of: Mapping[str, str]) -> 
     return taken
 
 
-def _belongs(job: MadeJob, uid: str) -> bool:
-    return any(one.controller and one.uid == uid for one in job.metadata.owner_references)
+def _controller(job: MadeJob) -> str:
+    return next((one.uid for one in job.metadata.owner_references if one.controller), "")
 
 
 def _readable(jobs: Sequence[Stored | Change]) -> Iterator[MadeJob]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -41,7 +41,13 @@ def hear(state: JobsState, changes: Sequence[Change], now: int) -> News:
     news = News([], [])
     for key, job in jobs.items():
         concerned = [each for each in happened[key] if pod_events.concerns(each, job)]
-        news.groups.extend(_told(job, concerned, now))
+        # Each kind of event is told once, with all pods that it happened to.
+        by_event: dict[JobEvent, list[PodFact]] = {}
+        for event, pod in concerned:
+            if event in pod_events.TOLD:
+                by_event.setdefault(event, []).append(pod)
+        for event, pods in by_event.items():
+            news.groups.append(_event(job, event, pod_events.told(event, pods), now, events.WARNING))
         if key in state.entries:
             found = answers.to_pods(
                 job, state.entries[key].known.pods.values(), state.asked.get(key, ()), concerned, now
@@ -51,15 +57,6 @@ def hear(state: JobsState, changes: Sequence[Change], now: int) -> News:
         job = state.entries[key].known.job
         _remember(state, job, answers.to_group(job, state.asked.get(key, ()), now), news, now)
     return news
-
-
-def _told(job: JobFact, happenings: Iterable[Happening], now: int) -> list[Group]:
-    """Tell once of each kind of event what happened to which pods of a job."""
-    by_event: dict[JobEvent, list[PodFact]] = {}
-    for happening in happenings:
-        if happening.event in pod_events.TOLD:
-            by_event.setdefault(happening.event, []).append(happening.pod)
-    return [_event(job, event, pod_events.told(event, pods), now, events.WARNING) for event, pods in by_event.items()]
 
 
 def _event(job: JobFact, reason: str, message: str, now: int, kind: str) -> Group:
@@ -79,7 +76,9 @@ def _remember(state: JobsState, job: JobFact, found: Answers, news: News, now: i
 def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[Happening]]:
     """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
     found: dict[str, list[Happening]] = {}
-    sought = pod_events.marks(_heeded(state))
+    # The events of pods that lead to anything: most of them do not for most jobs.
+    heeded = {*pod_events.TOLD, *state.heeded, *((JobEvent.POD_RUNNING,) if state.asked else ())}
+    sought = pod_events.marks(heeded)
     for change in changes:
         is_gone = change.verb == "DELETED"
         if change.resource != PODS.id or not pod_events.is_worth_a_look(change.body, sought, is_gone=is_gone):
@@ -92,14 +91,6 @@ def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[H
         event = pod_events.happened(before, pod, is_gone=is_gone)
         if key and event is not None and state.holds(key):
             found.setdefault(key, []).append(Happening(event, pod))
-    return found
-
-
-def _heeded(state: JobsState) -> set[JobEvent]:
-    """Return the events of pods that lead to anything: most of them do not for most jobs."""
-    found = set(pod_events.TOLD).union(state.heeded)
-    if state.asked:
-        found.add(JobEvent.POD_RUNNING)
     return found
 
 

@@ -46,27 +46,23 @@ class JobsState:
     entries: dict[str, JobEntry] = field(default_factory=dict)
     priorities: PriorityClasses = field(default_factory=PriorityClasses)
     claims: dict[str, set[str]] = field(default_factory=dict)
-    commands: dict[str, dict[str, CommandFact]] = field(
-        default_factory=dict
-    )  # key of a job → Commands to it by their names, in their order
+    # Key of a job → Commands to it by their names, in their order.
+    commands: dict[str, dict[str, CommandFact]] = field(default_factory=dict)
     ranges: dict[str, dict[str, Object]] = field(default_factory=dict)  # namespace → name → limit range
     quotas: dict[str, dict[str, Quota]] = field(default_factory=dict)  # namespace → name → quota
     refused: dict[str, str] = field(default_factory=dict)  # key of a job that lacks pods for these → namespace
     unsaid: Unsaid = field(default_factory=dict)  # jobs of a crowd that were told nothing yet
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
-    answered: dict[str, frozenset[JobEvent]] = field(
-        default_factory=dict
-    )  # key of a job with policies → the events that they answer
+    # Key of a job with policies → the events that they answer.
+    answered: dict[str, frozenset[JobEvent]] = field(default_factory=dict)
     answering: Counter[JobEvent] = field(default_factory=Counter)  # event → how many jobs answer it; see `heeded`
     position: int = 0  # the revision up to which the log is in this state
     sent: dict[str, Sent] = field(default_factory=dict)  # key of a job → its last writes, until they are seen
-    asked: dict[str, tuple[Asked, ...]] = field(
-        default_factory=dict
-    )  # key of a job → what policies ask of it, and was not carried out
+    # Key of a job → what policies ask of it, and was not carried out.
+    asked: dict[str, tuple[Asked, ...]] = field(default_factory=dict)
     is_behind: bool = False  # what happened has yet to be told; see Consumer.lags
-    ahead: dict[str, int] = field(
-        default_factory=dict
-    )  # key of a job that was read beside the log → the revision at which, until the position gets there
+    # Key of a job that was read beside the log → the revision at which, until the position gets there.
+    ahead: dict[str, int] = field(default_factory=dict)
 
     def has_read(self, key: str, revision: int) -> bool:
         """Say whether a change of a job, or of what was made for it, was in what was read of the job already."""
