@@ -14,12 +14,13 @@ from cluster.access import Actor
 from cluster.store import Stored, store
 from dashboard.live import Parts, Watch
 from dashboard.live.topics import address
-from dashboard.parts import paging, phases, scope
+from dashboard.parts import phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.crons import calendar, plan, schedule
 from jobs.crons.schedule import ScheduleError
 from jobs.made.jobs import MadeJob
+from jobs.pages import store_table
 from kube import lenient, meta
 from kube.kinds.batch import CronJob, Job
 from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, JOBS
@@ -65,43 +66,25 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 def table(actor: Actor, view: TableView, now: int) -> Table:
     """Return a page of the cron jobs that the actor may see; the next run of one makes it another page."""
-    visible = access.namespaces(actor, CRON_JOBS)
-    namespace = scope.namespaces_of(view.get("namespace"), visible)
-    filters: dict[str, Any] = {"namespace": namespace, "text": view.q or None}
-    with store.reading() as head:
-        counts = store.count(CRON_JOBS, **filters)
-        wanted = view.get("phase")
-        page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
-        found = store.find(CRON_JOBS, phase=wanted or None, order=view.sort, **page.span, **filters)
-        choices = sorted(store.count(CRON_JOBS, by="namespace", namespace=scope.namespaces_of("", visible)))
-    upcoming = {stored.uid: plan.upcoming(stored.read(CronJob), now) for stored in found}
-    return Table(
-        view=view,
-        rows={f"cron-{stored.uid}": _row(stored, upcoming[stored.uid]) for stored in found},
-        page=page,
-        watches=scope.watches(CRON_JOBS.id, view.get("namespace"), visible),
-        counts=counts,
-        phases=phases.CRON_STATES,
-        choices={"namespace": choices},
-        revision=head,
-        empty=EMPTY,
-        again=min((each for each in upcoming.values() if each is not None), default=None),
-    )
+    upcoming: list[int] = []
 
-
-def _row(stored: Stored, upcoming: int | None) -> str:
-    cron = stored.read(CronJob)
-    return render_to_string(
-        "crons/_row.html",
-        {
+    def row(stored: Stored) -> str:
+        cron = stored.read(CronJob)
+        following = plan.upcoming(cron, now)
+        upcoming.extend([] if following is None else [following])
+        context = {
             "stored": stored,
             "cron": cron,
             "state": state(cron),
-            "next": upcoming,
+            "next": following,
             "running": len(lenient.sequence(stored.object, "status", "active")),
             "owner": cron.metadata.annotations.get(CREATOR_ANNOTATION, ""),
-        },
-    )
+        }
+        return render_to_string("crons/_row.html", context)
+
+    found = store_table.table(actor, view, CRON_JOBS, row, name="cron", empty=EMPTY, phases=phases.CRON_STATES)
+    found.again = min(upcoming, default=None)
+    return found
 
 
 def state(cron: CronJob) -> str:
@@ -176,25 +159,20 @@ class Detail:
             f"cron-{part}": render_to_string(f"crons/_{part}.html", context) for part in ("actions", "head", "calendar")
         }
         # The calendar is another one tomorrow, also without a run.
-        midnight = self.now + DAY_MS - (self.now + self._offset()) % DAY_MS
+        offset = meta.moment_of(self.now).astimezone(self.where).utcoffset()
+        here = self.now + (round(offset.total_seconds() * 1000) if offset else 0)
+        midnight = self.now + DAY_MS - here % DAY_MS
         again = midnight if upcoming is None else min(midnight, upcoming)
         return Parts(made, watches=self.watches, again=again)
-
-    def _offset(self) -> int:
-        offset = meta.moment_of(self.now).astimezone(self.where).utcoffset()
-        return round(offset.total_seconds() * 1000) if offset else 0
 
     def job_table(self, view: TableView) -> Table:
         """Return a page of the jobs that were made for it."""
         filters: dict[str, Any] = {"namespace": self.stored.namespace, "owner": self.stored.uid}
         if not self.sees_jobs:
             filters["namespace"] = ()
-        wanted = view.get("phase")
-        phase = ("Pending", "") if wanted == "Pending" else wanted or None
-        counts: dict[str, int] = {}
-        for word, count in store.count(JOBS, **filters).items():
-            counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
-        page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
+        counts = store_table.by_phase(store.count(JOBS, **filters))
+        page = store_table.page_of(view, counts)
+        phase = store_table.of_phase(view.get("phase"))
         found = store.find(JOBS, phase=phase, order=view.sort, **page.span, **filters)
         return Table(
             view=view,

@@ -12,17 +12,17 @@ from cluster.access import Actor
 from cluster.store import Stored, store
 from dashboard.live import Parts, Watch
 from dashboard.live.topics import address
-from dashboard.parts import paging, phases, scope
+from dashboard.parts import phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.flows import graph, steps
 from jobs.operations import allowed_actions
+from jobs.pages import store_table
 from jobs.parameterized.declaration import ANNOTATION
 from jobs.rules import yaml_write
 from kube import lenient
 from kube.kinds.batch import JobPhase
-from kube.kinds.flow import FlowPhase, JobFlow
-from kube.meta import Object
+from kube.kinds.flow import JobFlow
 from kube.resources import CREATOR_ANNOTATION, JOB_FLOWS, JOB_TEMPLATES, JOBS, Resource
 from kube.usage import queue_named
 
@@ -71,7 +71,7 @@ def table(actor: Actor, view: TableView) -> Table:
         "url": reverse("flows:templates"),
         "label": "Templates",
     }
-    return _table(actor, view, JOB_FLOWS, _row, empty, phases.FLOW_PHASES)
+    return store_table.table(actor, view, JOB_FLOWS, _row, name="row", empty=empty, phases=phases.FLOW_PHASES)
 
 
 def template_table(actor: Actor, view: TableView) -> Table:
@@ -83,35 +83,7 @@ def template_table(actor: Actor, view: TableView) -> Table:
     }
     if allowed_actions.home(actor, JOB_TEMPLATES) is not None:
         empty |= {"url": reverse("jobs:template-new"), "label": "New template"}
-    return _table(actor, view, JOB_TEMPLATES, _template_row, empty)
-
-
-def _table(
-    actor: Actor, view: TableView, resource: Resource, row: Any, empty: dict[str, str], known: tuple[str, ...] = ()
-) -> Table:
-    visible = access.namespaces(actor, resource)
-    namespace = scope.namespaces_of(view.get("namespace"), visible)
-    filters: dict[str, Any] = {"namespace": namespace, "text": view.q or None}
-    wanted = view.get("phase")
-    phase = (str(FlowPhase.PENDING), "") if wanted == FlowPhase.PENDING else wanted or None
-    with store.reading() as head:
-        counts: dict[str, int] = {}
-        for word, count in store.count(resource, **filters).items():
-            counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
-        page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
-        found = store.find(resource, phase=phase, order=view.sort, **page.span, **filters)
-        choices = sorted(store.count(resource, by="namespace", namespace=scope.namespaces_of("", visible)))
-    return Table(
-        view=view,
-        rows={f"row-{stored.uid}": row(stored) for stored in found},
-        page=page,
-        watches=scope.watches(resource.id, view.get("namespace"), visible),
-        counts=counts if known else None,
-        phases=known,
-        choices={"namespace": choices},
-        revision=head,
-        empty=empty,
-    )
+    return store_table.table(actor, view, JOB_TEMPLATES, _template_row, name="row", empty=empty)
 
 
 def _row(stored: Stored) -> str:
@@ -188,12 +160,21 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
     sees_jobs = access.allowed(actor, "list", JOBS, stored.namespace)
     wanted = [f"{stored.namespace}/{name}" for name in made[-MOST_JOBS:]]
     there = store.by_keys(JOBS, wanted if sees_jobs else ())
+    # As much of it as its author writes.
+    whole = stored.object
+    metadata = {key: value for key in ("name", "namespace", "labels") if (value := whole["metadata"].get(key))}
+    written = {
+        "apiVersion": whole["apiVersion"],
+        "kind": whole["kind"],
+        "metadata": metadata,
+        "spec": whole.get("spec"),
+    }
     context = {
         **facts,
         "stored": stored,
         "jobs": [(job.name, lenient.text(job.object, "status", "state", "phase")) for job in there.values()],
         "more": max(len(made) - MOST_JOBS, 0),
-        "text": yaml_write.dump(_written(stored)),
+        "text": yaml_write.dump(written),
         "may_run": access.allowed(actor, "create", JOBS, stored.namespace),
         "has_parameters": bool(lenient.text(stored.object, "metadata", "annotations", ANNOTATION)),
         "may_delete": _may(actor, "delete", JOB_TEMPLATES, stored),
@@ -203,13 +184,6 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
         *(Watch(JOBS.id, stored.namespace, name) for name in made[-MOST_JOBS:]),
     ]
     return Parts(_render(context, "template", "actions", "head", "text"), watches=watches)
-
-
-def _written(stored: Stored) -> Object:
-    """Return as much of a template as its author writes."""
-    whole = stored.object
-    metadata = {key: value for key in ("name", "namespace", "labels") if (value := whole["metadata"].get(key))}
-    return {"apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": metadata, "spec": whole.get("spec")}
 
 
 def _may(actor: Actor, verb: str, resource: Resource, stored: Stored) -> bool:

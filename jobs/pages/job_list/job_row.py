@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from cluster.store import Stored
 from dashboard.parts import phases, svg
 from jobs.lifecycle import progress
-from jobs.lifecycle.progress import Progress, Ran
+from jobs.lifecycle.progress import Ran
 from jobs.lifecycle.reading import Job
 from jobs.pages.job.pods import Kept
 from jobs.rules import short_cause
@@ -42,36 +42,47 @@ def row(
     """
     job = stored.read(Job)
     health = pod_health.health(job.status.running, kept or {})
+    gang = progress.of_job(job, deleted, health)
+    is_plain = gang.total in (gang.succeeded, gang.running)  # the phase says as much
+    shares = [
+        svg.Share(gang.succeeded, "green", ""),
+        svg.Share(gang.running, "blue", ""),
+        svg.Share(gang.failed, "red", ""),
+    ]
+    tags = "".join(f' <span class="tag" data-hue="red">{words}</span>' for words in health.words)
+    if deleted:
+        tags += f' <span class="tag">deleted {_moment(deleted)}</span>'
+    ran = ran or progress.last_ran(progress.phases_of(job), deleted)
+    if ran.since is not None:
+        lasted = _moment(ran.since).replace("<time", "<time data-mode=since")
+    else:
+        lasted = "–" if ran.before is None else short_duration_words(ran.before)
+    uid, name = escape(stored.uid), escape(stored.name)
+    url = escape(reverse("jobs:detail", args=[stored.namespace, stored.name]))
     cells = [
-        _tick(stored) if selectable else "",
-        _name(stored, is_deleted=bool(deleted)),
+        # The box belongs to the form of bulk operations.
+        f'<td><input type=checkbox form=bulk name=uid value="{uid}" aria-label="Tick {name}">' if selectable else "",
+        f'<th scope=row><a href="{url}{f"?of={uid}" if deleted else ""}">{name}</a>',
         _brief(stored.namespace),
-        f"<td>{_phase(progress.shown_phase(job, deleted))}{_tags(deleted, health)}",
-        _gang(progress.of_job(job, deleted, health)),
+        f"<td>{_phase(progress.shown_phase(job, deleted))}{tags}",
+        f"<td{'' if is_plain else _title(gang.said)}>{svg.plain_stack(shares, gang.total)}{gang.short}",
         _brief(job.queue, "queue"),
         _brief(job.creator, "owner"),
         f"<td>{_moment(stored.created)}",
-        f"<td>{_ran(ran or progress.last_ran(progress.phases_of(job), deleted))}",
+        f"<td>{lasted}",
         _why(job, health, is_deleted=bool(deleted)),
     ]
     # HTML lets the ends of cells and rows and the quotes around a word be left out: that is a sixth of a page of many rows.
     return f'<tr id="{escape(row_id(stored))}">{"".join(cells)}'
 
 
-def _tick(stored: Stored) -> str:
-    """The box belongs to the form of bulk operations."""
-    return f'<td><input type=checkbox form=bulk name=uid value="{escape(stored.uid)}" aria-label="Tick {escape(stored.name)}">'
-
-
-def _name(stored: Stored, *, is_deleted: bool) -> str:
-    url = reverse("jobs:detail", args=[stored.namespace, stored.name])
-    which = f"?of={escape(stored.uid)}" if is_deleted else ""
-    return f'<th scope=row><a href="{escape(url)}{which}">{escape(stored.name)}</a>'
+def _title(text: str) -> str:
+    return f' title="{escape(text)}"'
 
 
 def _brief(text: str, name: str = "") -> str:
     """Return a cell with a name, which is a link where it is the value of a filter."""
-    hint = f' title="{escape(text)}"' if len(text) > LONGEST_BRIEF else ""
+    hint = _title(text) if len(text) > LONGEST_BRIEF else ""
     if not text:
         return "<td>–"
     shown = f'<a href="?{escape(urlencode({name: text}))}">{escape(text)}</a>' if name else escape(text)
@@ -85,31 +96,9 @@ def _phase(word: str) -> str:
     return f'<span class=phase data-hue={look.hue} data-phase="{escape(word)}">{escape(word)}</span>'
 
 
-def _tags(deleted: int, health: Health) -> str:
-    tags = "".join(f' <span class="tag" data-hue="red">{words}</span>' for words in health.words)
-    return tags + (f' <span class="tag">deleted {_moment(deleted)}</span>' if deleted else "")
-
-
-def _gang(shown: Progress) -> str:
-    shares = [
-        svg.Share(shown.succeeded, "green", ""),
-        svg.Share(shown.running, "blue", ""),
-        svg.Share(shown.failed, "red", ""),
-    ]
-    is_plain = shown.total in (shown.succeeded, shown.running)  # the phase says as much
-    hint = "" if is_plain else f' title="{escape(shown.said)}"'
-    return f"<td{hint}>{svg.plain_stack(shares, shown.total)}{shown.short}"
-
-
 def _moment(milliseconds: int) -> str:
     """Return a time as its own text, which the browser reads."""
     return f"<time>{datetime.fromtimestamp(milliseconds // 1000, UTC):%Y-%m-%d %H:%M:%SZ}</time>"
-
-
-def _ran(ran: Ran) -> str:
-    if ran.since is None:
-        return "–" if ran.before is None else short_duration_words(ran.before)
-    return _moment(ran.since).replace("<time", "<time data-mode=since")
 
 
 def _why(job: Job, health: Health, *, is_deleted: bool) -> str:
@@ -120,5 +109,4 @@ def _why(job: Job, health: Health, *, is_deleted: bool) -> str:
     if not message:
         return "<td>"
     cause, rest = short_cause.parted(job.metadata.name, message)
-    hint = f"{cause}. {rest}".rstrip() if len(cause) > LONGEST_CAUSE else rest
-    return f'<td title="{escape(hint)}">{escape(cause)}'
+    return f"<td{_title(f'{cause}. {rest}'.rstrip() if len(cause) > LONGEST_CAUSE else rest)}>{escape(cause)}"

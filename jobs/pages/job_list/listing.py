@@ -11,8 +11,7 @@ from cluster import access, clock
 from cluster.access import Actor
 from cluster.api import backend
 from cluster.store import Stored, records, store
-from dashboard.live import Watch
-from dashboard.parts import bulk, not_run, paging, phases, scope
+from dashboard.parts import bulk, not_run, phases, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle import progress
@@ -20,6 +19,7 @@ from jobs.lifecycle.phases import DELETED
 from jobs.lifecycle.progress import Ran
 from jobs.lifecycle.reading import Job
 from jobs.operations import allowed_actions
+from jobs.pages import store_table
 from jobs.pages.job import past, pods
 from jobs.pages.job_list import job_filters
 from jobs.pages.job_list.job_row import row, row_id
@@ -89,39 +89,45 @@ def table(actor: Actor, view: TableView) -> Table:
     """Return a page of the jobs that the actor may see."""
     allowed = access.namespaces(actor, JOBS)
     chosen = filters(view, allowed, clock.milliseconds())
-    counts = store.count(JOBS, by="phase", **{**chosen, "phase": None})
-    named = {phase or "Pending": 0 for phase in counts}
-    for phase, count in counts.items():
-        named[phase or "Pending"] += count
-    wanted = view.get("phase")
-    total = named.get(wanted, 0) if wanted else sum(named.values())
-    gone = _count_deleted(chosen)
-    is_past = wanted == DELETED
-    page = paging.Page(view.page, view.per, gone if is_past else total)
+    every = {**chosen, "phase": None}
+    counts = store_table.by_phase(store.count(JOBS, by="phase", **every))
+    # What owned a deleted job is not recorded, so of a sweep's there is none.
+    counts[DELETED] = 0 if chosen["owner"] is not None else records.count(JOBS, **every)
+    is_past = view.get("phase") == DELETED
+    living = {phase: number for phase, number in counts.items() if phase != DELETED}
+    page = store_table.page_of(view, counts if is_past else living)
     offer = None if is_past else bulk.offered(JOBS.id, actor)
+    if not is_past:
+        found = store.find(JOBS, order=view.order, **page.span, **chosen)
+        kept, ran = pods.kept(found), _ran_before(found, {})
+        rows = {
+            row_id(each): row(each, selectable=offer is not None, kept=kept.get(each.uid), ran=ran.get(each.uid))
+            for each in found
+        }
+    elif counts[DELETED]:
+        gone = records.find(JOBS, order=view.order, limit=page.size, offset=page.offset, **every)
+        jobs = {each.uid: past.stored_of(each) for each in gone}
+        ran = _ran_before([*jobs.values()], {each.uid: each.deleted for each in gone})
+        rows = {f"job-{each.uid}": row(jobs[each.uid], deleted=each.deleted, ran=ran.get(each.uid)) for each in gone}
+    else:
+        rows = {}
     return Table(
         view=view,
-        rows=_deleted_rows(view, page, chosen) if is_past else _rows(view, page, chosen, selectable=offer is not None),
+        rows=rows,
         page=page,
-        watches=[*_watches(view, allowed), *not_run.watches(actor, view.get("namespace"))],
-        counts={**named, DELETED: gone},
+        watches=[
+            *scope.watches(JOBS.id, view.get("namespace"), allowed),
+            *not_run.watches(actor, view.get("namespace")),
+        ],
+        counts=counts,
         phases=phases.JOB_PHASES,
         apart=(DELETED,),
         again=clock.milliseconds() + LOOK_AGAIN_MS,
-        choices=_choices_of_deleted(actor, allowed) if is_past else _choices(actor, allowed),
+        choices=_choices(actor, allowed, is_past=is_past),
         empty=_empty(actor),
         bulk=offer,
         above={"jobs-not-run": not_run.line(actor, "jobs-not-run", **view.values)},
     )
-
-
-def _rows(view: TableView, page: paging.Page, chosen: dict[str, Any], *, selectable: bool) -> dict[str, str]:
-    found = store.find(JOBS, order=view.order, **page.span, **chosen)
-    kept, ran = pods.kept(found), _ran_before(found, {})
-    return {
-        row_id(stored): row(stored, selectable=selectable, kept=kept.get(stored.uid), ran=ran.get(stored.uid))
-        for stored in found
-    }
 
 
 def _ran_before(found: Sequence[Stored], deleted: Mapping[str, int]) -> dict[str, Ran]:
@@ -131,33 +137,36 @@ def _ran_before(found: Sequence[Stored], deleted: Mapping[str, int]) -> dict[str
     return {uid: progress.last_ran(phases, deleted.get(uid, 0)) for uid, phases in told.items() if phases}
 
 
-def _deleted_rows(view: TableView, page: paging.Page, chosen: dict[str, Any]) -> dict[str, str]:
-    if chosen["owner"] is not None:
-        return {}
-    found = records.find(JOBS, order=view.order, limit=page.size, offset=page.offset, **{**chosen, "phase": None})
-    jobs = {each.uid: past.stored_of(each) for each in found}
-    ran = _ran_before([*jobs.values()], {each.uid: each.deleted for each in found})
-    return {f"job-{each.uid}": row(jobs[each.uid], deleted=each.deleted, ran=ran.get(each.uid)) for each in found}
-
-
-def _count_deleted(chosen: dict[str, Any]) -> int:
-    """Return how many deleted jobs match; what owned them is not recorded, so of a sweep's there is none."""
-    return 0 if chosen["owner"] is not None else records.count(JOBS, **{**chosen, "phase": None})
-
-
 def _empty(actor: Actor) -> dict[str, str]:
     """Say what to do while there are no jobs."""
     if allowed_actions.home(actor) is not None:
         return {**EMPTY, "url": reverse("jobs:new")}
-    if not access.somewhere(actor, "list", JOBS):
+    if access.somewhere(actor, "list", JOBS):
+        to_submit = backend.refusal("create", JOBS.id) or f"To do it yourself: {access.remedy('create', JOBS)}"
+        text = f"They appear here as soon as somebody submits one. {to_submit}"
+    else:
         text = f"You may not see jobs anywhere. {access.remedy('list', JOBS)}"
-        return {**EMPTY, "text": text, "label": ""}
-    text = f"They appear here as soon as somebody submits one. {_to_submit()}"
     return {**EMPTY, "text": text, "label": ""}
 
 
-def _to_submit() -> str:
-    return backend.refusal("create", JOBS.id) or f"To do it yourself: {access.remedy('create', JOBS)}"
+def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere, *, is_past: bool) -> dict[str, list[str]]:
+    """Offer what the jobs have that the reader may see, of owners the reader and the first, and the queues that he may list."""
+    if is_past:  # living jobs may have nothing of what the deleted ones have
+        found = records.values(JOBS, namespace=scope.namespaces_of("", allowed))
+        namespaces, queues, owners = found["namespace"], found["queue"], found["creator"]
+    else:
+        namespaces = store.values(JOBS, "namespace")
+        if isinstance(allowed, access.Everywhere):
+            owners = store.values(JOBS, "creator", limit=MOST_OWNERS + 1)  # jobs without one come first
+        else:
+            namespaces = [name for name in namespaces if name in allowed]
+            owners = [*store.count(JOBS, by="creator", namespace=namespaces)]
+        if access.allowed(actor, "list", QUEUES, ""):
+            queues = store.values(JOBS, "queue")
+        else:
+            queues = sorted(store.count(JOBS, by="queue", namespace=namespaces))
+    offered = sorted({actor.name, *sorted({*owners} - {""})[:MOST_OWNERS]})
+    return {"namespace": namespaces, "queue": [name for name in queues if name], "owner": offered}
 
 
 def filters(view: TableView, allowed: frozenset[str] | access.Everywhere, now: int) -> dict[str, Any]:
@@ -165,54 +174,15 @@ def filters(view: TableView, allowed: frozenset[str] | access.Everywhere, now: i
     namespace: str | list[str] | None = view.get("namespace") or None
     if not isinstance(allowed, access.Everywhere):
         namespace = [name for name in sorted(allowed) if namespace in (None, name)]
-    phase: str | list[str] | None = view.get("phase") or None
+    sweeps = None  # the uids of what owns the jobs of the sweeps of a name, where one is asked for
+    if name := view.get("sweep"):
+        sweeps = [*store.names(CONFIGMAPS, namespace=namespace, name=record.holder_of(name), phase=HOLDS_SWEEP)]
     return {
         "namespace": namespace,
         "queue": view.get("queue") or None,
-        # A job that no controller has seen yet has no phase, and is shown as Pending.
-        "phase": ["Pending", ""] if phase == "Pending" else phase,
+        "phase": store_table.of_phase(view.get("phase")),
         "creator": view.get("owner") or None,
-        "owner": _sweeps(view.get("sweep"), namespace),
+        "owner": sweeps,
         "text": view.q or None,
         **job_filters.searched(view.values, now),
     }
-
-
-def _sweeps(name: str, namespace: str | list[str] | None) -> list[str] | None:
-    """Return the uids of what owns the jobs of the sweeps of a name; None where no sweep is asked for."""
-    if not name:
-        return None
-    return [*store.names(CONFIGMAPS, namespace=namespace, name=record.holder_of(name), phase=HOLDS_SWEEP)]
-
-
-def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:
-    """Offer what the living jobs have that the reader may see, and the queues that he may list."""
-    namespaces = store.values(JOBS, "namespace")
-    if isinstance(allowed, access.Everywhere):
-        owners = store.values(JOBS, "creator", limit=MOST_OWNERS + 1)  # jobs without one come first
-    else:
-        namespaces = [name for name in namespaces if name in allowed]
-        owners = [*store.count(JOBS, by="creator", namespace=namespaces)]
-    if access.allowed(actor, "list", QUEUES, ""):
-        queues = store.values(JOBS, "queue")
-    else:
-        queues = sorted(store.count(JOBS, by="queue", namespace=namespaces))
-    return {"namespace": namespaces, "queue": [name for name in queues if name], "owner": _owners(actor, owners)}
-
-
-def _choices_of_deleted(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:
-    """Offer what the deleted jobs have that the reader may see: living ones may have nothing of it."""
-    found = records.values(JOBS, namespace=scope.namespaces_of("", allowed))
-    return {"namespace": found["namespace"], "queue": found["queue"], "owner": _owners(actor, found["creator"])}
-
-
-def _owners(actor: Actor, found: Sequence[str]) -> list[str]:
-    """Return the owners to offer, the reader among them; of very many the first."""
-    return sorted({actor.name, *sorted({*found} - {""})[:MOST_OWNERS]})
-
-
-def _watches(view: TableView, allowed: frozenset[str] | access.Everywhere) -> list[Watch]:
-    namespace = view.get("namespace")
-    if isinstance(allowed, access.Everywhere):
-        return [Watch(JOBS.id, namespace=namespace or None)]
-    return [Watch(JOBS.id, namespace=name) for name in sorted(allowed) if namespace in ("", name)]

@@ -32,7 +32,13 @@ def rows(grid: Grid, shown: Outcomes, namespace: str, phase: str = "") -> dict[s
     """Return each row of a grid by its id; cells of other phases than the one asked for are pale."""
     jobs = reverse("jobs:list") + quote(namespace) + "/"
     wide = len(grid.columns) <= MOST_WORDS
-    looks = {word: _look(word, phase, wide=wide) for word in set(shown.phases)}
+    looks = {}  # word → what stands before and behind the address and the name of a job
+    for word in set(shown.phases):
+        hue, said = phases.look(word).hue, escape(word)
+        pale = "" if phase in ("", word) else " data-pale"
+        glyph = GLYPHS.get(word, UNKNOWN) + (f" {said}" if wide else "")
+        before, after = f'<td data-hue="{hue}"{pale}><a href="', f'{said}" aria-label="{said}">{glyph}</a></td>'
+        looks[word] = before, after
     names, words = shown.record.jobs, shown.phases
     found = {}
     for number, head in enumerate(grid.heads):
@@ -48,11 +54,3 @@ def rows(grid: Grid, shown: Outcomes, namespace: str, phase: str = "") -> dict[s
         line = f"grid-{number}"
         found[line] = f'<tr id="{line}"><th scope="row">{escape(head)}</th>{"".join(cells)}</tr>'
     return found
-
-
-def _look(word: str, wanted: str, *, wide: bool) -> tuple[str, str]:
-    """Return what stands before and behind the address and the name of a job of a phase."""
-    hue, said = phases.look(word).hue, escape(word)
-    pale = "" if wanted in ("", word) else " data-pale"
-    glyph = GLYPHS.get(word, UNKNOWN) + (f" {said}" if wide else "")
-    return f'<td data-hue="{hue}"{pale}><a href="', f'{said}" aria-label="{said}">{glyph}</a></td>'

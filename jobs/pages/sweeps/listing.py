@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle.reading import Metadata
 from jobs.operations import allowed_actions
+from jobs.pages import store_table
 from jobs.pages.sweeps import grid_html
 from jobs.sweeps import outcomes, record
 from jobs.sweeps.outcomes import Grid, Outcomes
@@ -44,6 +45,11 @@ SPEC = Spec(
     noun="sweep",
     plural="sweeps",
 )
+EMPTY = {
+    "symbol": "layers",
+    "title": "There are no sweeps yet",
+    "text": "A sweep is one job's YAML with placeholders, and a table of values that makes many jobs of it.",
+}
 DETAIL = "sweeps:detail"  # the topic of one sweep's outcomes
 VALUE = "value-"  # how the filter by a placeholder's value begins
 MOST_CHOICES = 100  # values that a filter offers
@@ -67,10 +73,14 @@ def table(actor: Actor, view: TableView) -> Table:
         total = sum(store.count(CONFIGMAPS, **filters).values())
         page = paging.Page(view.page, view.per, total)
         found = store.find(CONFIGMAPS, order=view.sort, **page.span, **filters)
-        shown = _whose_jobs_show(actor, found)
+        seen = access.namespaces(actor, JOBS)
+        shown = [each.uid for each in found if isinstance(seen, access.Everywhere) or each.namespace in seen]
         counted = store.count_owned(JOBS, shown) if shown else {}
         everywhere = {**filters, "namespace": scope.namespaces_of("", visible)}
         choices = sorted(store.count(CONFIGMAPS, by="namespace", **everywhere))
+    empty = EMPTY
+    if allowed_actions.home(actor) is not None:
+        empty = {**EMPTY, "url": reverse("sweeps:new"), "label": "New sweep"}
     return Table(
         view=view,
         rows={f"sweep-{stored.uid}": _row(stored, counted.get(stored.uid, {})) for stored in found},
@@ -81,28 +91,13 @@ def table(actor: Actor, view: TableView) -> Table:
         ],
         choices={"namespace": choices},
         revision=head,
-        empty=_empty(actor),
+        empty=empty,
     )
-
-
-def _empty(actor: Actor) -> dict[str, str]:
-    empty = {
-        "symbol": "layers",
-        "title": "There are no sweeps yet",
-        "text": "A sweep is one job's YAML with placeholders, and a table of values that makes many jobs of it.",
-    }
-    may_submit = allowed_actions.home(actor) is not None
-    return {**empty, "url": reverse("sweeps:new"), "label": "New sweep"} if may_submit else empty
-
-
-def _whose_jobs_show(actor: Actor, found: Iterable[Stored]) -> list[str]:
-    """Return the uids of those sweeps whose jobs the actor may see as well."""
-    visible = access.namespaces(actor, JOBS)
-    return [each.uid for each in found if isinstance(visible, access.Everywhere) or each.namespace in visible]
 
 
 def _row(stored: Stored, counted: Mapping[str, int]) -> str:
     holder = stored.read(_Holder)
+    named = store_table.by_phase(counted)
     return render_to_string(
         "sweeps/_row.html",
         {
@@ -110,16 +105,9 @@ def _row(stored: Stored, counted: Mapping[str, int]) -> str:
             "name": record.name_of(stored.name),
             "owner": holder.metadata.annotations.get(CREATOR_ANNOTATION, ""),
             "jobs": sum(counted.values()),
-            "counts": _in_order(counted),
+            "counts": [(phase, named[phase]) for phase in phases.JOB_OUTCOMES if named.get(phase)],
         },
     )
-
-
-def _in_order(counted: Mapping[str, int]) -> list[tuple[str, int]]:
-    named = {phase or outcomes.PENDING: 0 for phase in counted}
-    for phase, number in counted.items():
-        named[phase or outcomes.PENDING] += number
-    return [(phase, named[phase]) for phase in phases.JOB_OUTCOMES if named.get(phase)]
 
 
 def read(actor: Actor, namespace: str, name: str) -> tuple[Stored, Record]:
@@ -127,14 +115,14 @@ def read(actor: Actor, namespace: str, name: str) -> tuple[Stored, Record]:
     for resource in (CONFIGMAPS, JOBS):
         access.require(actor, "get", resource, namespace, name)
     stored = store.get(CONFIGMAPS, namespace, record.holder_of(name))
-    found = _recorded(stored.body)
+    found = _read(stored.body)
     if found is None:
         raise NotFound.of(CONFIGMAPS.id, stored.name)
     return stored, found
 
 
 @lru_cache(maxsize=8)
-def _recorded(body: bytes) -> Record | None:
+def _read(body: bytes) -> Record | None:
     """Read a record once for the many times that its page is rendered: its data never changes."""
     return record.read(decode(body))
 
@@ -167,10 +155,16 @@ def outcomes_of(stored: Stored, found: Record, params: Mapping[str, str]) -> tup
     if laid_out is not None:
         html = grid_html.rows(laid_out, shown, stored.namespace, phase)
     else:
-        html = {
-            f"outcome-{row}": _outcome(shown, row, stored.namespace)
-            for row in rows[page.offset : page.offset + page.size]
-        }
+        html = {}
+        for row in rows[page.offset : page.offset + page.size]:
+            context = {
+                "id": f"outcome-{row}",
+                "namespace": stored.namespace,
+                "job": shown.record.jobs[row],
+                "values": zip(shown.record.values.names, shown.record.values.rows[row], strict=True),
+                "phase": shown.phases[row],
+            }
+            html[f"outcome-{row}"] = render_to_string("sweeps/_outcome_row.html", context)
     return (
         Table(
             view=view,
@@ -203,14 +197,3 @@ def _spec(found: Record) -> Spec:
         noun="job",
         plural="jobs",
     )
-
-
-def _outcome(shown: Outcomes, row: int, namespace: str) -> str:
-    context = {
-        "id": f"outcome-{row}",
-        "namespace": namespace,
-        "job": shown.record.jobs[row],
-        "values": zip(shown.record.values.names, shown.record.values.rows[row], strict=True),
-        "phase": shown.phases[row],
-    }
-    return render_to_string("sweeps/_outcome_row.html", context)

@@ -85,31 +85,29 @@ def submit(actor: Actor, draft: Draft) -> Stored:
         return api.create_with_owned(actor, CONFIGMAPS, holder, JOBS, list(made.objects()))
     except AlreadyExists:
         existing = _existing(made)
-        if existing is None or not draft.token or _token_of(existing) != draft.token:
+        token = lenient.text(existing.object, "metadata", "annotations", SUBMISSION) if existing is not None else ""
+        if existing is None or not draft.token or token != draft.token:
             raise
         return existing
 
 
 def refused(found: Preview, error: ApiError) -> Preview:
     """Return the preview of a draft that was refused when it was submitted."""
+    refusals = [error.message]
+    if isinstance(error, OwnedRefused):
+        each = list(error.refusals.items())
+        refusals = [
+            f"Row {index + 1}: {'; '.join(map(str, one.causes)) or one.message}" for index, one in each[:MOST_REFUSALS]
+        ]
+        if (more := len(each) - MOST_REFUSALS) > 0:
+            refusals.append(f"And {more:,} rows more.")
     return Preview(
         "The sweep was not made, and none of its jobs; what you wrote is still here.",
         names=found.names,
         causes=found.causes,
-        problems=tuple(_refusals(error)) if not found.causes and not found.problems else found.problems,
+        problems=found.problems if found.causes or found.problems else tuple(refusals),
         number=found.number,
     )
-
-
-def _refusals(error: ApiError) -> Iterator[str]:
-    if not isinstance(error, OwnedRefused):
-        yield error.message
-        return
-    for index, each in list(error.refusals.items())[:MOST_REFUSALS]:
-        said = "; ".join(map(str, each.causes)) or each.message
-        yield f"Row {index + 1}: {said}"
-    if (more := len(error.refusals) - MOST_REFUSALS) > 0:
-        yield f"And {more:,} rows more."
 
 
 def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
@@ -131,27 +129,27 @@ def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
     number = len(made.jobs)
     accepted = not common and not problems
     never, some_never = hopeless.told() if accepted else ([], [])
+    verdict = "Some of these jobs would be refused, so none would be made."
+    if accepted:
+        verdict = f"{number:,} {'job' if number == 1 else 'jobs'} would be made"
+        if hopeless.rows:
+            those = "" if hopeless.rows == number else f" at least {hopeless.rows} of them"
+            verdict = f"{verdict}, and{those} could not start on the cluster as it is"
+        verdict = f"{verdict}."
+    understood = [Finding(note.message, note.line) for note in made.template.document.notes]
     return Preview(
-        _verdict(number, hopeless.rows, accepted=accepted),
+        verdict,
         accepted,
         made.template.names,
         tuple(common),
         tuple(problems),
-        (*never, *_understood(made), *known, *(Finding(each) for each in (*some_never, *some, *unused))),
-        tuple(_shown(made, index) for index in range(min(number, SHOWN))) if accepted else (),
+        (*never, *understood, *known, *map(Finding, (*some_never, *some, *unused))),
+        tuple(
+            Shown(made.jobs[index], made.values.row(index), yaml_write.dump(made.job(index)))
+            for index in range(min(number, SHOWN) if accepted else 0)
+        ),
         number,
     )
-
-
-def _verdict(number: int, hopeless: int, *, accepted: bool) -> str:
-    """Say what would become of the jobs, of which these at least could not start."""
-    if not accepted:
-        return "Some of these jobs would be refused, so none would be made."
-    said = f"{number:,} {'job' if number == 1 else 'jobs'} would be made"
-    if hopeless:
-        those = "" if hopeless == number else f" at least {hopeless} of them"
-        said = f"{said}, and{those} could not start on the cluster as it is"
-    return f"{said}."
 
 
 def _holder_problems(actor: Actor, made: Plan, text: str) -> Iterator[str]:
@@ -164,11 +162,6 @@ def _holder_problems(actor: Actor, made: Plan, text: str) -> Iterator[str]:
             yield "The values are too long to be kept in one object of 1 MiB; make several sweeps, or shorter values."
         elif cause.field != "metadata.namespace":  # which is told of the jobs
             yield f"The record of the sweep: {cause}"
-
-
-def _understood(made: Plan) -> Iterator[Finding]:
-    """Yield what was understood of the YAML although it was not written as it should be."""
-    return (Finding(note.message, note.line) for note in made.template.document.notes)
 
 
 class _Judged:
@@ -201,15 +194,7 @@ class _Judged:
         return common, by_row[:MOST_REFUSALS]
 
 
-def _shown(made: Plan, index: int) -> Shown:
-    return Shown(made.jobs[index], made.values.row(index), yaml_write.dump(made.job(index)))
-
-
 def _existing(made: Plan) -> Stored | None:
     name = record.holder_of(made.name)
     found = store.find(CONFIGMAPS, namespace=made.namespace, name=name, limit=1)
     return found[0] if found else None
-
-
-def _token_of(stored: Stored) -> str:
-    return lenient.text(stored.object, "metadata", "annotations", SUBMISSION)

@@ -64,19 +64,15 @@ def _start(request: HttpRequest, home: str) -> Draft:
     if template := BUILTINS.get(request.GET.get("template", "")):
         return samples.at(home, Draft(text=template.yaml, grid=_choices(template.defaults)))
     if kept := request.GET.get("kept", ""):
-        return _of_template(request, *kept.partition("/")[::2])
+        namespace, _, name = kept.partition("/")
+        access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
+        declared = declaration.of_stored(store.get(JOB_TEMPLATES, namespace, name).object)
+        return Draft(text=declared.yaml, grid=_choices(declared.defaults))
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:
         return samples.at(home, samples.DESCENT)
     _, found = listing.read(access.of(request), namespace, name)
     return Draft(text=found.text, source="csv", csv=found.values.csv())
-
-
-def _of_template(request: HttpRequest, namespace: str, name: str) -> Draft:
-    """Return the draft of a template that somebody keeps, with its defaults; NotFound when it is there no more."""
-    access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
-    declared = declaration.of_stored(store.get(JOB_TEMPLATES, namespace, name).object)
-    return Draft(text=declared.yaml, grid=_choices(declared.defaults))
 
 
 def _choices(defaults: Mapping[str, str]) -> dict[str, str]:
@@ -88,17 +84,14 @@ def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
     try:
         made = submission.submit(actor, draft)
     except (YamlError, ValuesError) as error:
-        return _form(request, draft, found=submission.preview(actor, draft), status=_code(error))
+        status = 400 if isinstance(error, YamlError) else 422
+        return _form(request, draft, found=submission.preview(actor, draft), status=status)
     except ApiError as error:
         found = submission.refused(submission.preview(actor, draft), error)
         return _form(request, draft, found=found, status=error.code)
     name = record.name_of(made.name)
     responses.say(request, f"Sweep {name} was submitted.")
     return redirect("sweeps:detail", made.namespace, name)
-
-
-def _code(error: YamlError | ValuesError) -> int:
-    return 400 if isinstance(error, YamlError) else 422
 
 
 def _form(

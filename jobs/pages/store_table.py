@@ -1,0 +1,67 @@
+"""A page of the objects of one kind that a reader may see, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cluster import access
+from cluster.access import Actor
+from cluster.store import Stored, store
+from dashboard.parts import paging, scope
+from dashboard.parts.table import Table, TableView
+from kube.resources import Resource
+
+PENDING = "Pending"
+
+
+def by_phase(counted: Mapping[str, int]) -> dict[str, int]:
+    """Return counts by the phase that is shown: what no controller has seen yet has none, and is Pending."""
+    found: dict[str, int] = {}
+    for phase, number in counted.items():
+        found[phase or PENDING] = found.get(phase or PENDING, 0) + number
+    return found
+
+
+def of_phase(phase: str) -> str | tuple[str, str] | None:
+    """Return what the store has to look for where a phase is chosen, "" for none."""
+    return (PENDING, "") if phase == PENDING else phase or None
+
+
+def page_of(view: TableView, counts: Mapping[str, int]) -> paging.Page:
+    """Return the page that a view asks for, among as many rows as have its phase."""
+    phase = view.get("phase")
+    return paging.Page(view.page, view.per, counts.get(phase, 0) if phase else sum(counts.values()))
+
+
+def table(
+    actor: Actor,
+    view: TableView,
+    resource: Resource,
+    row: Callable[[Stored], str],
+    *,
+    name: str,
+    empty: Mapping[str, str],
+    phases: Sequence[str] = (),
+    **filters: Any,
+) -> Table:
+    """Return a page of a view; `name` begins the ids of rows, and the filters hold beside namespace, text and phase."""
+    visible = access.namespaces(actor, resource)
+    chosen = view.get("namespace")
+    filters |= {"namespace": scope.namespaces_of(chosen, visible), "text": view.q or None}
+    with store.reading() as head:
+        counts = by_phase(store.count(resource, **filters))
+        page = page_of(view, counts)
+        found = store.find(resource, phase=of_phase(view.get("phase")), order=view.order, **page.span, **filters)
+        choices = sorted(store.count(resource, by="namespace", namespace=scope.namespaces_of("", visible)))
+    return Table(
+        view=view,
+        rows={f"{name}-{stored.uid}": row(stored) for stored in found},
+        page=page,
+        watches=scope.watches(resource.id, chosen, visible),
+        counts=counts if phases else None,
+        phases=phases,
+        choices={"namespace": choices},
+        revision=head,
+        empty=empty,
+    )
