@@ -187,16 +187,11 @@ def waits_of_gang(
         start = next((at for at, _ in ran if at >= begun and (ended is None or at <= ended)), None)
         if without is not None:
             found.append(Wait("gang", without, begun))
-        found.append(Wait("starting", begun, _first(start, ended, times.ended)))
+        found.append(Wait("starting", begun, next((at for at in (start, ended, times.ended) if at is not None), None)))
         without = ended
     if without is not None:
         found.append(Wait("gang", without, times.ended))
     return [wait for wait in found if wait.ended is None or wait.ended > wait.begun]
-
-
-def _first(*times: int | None) -> int | None:
-    """Return the first time that is known."""
-    return next((time for time in times if time is not None), None)
 
 
 def waits(times: Times) -> list[Wait]:

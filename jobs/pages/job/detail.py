@@ -21,9 +21,8 @@ from cluster.store import decisions
 from cluster.store.decisions import Kept
 from dashboard.live import Watch
 from dashboard.live.topics import address
-from jobs.history.record import History, PodSpan
 from jobs.lifecycle import causes, messages, progress
-from jobs.lifecycle.causes import Cause, Failure
+from jobs.lifecycle.causes import Failure
 from jobs.operations import outcomes
 from jobs.pages.job import (
     chapters,
@@ -73,25 +72,20 @@ class Detail(JobRecord):
         """The job's runs, the oldest first; there is one at least."""
         needed = self.job.spec.min_available
         if self.deleted:
-            found = chapters.of_deleted(self.history.runs, needed, self.deleted)
-            return [each.past for each in found]
-        ended = chapters.of_runs([run for run in self.history.runs if run.phase], needed)
-        if ended and self.job.phase in _BETWEEN and not self._has_group_beside(self.history):
+            return [each.past for each in chapters.of_deleted(self.history.runs, needed, self.deleted)]
+        over = [run for run in self.history.runs if run.phase]
+        ended = chapters.of_runs(over, needed)
+        # A group beside the run that ended is a run that nothing has ended: some of its pods may be restarted.
+        goes_on = self.group is not None and self.group.metadata.uid not in {run.group for run in over}
+        if ended and self.job.phase in _BETWEEN and not goes_on:
             return [*(each.past for each in ended[:-1]), ended[-1]]
-        return [*(each.past for each in ended), self._newest(ended)]
-
-    def _has_group_beside(self, history: History) -> bool:
-        """Whether there is a pod group, so a run, that nothing has ended: some of its pods may be restarted."""
-        ended = {run.group for run in history.runs if run.phase}
-        return self.group is not None and self.group.metadata.uid not in ended
-
-    def _newest(self, ended: list[Chapter]) -> Chapter:
         created = self.stored.created
         known = [pod for _, pod in self.pods] if self.reads_all else []
         times = milestones.times(self.job, None if ended else created, created, self.group, known)
         phase = self.job.phase if self.job.phase in progress.STOPPED else ""
         opening = chapters.opening(ended[-1] if ended else None)
-        return Chapter(len(ended) + 1, times, opening, phase, self.job.status.state.message)
+        newest = Chapter(len(ended) + 1, times, opening, phase, self.job.status.state.message)
+        return [*(each.past for each in ended), newest]
 
     @property
     def chapter(self) -> Chapter:
@@ -119,19 +113,15 @@ class Detail(JobRecord):
     @property
     def ran(self) -> progress.Ran:
         """How long the run that is shown has run."""
-        phases, times = self._phases, self.chapter.times
+        # The status of a job keeps the last time of each phase alone.
+        phases: list[tuple[str, int]] = []
+        if self.deleted:
+            phases = [(each.phase, each.at) for each in self.told.phases]
+        elif len(self.chapters) > 1 or progress.came_back(self.job, self.stored.created):
+            phases = past.phases([self.stored]).get(self.stored.uid, [])
         if not phases:
             return progress.last_ran(progress.phases_of(self.job), self.deleted)
-        return progress.ran(phases, times.begun, times.ended)
-
-    @property
-    def _phases(self) -> list[tuple[str, int]]:
-        """What the job came to, and when (ms), where its status keeps the last of each alone."""
-        if self.deleted:
-            return [(each.phase, each.at) for each in self.told.phases]
-        if len(self.chapters) < 2 and not progress.came_back(self.job, self.stored.created):
-            return []
-        return past.phases([self.stored]).get(self.stored.uid, [])
+        return progress.ran(phases, self.chapter.times.begun, self.chapter.times.ended)
 
     @property
     def times_evicted(self) -> int:
@@ -151,12 +141,7 @@ class Detail(JobRecord):
     @cached_property
     def told_bars(self) -> list[timeline.Bar]:
         """All pods of a run that is over, as its record tells of them."""
-        return [timeline.bar_of_span(span) for span in self._spans]
-
-    @property
-    def _spans(self) -> Sequence[PodSpan]:
-        """What the record tells of the pods of the run that is shown."""
-        return self.chapter.spans if self.sees.pods else ()
+        return [timeline.bar_of_span(span) for span in self.chapter.spans] if self.sees.pods else []
 
     @cached_property
     def bars(self) -> Sequence[timeline.Bar]:
@@ -175,15 +160,14 @@ class Detail(JobRecord):
     def evicted_bars(self) -> list[timeline.Bar]:
         """The pods that were evicted from a run that goes on, and are gone; of a job of very many none."""
         begun = self.chapter.times.begun
-        if not self.shows_living or not self.reads_all or not self._has_evictions_after(begun):
+        begun = self.chapter.times.begun
+        is_told = self.sees.pods and any(each.at >= begun for each in self.evictions)
+        if not is_told or not self.shows_living or not self.reads_all:
             return []
         names = [f"{self.stored.name}-{task}-{n}" for task, each in self.tasks for n in range(each.total)]
         living = {stored.uid for stored, _ in self.pods}
         gone = past.replaced(self.stored, names[: timeline.MOST_BARS], living, begun)
         return [timeline.bar_of_span(span) for span in gone if span.pod.evicted is not None]
-
-    def _has_evictions_after(self, begun: int) -> bool:
-        return self.sees.pods and any(each.at >= begun for each in self.evictions)
 
     @cached_property
     def drawn_bars(self) -> Sequence[timeline.Bar]:
@@ -197,7 +181,13 @@ class Detail(JobRecord):
             return None
         here = self.chapters[-1].number
         fired = [row for row in fired_policies.rows(self.all_marks, self.chapters) if row.run == here]
-        return evictions.notice(self.job, self.evictions, fired, misses=self._misses_evicted)
+        # Pods of the job that were evicted may still end, or wait for a node again.
+        misses = any(pod.evicted is not None for _, pod in self.pods)
+        if not misses and self.waiting.pods:
+            gone = {bar.pod.metadata.name for bar in self.evicted_bars}
+            lacking = [pod for _, pod in self.pods if not pod.spec.node_name and pod.metadata.name in gone]
+            misses = bool(lacking) or not self.reads_all
+        return evictions.notice(self.job, self.evictions, fired, misses=misses)
 
     @property
     def told_evictions(self) -> Summary | None:
@@ -222,19 +212,9 @@ class Detail(JobRecord):
         return until if until is not None and until > clock.milliseconds() else None
 
     @property
-    def _misses_evicted(self) -> bool:
-        """Whether pods of the job that were evicted still end, or wait for a node again."""
-        if any(pod.evicted is not None for _, pod in self.pods):
-            return True
-        if not self.waiting.pods or not self.reads_all:
-            return bool(self.waiting.pods)
-        gone = {bar.pod.metadata.name for bar in self.evicted_bars}
-        return any(not pod.spec.node_name and pod.metadata.name in gone for _, pod in self.pods)
-
-    @property
     def total(self) -> int:
         """How many pods the run that is shown has."""
-        return sum(self.counts.values()) if self.shows_living else len(self._spans)
+        return sum(self.counts.values()) if self.shows_living else len(self.told_bars)
 
     @cached_property
     def failures(self) -> list[Failure]:
@@ -325,6 +305,8 @@ class Detail(JobRecord):
 
         Somebody has seen the job alive, and is told that it is gone.
         """
+        images = [] if self.deleted else image_trouble.of_pods(pod for _, pod in self.pods)
+        found = causes.causes(self.failures)
         context = {
             "gone": is_seen,
             "namespace": self.stored.namespace,
@@ -337,15 +319,14 @@ class Detail(JobRecord):
             "now": self.job.phase if self.is_past else "",
             "progress": self.gang,
             "base": urlencode(self.query),
-            "otherwise": sum(len(each.failures) for each in self._causes[causes.MOST_CAUSES :]),
+            "otherwise": sum(len(each.failures) for each in found[causes.MOST_CAUSES :]),
             "causes": [
-                (each, [(one, self.log_url(one.pod)) for one in each.named])
-                for each in self._causes[: causes.MOST_CAUSES]
+                (each, [(one, self.log_url(one.pod)) for one in each.named]) for each in found[: causes.MOST_CAUSES]
             ],
             "message": self.message,
             "why": self.reasons,
             "waiting": self.waiting,
-            "images": (images := [] if self.deleted else image_trouble.of_pods(pod for _, pod in self.pods)),
+            "images": images,
             "told_of_images": bool(images)
             and self.waiting.reason == pod_health.Cause.IMAGE
             and len(self.health.troubled) < 2,
@@ -367,10 +348,6 @@ class Detail(JobRecord):
         return _render(context, "head", "runs")
 
     @property
-    def _causes(self) -> list[Cause]:
-        return causes.causes(self.failures)
-
-    @property
     def message(self) -> str:
         """What the controller says of a job that is over or about to be, without what stands beside it as causes."""
         if self.is_past or self.job.phase in _UNDER_WAY:
@@ -386,11 +363,6 @@ class Detail(JobRecord):
         other = {"run": str(run)} if run else {}
         return f"{url}?{urlencode({'tab': 'logs', **self.query, **other, 'pod': pod})}"
 
-    def _logs(self, row: fired_policies.Row) -> list[tuple[str, str]]:
-        """Return the pods that a row names, each with the address of its log in the row's run."""
-        run = 0 if row.run == self.chapter.number else row.run
-        return [(pod, self.log_url(pod, run)) for pod in row.named]
-
     def asked_part(self, now: int) -> tuple[str, int | None]:
         """Return what became of the last action that was asked of the job, and when (epoch ms) that reads otherwise."""
         item = outcomes.latest(self.stored.uid, now)
@@ -403,9 +375,19 @@ class Detail(JobRecord):
         """Return the tasks with their gangs, the timeline, and what policies and plugins do."""
         bars, marks, chapter = self.drawn_bars, self.marks, self.chapter
         total = self.total + len(self.evicted_bars)
-        waits = self._waits(bars) if len(bars) == total else chapters.waits(chapter.times)
-        fired = fired_policies.rows(self.all_marks, self.chapters)
-        room = timeline.room(bars, waits, self._planned)
+        waits, needed = chapters.waits(chapter.times), self.job.spec.min_available
+        if len(bars) == total and needed > 0 and any(bar.state == "evicted" for bar in bars):
+            # All pods are known: what the run waited for between an eviction and the next start is, too.
+            placed = chapters.held([(bar.scheduled, bar.left) for bar in bars if bar.scheduled is not None], needed)
+            ran = chapters.held([(bar.started, bar.left) for bar in bars if bar.started is not None], needed)
+            waits = chapters.waits_of_gang(chapter.times, placed, ran)
+        rows = [  # each with the pods that it names and the addresses of their logs in its run
+            (row, [(pod, self.log_url(pod, 0 if row.run == chapter.number else row.run)) for pod in row.named])
+            for row in fired_policies.rows(self.all_marks, self.chapters)
+        ]
+        goes_on = self.shows_living and self.sees.pods and chapter.times.ended is None
+        planned = {task.name: task.replicas for task in self.job.spec.tasks} if goes_on else {}
+        room = timeline.room(bars, waits, planned)
         context = {
             "job": self.job,
             "sees_pods": self.sees.pods,
@@ -419,32 +401,15 @@ class Detail(JobRecord):
             "shown": len(bars),
             "pods": total,
             "legend": timeline.legend(bars),
-            "fired": [(row, self._logs(row)) for row in fired if row.run == chapter.number],
-            "elsewhere": [(row, self._logs(row)) for row in fired if row.run != chapter.number],
+            "fired": [each for each in rows if each[0].run == chapter.number],
+            "elsewhere": [each for each in rows if each[0].run != chapter.number],
             "of": self.stored.uid if self.deleted else "",
-        }
-        context |= {
             "delayed": self.delayed_actions,
             "policies": policy_sentences.of_job(self.stored.object),
             "restarts": policy_sentences.restarts(self.stored.object),
             "plugins": plugin_sentences.of_job(self.stored.object),
         }
         return _render(context, "timeline", "tasks", "policies", "plugins")
-
-    def _waits(self, bars: Sequence[timeline.Bar]) -> list[Stretch]:
-        """Return what the run waited for, also between an eviction and the next start, given all of its pods."""
-        times, needed = self.chapter.times, self.job.spec.min_available
-        if needed < 1 or all(bar.state != "evicted" for bar in bars):
-            return chapters.waits(times)
-        placed = chapters.held([(bar.scheduled, bar.left) for bar in bars if bar.scheduled is not None], needed)
-        ran = chapters.held([(bar.started, bar.left) for bar in bars if bar.started is not None], needed)
-        return chapters.waits_of_gang(times, placed, ran)
-
-    @property
-    def _planned(self) -> dict[str, int]:
-        """How many pods each task is to have, while the run that is shown goes on."""
-        goes_on = self.shows_living and self.sees.pods and self.chapter.times.ended is None
-        return {task.name: task.replicas for task in self.job.spec.tasks} if goes_on else {}
 
     def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Stretch], room: int) -> str:
         """Return what the browser draws; where not all pods have bars, the lanes say how many there are."""

@@ -80,7 +80,8 @@ def first_pods(job: Stored) -> list[str]:
 def pods(job: Stored, *, is_there: bool = True) -> list[PodOf]:
     """Return what a pod of each task gets, from the real pod where there is one."""
     fact, whole = facts.read_job(job.body), job.object
-    world = priority_classes(), _claims(job.namespace), ranges(job.namespace)
+    claims = {key.partition("/")[2] for key in store.names(CLAIMS, namespace=job.namespace).values()}
+    world = priority_classes(), claims, ranges(job.namespace)
     tasks = lenient.sequence(whole, "spec", "tasks")
     names = first_pods(job)
     found = store.find(PODS, namespace=job.namespace, owner=job.uid, name=names) if is_there else ()
@@ -102,17 +103,16 @@ def _pod(blueprint: Blueprint, task: Object, real: Object | None) -> PodOf:
     labels = lenient.mapping(template, "metadata", "labels")
     written_ = _part(lenient.mapping(template, "metadata", "annotations"), lenient.mapping(template, "spec"), labels)
     made = _part(metadata.get("annotations") or {}, shown["spec"], metadata.get("labels") or {})
-    fields = [Addition(*each, whose.get(each.name) or _maker(each.name)) for each in additions.of(written_, made)]
+    fields = [
+        Addition(*each, whose.get(each.name, BY_SCHEDULER if each.name == "spec.nodeName" else BY_CONTROLLER))
+        for each in additions.of(written_, made)
+    ]
     text = yaml_write.dump({"metadata": {"name": metadata["name"], **made["metadata"]}, "spec": made["spec"]})
     return PodOf(blueprint.task, metadata["name"] if real else "", text, _bounded(fields))
 
 
 def _part(annotations: Any, spec: Any, labels: Any = None) -> dict[str, Any]:
     return {"metadata": {"labels": dict(labels or {}), "annotations": dict(annotations)}, "spec": spec}
-
-
-def _maker(path: str) -> str:
-    return BY_SCHEDULER if path == "spec.nodeName" else BY_CONTROLLER
 
 
 def _bounded(fields: Sequence[Addition]) -> Added:
@@ -125,10 +125,6 @@ def priority_classes() -> PriorityClasses:
     for stored in store.find(PRIORITY_CLASSES):
         found.put(stored.name, stored.body)
     return found
-
-
-def _claims(namespace: str) -> set[str]:
-    return {key.partition("/")[2] for key in store.names(CLAIMS, namespace=namespace).values()}
 
 
 def ranges(namespace: str) -> list[Object]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cluster.store import Stored, decisions
-from cluster.writes import Decision
 from jobs.lifecycle.progress import ENDING, STOPPED
 from jobs.lifecycle.reading import Job, Pod
 from jobs.pages.job.fired_policies import Row
@@ -145,7 +144,12 @@ def summary(found: Sequence[Eviction], until: int | None) -> Summary | None:
     for each in found:
         by_other[each.reason, each.other].append(each)
     groups = sorted(by_other.values(), key=lambda some: (-_times(some), -some[-1].at))
-    shares = [Share(_times(some), some[-1], _queue_of(some[-1])) for some in groups[:MOST_NAMED]]
+    shares = []
+    for some in groups[:MOST_NAMED]:
+        # The queue of who got the room is in the last decision about it.
+        namespace, _, name = some[-1].other.partition("/")
+        kept = decisions.find(decisions.Filters(namespaces=namespace, name=name), limit=1) if name else []
+        shares.append(Share(_times(some), some[-1], kept[0].decision.queue if kept else ""))
     others = _times([each for some in groups[MOST_NAMED:] for each in some])
     return Summary(_times(found), shares, others, until)
 
@@ -168,25 +172,15 @@ def _times(found: Sequence[Eviction]) -> int:
     return len({each.at for each in found})
 
 
-def _queue_of(eviction: Eviction) -> str:
-    """Return the queue of who got the room, as the last decision about it says."""
-    if not eviction.other:
-        return ""
-    namespace, _, name = eviction.other.partition("/")
-    kept = decisions.find(decisions.Filters(namespaces=namespace, name=name), limit=1)
-    return kept[0].decision.queue if kept else ""
-
-
 def of_job(job: Stored) -> list[Eviction]:
     """Return the newest evictions of a job's pods, in all of its runs, the oldest first."""
     group = f"{job.name}-{job.uid}"
     about = decisions.Filters(namespaces=job.namespace, name=group, kind=Kind.EVICT)
-    return [_read(kept.decision) for kept in reversed(decisions.find(about, limit=MOST))]
-
-
-def _read(decision: Decision) -> Eviction:
-    nodes = frozenset(node for node, _ in decision.nodes)
-    return Eviction(decision.at, decision.pods, decision.reason, decision.other, nodes)
+    found = [kept.decision for kept in reversed(decisions.find(about, limit=MOST))]
+    return [
+        Eviction(each.at, each.pods, each.reason, each.other, frozenset(node for node, _ in each.nodes))
+        for each in found
+    ]
 
 
 def marks(found: Iterable[Eviction]) -> list[Mark]:
@@ -213,19 +207,17 @@ def notice(job: Job, found: Sequence[Eviction], fired: Iterable[Row], *, misses:
 
     fired is what policies did in its newest run, misses whether it runs without some of the pods that were evicted.
     """
-    if not found or not _matters(job, found[-1].at, fired, misses=misses):
+    if not found:
         return None
     at = found[-1].at
+    if job.phase in ENDING:
+        matters = any(row.event == JobEvent.POD_EVICTED for row in fired) and job.phase not in _ENDED_WELL
+    elif job.phase == JobPhase.RUNNING:
+        matters = misses
+    else:
+        since = job.since(JobPhase.RUNNING, *STOPPED)
+        matters = since is None or at >= since // SECOND_MS * SECOND_MS
+    if not matters:
+        return None
     last = [each for each in found if each.at == at]
     return Notice(at, sum(each.pods for each in last), last)
-
-
-def _matters(job: Job, at: int, fired: Iterable[Row], *, misses: bool) -> bool:
-    """Tell whether the job misses the pods that were evicted at a moment, or ended because of it."""
-    if job.phase in ENDING:
-        ended_by_it = any(row.event == JobEvent.POD_EVICTED for row in fired)
-        return ended_by_it and job.phase not in _ENDED_WELL
-    if job.phase == JobPhase.RUNNING:
-        return misses
-    since = job.since(JobPhase.RUNNING, *STOPPED)
-    return since is None or at >= since // SECOND_MS * SECOND_MS

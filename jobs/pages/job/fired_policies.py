@@ -44,7 +44,7 @@ class Row:
     pods: tuple[str, ...]
     action: str
     after: str
-    led_to: str
+    led_to: str  # what became of the job or a part of it; "" while that is not known
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -75,40 +75,35 @@ def is_one(mark: Mark) -> bool:
 def rows(marks: Iterable[Mark], runs: Sequence[Chapter]) -> list[Row]:
     """Return what policies did to a job by its marks, the oldest first."""
     found: dict[tuple[object, ...], list[tuple[Mark, Fired]]] = {}
-    places: dict[tuple[object, ...], int] = {}
     for mark in marks:
         answer = fired.read(mark.message)
-        if answer is None:
-            continue
-        place = chapters.index_at(runs, mark.at)
-        what = "" if answer.pod else answer.what
-        key = (place, answer.event, answer.exit_code, what, answer.action, answer.after)
-        found.setdefault(key, []).append((mark, answer))
-        places[key] = place
-    return sorted((_row(places[key], own, runs) for key, own in found.items()), key=lambda row: row.at)
-
-
-def _row(place: int, own: list[tuple[Mark, Fired]], runs: Sequence[Chapter]) -> Row:
-    _, answer = own[-1]
-    return Row(
-        run=runs[place].number,
-        at=max(each.at for each, _ in own),
-        times=sum(each.times for each, _ in own),
-        event=answer.event,
-        exit_code=answer.exit_code,
-        what=answer.what,
-        pods=tuple(dict.fromkeys(each.pod for _, each in own if each.pod)),
-        action=answer.action,
-        after=answer.after,
-        led_to=_led_to(answer, place, runs),
-    )
-
-
-def _led_to(answer: Fired, place: int, runs: Sequence[Chapter]) -> str:
-    """Say what became of the job or a part of it; empty while that is not known."""
-    if answer.action in _PARTS:
-        return "" if answer.after else _PARTS[Action(answer.action)]
-    run = runs[place]
-    if answer.action == Action.RESTART_JOB and run.phase == JobPhase.RESTARTING and place + 1 < len(runs):
-        return f"run {runs[place + 1].number} began"
-    return _ENDS.get((answer.action, run.phase), "")
+        if answer is not None:
+            what = "" if answer.pod else answer.what
+            place = chapters.index_at(runs, mark.at)
+            key = (place, answer.event, answer.exit_code, what, answer.action, answer.after)
+            found.setdefault(key, []).append((mark, answer))
+    made = []
+    for own in found.values():
+        last, answer = own[-1]
+        place = chapters.index_at(runs, last.at)
+        run = runs[place]
+        if answer.action in _PARTS:
+            led_to = "" if answer.after else _PARTS[Action(answer.action)]
+        elif answer.action == Action.RESTART_JOB and run.phase == JobPhase.RESTARTING and place + 1 < len(runs):
+            led_to = f"run {runs[place + 1].number} began"
+        else:
+            led_to = _ENDS.get((answer.action, run.phase), "")
+        row = Row(
+            run=run.number,
+            at=max(each.at for each, _ in own),
+            times=sum(each.times for each, _ in own),
+            event=answer.event,
+            exit_code=answer.exit_code,
+            what=answer.what,
+            pods=tuple(dict.fromkeys(each.pod for _, each in own if each.pod)),
+            action=answer.action,
+            after=answer.after,
+            led_to=led_to,
+        )
+        made.append(row)
+    return sorted(made, key=lambda row: row.at)

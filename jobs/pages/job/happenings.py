@@ -45,19 +45,16 @@ def everything(job: Stored, history: History, tasks: Sequence[str], *, is_delete
     found = store.find(EVENTS, namespace=job.namespace, text=job.name, order="-created", limit=4 * MOST_EVENTS)
     living = {stored.name: stored.read(Event) for stored in found}
     pods = () if is_deleted else tuple(f"{job.name}-{task}-" for task in tasks)
-    ours = {name: event for name, event in living.items() if _is_about(event, job, pods)}
+    ours = {}
+    for name, event in living.items():
+        about = event.involved_object
+        if about.kind == JOBS.kind:
+            is_ours = about.uid == job.uid if about.uid else about.name == job.name
+        elif about.kind == "PodGroup":
+            is_ours = about.name == f"{job.name}-{job.uid}"
+        else:  # another job of a deleted one's name may have pods; of its own the record tells
+            is_ours = about.kind == "Pod" and about.name.startswith(pods)
+        if is_ours:
+            ours[name] = event
     events = (record.events(history) | ours).values()
     return sorted(events, key=lambda event: event.seen, reverse=True)[:MOST_EVENTS]
-
-
-def _is_about(event: Event, job: Stored, pods: tuple[str, ...]) -> bool:
-    """Tell whether an event is about a job, its group, or a pod whose name begins with one of these.
-
-    Another job of a deleted one's name may have pods; of its own the record tells.
-    """
-    about = event.involved_object
-    if about.kind == JOBS.kind:
-        return about.uid == job.uid if about.uid else about.name == job.name
-    if about.kind == "PodGroup":
-        return about.name == f"{job.name}-{job.uid}"
-    return about.kind == "Pod" and about.name.startswith(pods)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cluster.api import backend
 from jobs.lifecycle import image_waits
 from jobs.lifecycle.image_waits import ImageWait
-from jobs.lifecycle.reading import ContainerStatus, Pod
+from jobs.lifecycle.reading import Pod
 
 MOST = 3  # images that are told
 
@@ -19,17 +19,11 @@ def of_pods(pods: Iterable[Pod]) -> list[ImageWait]:
         if pod.is_ended:
             continue
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-            wait = _of(status)
-            if wait is not None:
+            waiting = status.state.waiting
+            if waiting is not None and waiting.reason in image_waits.REASONS:
+                remedy = image_waits.remedy(waiting.reason, waiting.message, elsewhere=backend.is_mirror)
+                wait = ImageWait(status.image, image_waits.said(waiting.message), remedy)
                 before = found.get(wait.image)
                 found[wait.image] = wait._replace(pods=before.pods + 1) if before else wait
                 break
     return sorted(found.values(), key=lambda each: (-each.pods, each.image))[:MOST]
-
-
-def _of(status: ContainerStatus) -> ImageWait | None:
-    waiting = status.state.waiting
-    if waiting is None or waiting.reason not in image_waits.REASONS:
-        return None
-    remedy = image_waits.remedy(waiting.reason, waiting.message, elsewhere=backend.is_mirror)
-    return ImageWait(status.image, image_waits.said(waiting.message), remedy)

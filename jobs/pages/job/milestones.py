@@ -37,7 +37,8 @@ class Milestone:
 
 def steps(chapter: Chapter) -> list[Milestone]:
     """Return the steps of a run, in order; the first that is not reached is the current one."""
-    titles = [chapter.opening, "Group created", "In queue", "Gang placed", "Running", _end(chapter)]
+    end = chapters.RESTARTED if chapter.phase == JobPhase.RESTARTING else chapter.phase or "Finished"
+    titles = [chapter.opening, "Group created", "In queue", "Gang placed", "Running", end]
     hints = [
         _OPENINGS[chapter.opening],
         "Its pods were made one group, which starts together or not at all.",
@@ -51,19 +52,12 @@ def steps(chapter: Chapter) -> list[Milestone]:
     for index, (title, at, hint) in enumerate(zip(titles, chapter.times, hints, strict=True)):
         wait = None if at is None or index == 0 else max(at - before, 0)
         before = at if at is not None else before
-        found.append(Milestone(title, at, wait, _state(index, reached, chapter), hint))
+        if index <= reached:
+            state = _ENDS.get(chapter.phase, "stopped") if index == LAST else "done"
+        else:  # steps that were left out on the way to the end are not waited for
+            state = "current" if index == reached + 1 and not chapter.phase else "todo"
+        found.append(Milestone(title, at, wait, state, hint))
     return found
-
-
-def _state(index: int, reached: int, chapter: Chapter) -> str:
-    if index <= reached:
-        return _ENDS.get(chapter.phase, "stopped") if index == LAST else "done"
-    # Steps that were left out on the way to the end are not waited for.
-    return "current" if index == reached + 1 and not chapter.phase else "todo"
-
-
-def _end(chapter: Chapter) -> str:
-    return chapters.RESTARTED if chapter.phase == JobPhase.RESTARTING else chapter.phase or "Finished"
 
 
 def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> Times:
@@ -72,7 +66,11 @@ def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pod
     `pods` are all that there are, or none where they are too many to look at: then the pod group tells. A job that waits for room
     has no gang, also where it had one whose pods were evicted.
     """
-    group_created, in_queue, placed = _group_times(group, job)
+    # The log knows when the pod group was made, let in, and had its nodes, also after its deletion.
+    name = f"{job.metadata.name}-{job.metadata.uid}" if group is None else group.metadata.name
+    history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=MOST_CHANGES)
+    group_created = next((change.at for change in history if change.verb == "ADDED"), None)
+    in_queue, placed = _first_in(history, "Inqueue", "Running"), _first_in(history, "Running")
     is_waiting = job.phase == JobPhase.PENDING
     if pods:
         placed = chapters.placed(pods, job.spec.min_available)
@@ -86,16 +84,6 @@ def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pod
         None if is_waiting else job.since(JobPhase.RUNNING),
         job.since(*STOPPED) if job.phase in STOPPED else None,
     )
-
-
-def _group_times(group: PodGroup | None, job: Job) -> tuple[int | None, int | None, int | None]:
-    """Return when the pod group was made, let in, and had its nodes; the log knows, also after its deletion."""
-    name = f"{job.metadata.name}-{job.metadata.uid}" if group is None else group.metadata.name
-    history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=MOST_CHANGES)
-    if not history:
-        return None, None, None
-    created = next((change.at for change in history if change.verb == "ADDED"), None)
-    return created, _first_in(history, "Inqueue", "Running"), _first_in(history, "Running")
 
 
 def _first_in(history: Sequence[Change], *phases: str) -> int | None:

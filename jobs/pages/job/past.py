@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from cluster.store import Change, Stored, log, records, store
+from cluster.store import Stored, log, records, store
 from cluster.writes import Record
 from jobs.consumers import gather
 from jobs.consumers.gather import Ref
@@ -27,7 +27,9 @@ def of_living(stored: Stored, job: Job) -> History:
 
     What the record lacks is read from the log, so a page never waits for the recorder.
     """
-    if job.since(*_TURNS) is None and not _lacks_pods(job):
+    # Of a job that is over, the last pods were stopped: they are gone, where those that ended by themselves stay.
+    lacks_pods = job.phase in STOPPED and job.status.succeeded + job.status.failed < job.replicas
+    if job.since(*_TURNS) is None and not lacks_pods:
         return History()
     kept = records.by_uid(JOBS, [stored.uid]).get(stored.uid)
     history = record.read(kept.history) if kept else History()
@@ -36,11 +38,6 @@ def of_living(stored: Stored, job: Job) -> History:
     with store.reading() as revision:
         found = gather.up_to(revision, [Ref(stored.namespace, stored.name, stored.uid)])
     return record.read(found[stored.uid].history) if stored.uid in found else history
-
-
-def _lacks_pods(job: Job) -> bool:
-    """Tell whether a job is over whose last pods were stopped: they are gone, where those that ended by themselves stay."""
-    return job.phase in STOPPED and job.status.succeeded + job.status.failed < job.replicas
 
 
 def phases(jobs: Sequence[Stored]) -> dict[str, list[tuple[str, int]]]:
@@ -54,21 +51,16 @@ def phases(jobs: Sequence[Stored]) -> dict[str, list[tuple[str, int]]]:
 
 def of_deleted(namespace: str, name: str, uid: str = "") -> Record | None:
     """Return the record of a deleted job, by its uid or the last of the name; None when nothing is known of it."""
-    wanted = uid or _last_uid(namespace, name)
-    if not wanted:
-        return None
+    if not uid:
+        changes = store.history(JOBS, namespace, name, limit=1)
+        newest = changes[0] if changes else records.newest(JOBS, namespace, name)
+        if newest is None:
+            return None
+        uid = newest.uid
     with store.reading() as revision:
-        found = gather.up_to(revision, [Ref(namespace, name, wanted)]).get(wanted)
+        found = gather.up_to(revision, [Ref(namespace, name, uid)]).get(uid)
     is_ours = found is not None and (found.namespace, found.name) == (namespace, name) and found.deleted
     return found if is_ours else None
-
-
-def _last_uid(namespace: str, name: str) -> str:
-    changes = store.history(JOBS, namespace, name, limit=1)
-    if changes:
-        return changes[0].uid
-    kept = records.newest(JOBS, namespace, name)
-    return kept.uid if kept else ""
 
 
 def stored_of(kept: Record) -> Stored:
@@ -92,7 +84,10 @@ def stretches(namespace: str, uid: str, pods: Sequence[Pod]) -> dict[str, list[S
     restarted = {pod.metadata.uid: pod for pod in pods if pod.restarts}
     if not restarted:
         return {}
-    found = _kept_stretches(uid, restarted)
+    kept = records.by_uid(JOBS, [uid]).get(uid)
+    runs = record.read(kept.history).runs if kept else []
+    spans = {pod: span for run in runs for pod, span in run.pods.items()}
+    found = {pod: list(spans[pod].stretches) for pod in restarted if pod in spans}
     names = [pod.metadata.name for pod in restarted.values()][:MOST_RESTARTED]
     for change in log.of_names(PODS, namespace, names):
         if change.uid in restarted:
@@ -112,28 +107,17 @@ def replaced(stored: Stored, names: Sequence[str], living: Collection[str], begu
     kept = records.by_uid(JOBS, [stored.uid]).get(stored.uid)
     runs = record.read(kept.history).runs if kept else []
     told = {uid: span for uid, span in runs[-1].pods.items() if span.removed} if runs else {}
-    gone = {each.uid: _gone(each, lives[each.uid].first) for each in changes if _is_of(stored, each)}
+    gone = {}
+    for change in changes:
+        owner = owners.controller_of(change.object)
+        if owner is None or owner.uid != stored.uid:
+            continue
+        pod = change.read(Pod)
+        # Its creation, which it has in whole seconds, is its first change unless the log forgot that.
+        created, first = moment(pod.metadata.creation_timestamp), lives[change.uid].first
+        if created is None or created <= first < created + SECOND_MS:
+            created = first
+        gone[change.uid] = PodSpan(pod=pod, created=created, removed=change.at)
     spans = {uid: span for uid, span in (told | gone).items() if uid not in living}
     ours = (span for span in spans.values() if span.created >= begun // SECOND_MS * SECOND_MS)
     return sorted(ours, key=lambda span: (span.created, span.pod.metadata.name))
-
-
-def _gone(change: Change, first: int) -> PodSpan:
-    """Return a pod that is gone; its creation, which it has in whole seconds, is its first change unless the log forgot that."""
-    pod = change.read(Pod)
-    created = moment(pod.metadata.creation_timestamp)
-    if created is None or created <= first < created + SECOND_MS:
-        created = first
-    return PodSpan(pod=pod, created=created, removed=change.at)
-
-
-def _is_of(job: Stored, change: Change) -> bool:
-    owner = owners.controller_of(change.object)
-    return owner is not None and owner.uid == job.uid
-
-
-def _kept_stretches(uid: str, restarted: dict[str, Pod]) -> dict[str, list[Stretch]]:
-    kept = records.by_uid(JOBS, [uid]).get(uid)
-    runs = record.read(kept.history).runs if kept else []
-    spans = {pod: span for run in runs for pod, span in run.pods.items()}
-    return {pod: list(spans[pod].stretches) for pod in restarted if pod in spans}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import NamedTuple
 
 from cluster import access
@@ -11,7 +10,6 @@ from cluster.runtime import registry
 from cluster.store import Stored, store
 from kube.volcano.pod_groups import job_of
 from scheduler import waiting_lines
-from scheduler.waiting_lines import Waiting
 
 
 class Before(NamedTuple):
@@ -48,13 +46,9 @@ def of_group(group: Stored | None, visible: frozenset[str] | access.Everywhere) 
         queue = lines.queue_of(group.key)
     if found is None:
         return None
-    named = [_before(each, priority) for each, priority in found.before if _is_seen(each.namespace, visible)]
+    named = [
+        Before(each.namespace, each.name, job_of(each.name), priority)
+        for each, priority in found.before
+        if isinstance(visible, access.Everywhere) or each.namespace in visible
+    ]
     return Place(queue, found.number, found.of, named, found.number - 1 - len(named))
-
-
-def _is_seen(namespace: str, visible: Container[str] | access.Everywhere) -> bool:
-    return isinstance(visible, access.Everywhere) or namespace in visible
-
-
-def _before(waiting: Waiting, priority: int) -> Before:
-    return Before(waiting.namespace, waiting.name, job_of(waiting.name), priority)

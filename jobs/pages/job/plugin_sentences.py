@@ -5,7 +5,7 @@ Rules: reference: volcano-job §5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jobs.plugins import addresses, table
@@ -14,8 +14,6 @@ from jobs.plugins.contract import Context
 from jobs.rules import words
 from kube import lenient
 from kube.meta import Object
-
-Says = Callable[[Context], Iterator[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +41,6 @@ def of_job(job: Object) -> list[Sentences]:
     ]
 
 
-def _env(_: Context) -> Iterator[str]:
-    yield "VC_TASK_INDEX and VK_TASK_INDEX hold the number of each pod in its task, from 0."
-
-
 def _svc(context: Context) -> Iterator[str]:
     for task in context.tasks:
         if hosts := addresses.of_task(context.job, task):
@@ -56,11 +50,6 @@ def _svc(context: Context) -> Iterator[str]:
         yield "The variables VC_TASK_HOSTS and VC_TASK_NUM, with each task's name for TASK, hold the same."
     if not context.arguments["disable-network-policy"]:
         yield f"The NetworkPolicy {context.job} asks that only pods of this job connect to them; this machine does not enforce it."
-
-
-def _ssh(context: Context) -> Iterator[str]:
-    path, port = context.text("ssh-key-file-path"), context.number("ssh-port")
-    yield f"The keys are in {path} of each container, from the Secret {context.job}-ssh; clients use port {port}."
 
 
 def _pytorch(context: Context) -> Iterator[str]:
@@ -105,10 +94,13 @@ def _hcclrank(context: Context) -> Iterator[str]:
             yield f"The annotation hccl/rankIndex is {_numbers(start, start + number - 1)} in {task}, unless RANK is set."
 
 
-SAYS: dict[str, Says] = {
-    "env": _env,
+SAYS: dict[str, Callable[[Context], Iterable[str]]] = {
+    "env": lambda _: ["VC_TASK_INDEX and VK_TASK_INDEX hold the number of each pod in its task, from 0."],
     "svc": _svc,
-    "ssh": _ssh,
+    "ssh": lambda context: [
+        f"The keys are in {context.text('ssh-key-file-path')} of each container, from the Secret {context.job}-ssh; "
+        f"clients use port {context.number('ssh-port')}."
+    ],
     "pytorch": _pytorch,
     "tensorflow": _tensorflow,
     "mpi": _mpi,

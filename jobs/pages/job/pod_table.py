@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -23,6 +24,7 @@ from jobs.pages.job import timeline
 from jobs.pages.job.detail import Detail
 from jobs.pages.job.timeline import Bar
 from kube.kinds.batch import JobPhase
+from kube.owners import controller_of
 from kube.resources import JOBS, PODS
 
 MOST_SORTED = 2000  # pods that are put in the order of their numbers; more come in the order of the database
@@ -85,10 +87,11 @@ def table(detail: Detail, view: TableView) -> PodTable:
 
 
 def _of_living(detail: Detail, view: TableView) -> PodTable:
-    job = detail.stored
+    job, task = detail.stored, view.get("task")
     filters: dict[str, Any] = {"namespace": job.namespace, "owner": job.uid, "text": view.q or None}
-    if view.get("task"):
-        filters["name"] = _names(detail, view.get("task"))
+    if task:
+        replicas = next((each.replicas for each in detail.job.spec.tasks if each.name == task), 0)
+        filters["name"] = [f"{job.name}-{task}-{index}" for index in range(replicas)]
     counts = store.count(PODS, by="phase", **filters)
     page = _page(view, counts)
     found = _pods(view, page, {**filters, "phase": view.get("phase") or None})
@@ -102,18 +105,19 @@ def _of_living(detail: Detail, view: TableView) -> PodTable:
 
 def _of_past(detail: Detail, view: TableView) -> PodTable:
     """The pods of a run that is over: all are known, and none will change."""
-    bars = [bar for bar in detail.told_bars if _matches(bar, view)]
-    counts: dict[str, int] = {}
-    for bar in bars:
-        counts[bar.phase] = counts.get(bar.phase, 0) + 1
+    task, phase, text = view.get("task"), view.get("phase"), view.q.lower()
+    bars = [bar for bar in detail.told_bars if task in ("", bar.pod.task) and text in bar.pod.metadata.name.lower()]
+    counts = Counter(bar.phase for bar in bars)
     page = _page(view, counts)
-    phase = view.get("phase")
-    chosen = sorted((bar for bar in bars if phase in ("", bar.phase)), key=_ORDERS[_column(view)])
+    order = _ORDERS[view.sort.removeprefix("-")]
+    chosen = sorted((bar for bar in bars if phase in ("", bar.phase)), key=order)
     if view.sort.startswith("-"):
         chosen.reverse()
-    rows = {
-        f"pod-{bar.pod.metadata.uid}": _past_row(detail, bar) for bar in chosen[page.offset : page.offset + page.size]
-    }
+    rows = {}
+    for bar in chosen[page.offset : page.offset + page.size]:
+        metadata = bar.pod.metadata
+        asked = {**detail.query, "pod": metadata.name, "uid": metadata.uid}
+        rows[f"pod-{metadata.uid}"] = _row(bar, detail.stored.name, asked)
     made = _table(detail, view, rows, page, counts)
     made.live = not detail.deleted
     made.watches = [Watch(JOBS.id, namespace=detail.stored.namespace, name=detail.stored.name)]
@@ -127,15 +131,6 @@ _ORDERS = {
 }
 
 
-def _column(view: TableView) -> str:
-    return view.sort.removeprefix("-")
-
-
-def _matches(bar: Bar, view: TableView) -> bool:
-    is_task = view.get("task") in ("", bar.pod.task)
-    return is_task and view.q.lower() in bar.pod.metadata.name.lower()
-
-
 def _page(view: TableView, counts: dict[str, int]) -> paging.Page:
     phase = view.get("phase")
     return paging.Page(view.page, view.per, counts.get(phase, 0) if phase else sum(counts.values()))
@@ -144,29 +139,20 @@ def _page(view: TableView, counts: dict[str, int]) -> paging.Page:
 def _table(
     detail: Detail, view: TableView, rows: dict[str, str], page: paging.Page, counts: dict[str, int]
 ) -> PodTable:
+    if detail.shows_living:
+        tasks = [name for name, _ in progress.of_tasks(detail.job)]
+    else:  # the job may have lost some since
+        tasks = list(dict.fromkeys(bar.pod.task for bar in sorted(detail.told_bars, key=_ORDERS["name"])))
     made = PodTable(
-        view=view,
-        rows=rows,
-        page=page,
-        counts=counts,
-        phases=POD_PHASES,
-        choices={
-            "task": [name for name, _ in progress.of_tasks(detail.job)] if detail.shows_living else _tasks(detail)
-        },
-        empty=_empty(detail),
+        view=view, rows=rows, page=page, counts=counts, phases=POD_PHASES, choices={"task": tasks}, empty=_empty(detail)
     )
     made.detail = detail
     return made
 
 
-def _tasks(detail: Detail) -> list[str]:
-    """Return the tasks of the pods of a run that is over, which the job may have lost since."""
-    return list(dict.fromkeys(bar.pod.task for bar in sorted(detail.told_bars, key=_ORDERS["name"])))
-
-
 def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
     """Return the pods of a page. In the order of names worker-2 comes before worker-10, unless there are very many."""
-    column = _column(view)
+    column = view.sort.removeprefix("-")
     if column in ("name", "phase") and page.total <= MOST_SORTED:
         found = store.find(PODS, **filters)
         found.sort(key=lambda stored: _natural(stored.name), reverse=view.sort == "-name")
@@ -185,31 +171,14 @@ def _natural(name: str) -> tuple[str, int]:
 def row(stored: Stored) -> str:
     """Return the row of a pod that there is; it depends on the pod alone."""
     pod = stored.read(Pod)
-    return _row(timeline.bar_of(pod, stored.created), _job_of(stored), {"pod": stored.name})
-
-
-def _past_row(detail: Detail, bar: Bar) -> str:
-    metadata = bar.pod.metadata
-    asked = {**detail.query, "pod": metadata.name, "uid": metadata.uid}
-    return _row(bar, detail.stored.name, asked)
+    owner = controller_of(stored.object)
+    return _row(timeline.bar_of(pod, stored.created), owner.name if owner else "", {"pod": stored.name})
 
 
 def _row(bar: Bar, job: str, asked: dict[str, str]) -> str:
     url = reverse("jobs:detail", args=[bar.pod.metadata.namespace, job])
     context = {"pod": bar.pod, "bar": bar, "log_url": f"{url}?{urlencode({'tab': 'logs', **asked})}"}
     return render_to_string("jobs/_pod_row.html", context)
-
-
-def _job_of(stored: Stored) -> str:
-    for owner in stored.object["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return str(owner.get("name", ""))
-    return ""
-
-
-def _names(detail: Detail, task: str) -> list[str]:
-    replicas = next((each.replicas for each in detail.job.spec.tasks if each.name == task), 0)
-    return [f"{detail.stored.name}-{task}-{index}" for index in range(replicas)]
 
 
 def _empty(detail: Detail) -> dict[str, str]:

@@ -6,7 +6,6 @@ of `jobs.rules.policy_warnings`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,10 +33,25 @@ def of_job(job: Object) -> list[Sentence]:
     """Return a sentence for each policy of a stored job, those of tasks first, as they come first."""
     spec = lenient.mapping(job, "spec")
     doubts = [text.split(": ", 1) for text in policy_warnings.of_job(spec)]
+    owners = [(f"spec.tasks[{number}]", task) for number, task in enumerate(lenient.sequence(spec, "tasks"))]
     found = []
-    for path, task, policy in _policies(spec):
-        own = tuple(_capital(said) for where, said in doubts if where.startswith(f"{path}.") or where == path)
-        found.append(Sentence(_when(policy, task), _then(policy), _names(policy), own))
+    for owner_path, owner in [*owners, ("spec", spec)]:
+        for index, policy in enumerate(lenient.sequence(owner, "policies")):
+            path = f"{owner_path}.policies[{index}]"
+            own = tuple(
+                f"{text[:1].upper()}{text[1:]}"
+                for where, text in doubts
+                if where.startswith(f"{path}.") or where == path
+            )
+            events, code = policies.events_of(policy), lenient.whole(policy, "exitCode")
+            action, timeout = lenient.text(policy, "action"), lenient.text(policy, "timeout")
+            then = words.action(action)
+            if timeout:
+                unless = ", unless the pod runs by then" if set(events) <= _UNTIL_IT_RUNS else ""
+                then = f"after {timeout}, {then}{unless}"
+            answered = [*events, *([f"exitCode {code}"] if code is not None else [])]
+            when = _when(events, code, {} if owner is spec else owner)
+            found.append(Sentence(when, then, f"{', '.join(answered)} → {action}", own))
     return found
 
 
@@ -52,42 +66,12 @@ def restarts(job: Object) -> str:
     return f"{retries.used(used, most)}; with restart {most} the job fails instead."
 
 
-def _policies(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """Yield each policy with its path and its task, which is empty for the job's."""
-    for number, task in enumerate(lenient.sequence(spec, "tasks")):
-        for index, policy in enumerate(lenient.sequence(task, "policies")):
-            yield f"spec.tasks[{number}].policies[{index}]", task, policy
-    for index, policy in enumerate(lenient.sequence(spec, "policies")):
-        yield f"spec.policies[{index}]", {}, policy
-
-
-def _when(policy: Any, task: dict[str, Any]) -> str:
-    name, code = lenient.text(task, "name"), lenient.whole(policy, "exitCode")
-    clauses = [_event(event, task) for event in policies.events_of(policy)]
+def _when(events: list[str], code: int | None, task: Any) -> str:
+    name, limit = lenient.text(task, "name"), lenient.whole(task, "maxRetry")
+    clauses = [
+        words.event(event, name) + (f" ({limit} times)" if event == JobEvent.TASK_FAILED and limit else "")
+        for event in events
+    ]
     if code is not None:
         clauses.append(f"{words.event(JobEvent.POD_FAILED, name)} with exit code {code}")
     return f"When {' or '.join(clauses)}"
-
-
-def _event(event: str, task: dict[str, Any]) -> str:
-    said = words.event(event, lenient.text(task, "name"))
-    limit = lenient.whole(task, "maxRetry")
-    return f"{said} ({limit} times)" if event == JobEvent.TASK_FAILED and limit else said
-
-
-def _then(policy: Any) -> str:
-    action, timeout = words.action(lenient.text(policy, "action")), lenient.text(policy, "timeout")
-    if not timeout:
-        return action
-    unless = ", unless the pod runs by then" if set(policies.events_of(policy)) <= _UNTIL_IT_RUNS else ""
-    return f"after {timeout}, {action}{unless}"
-
-
-def _names(policy: Any) -> str:
-    code = lenient.whole(policy, "exitCode")
-    answered = [*policies.events_of(policy), *([f"exitCode {code}"] if code is not None else [])]
-    return f"{', '.join(answered)} → {lenient.text(policy, 'action')}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -182,9 +182,11 @@ def data(
     zero = min([begun, *(bar.created for bar in bars)])
     tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
     lanes = [PodPhase.FAILED.value, *tasks]
-    rows = sorted(
-        (_lane(bar, tasks), tasks.index(bar.pod.task), bar.pod.index, place) for place, bar in enumerate(bars)
-    )
+    rows = []
+    for place, bar in enumerate(bars):
+        task = tasks.index(bar.pod.task)
+        rows.append((0 if bar.state == "failed" else 1 + task, task, bar.pod.index, place))
+    rows.sort()
     shown = Counter(lanes[lane] for lane, _, _, place in rows if bars[place].state != "evicted")
     drawn: dict[str, Any] = {
         "job": job.metadata.name,
@@ -223,20 +225,16 @@ def legend(bars: Sequence[Bar]) -> list[tuple[str, str]]:
     return [(state, hue) for state, hue in HUES.items() if state in USUAL or state in shown]
 
 
-def _lane(bar: Bar, tasks: list[str]) -> int:
-    return 0 if bar.state == "failed" else 1 + tasks.index(bar.pod.task)
-
-
 def chosen(bars: Sequence[Bar]) -> Sequence[Bar]:
     """Return the MOST_BARS bars that matter most: the first that failed, then of each phase the newest to change."""
     if len(bars) <= MOST_BARS:
         return bars
-    return sorted(bars, key=_importance)[:MOST_BARS]
 
+    def importance(bar: Bar) -> tuple[int, int]:
+        last = next(time for time in (bar.finished, bar.started, bar.scheduled, bar.created) if time is not None)
+        return IMPORTANCE.get(bar.phase, 0), last if bar.state == "failed" else -last
 
-def _importance(bar: Bar) -> tuple[int, int]:
-    last = next(time for time in (bar.finished, bar.started, bar.scheduled, bar.created) if time is not None)
-    return IMPORTANCE.get(bar.phase, 0), last if bar.state == "failed" else -last
+    return sorted(bars, key=importance)[:MOST_BARS]
 
 
 def summaries(bars: Sequence[Bar]) -> list[TaskSummary]:
@@ -247,16 +245,30 @@ def summaries(bars: Sequence[Bar]) -> list[TaskSummary]:
         ran = [bar.ran for bar in own if bar.ran is not None]
         waited = [bar.waited for bar in own if bar.waited is not None]
         evicted = sum(bar.state == "evicted" for bar in own)
-        summary = TaskSummary(
-            task, len(own) - evicted, evicted, max(waited, default=None), min(ran, default=None), max(ran, default=None)
+        found.append(
+            TaskSummary(
+                task,
+                len(own) - evicted,
+                evicted,
+                max(waited, default=None),
+                min(ran, default=None),
+                max(ran, default=None),
+            )
         )
-        found.append(summary)
     return found
 
 
 def _row(bar: Bar, lane: int, zero: int, causes: Mapping[str, str]) -> list[Any]:
     """Return a bar as its numbers; one of an evicted pod, whose name another may have by now, has its uid and why as well."""
     times = [bar.created, bar.scheduled, bar.started, bar.finished]
+    # [from, to, exit code] of the container that was started most often; between it waited to be started again.
+    names = [each.container for each in bar.stretches]
+    most = max(names, key=names.count, default="")
+    runs = [
+        [each.started - zero, _since(bar.finished if each.finished is None else each.finished, zero), each.exit_code]
+        for each in bar.stretches
+        if each.container == most
+    ]
     return [
         bar.pod.metadata.name,
         lane,
@@ -264,18 +276,9 @@ def _row(bar: Bar, lane: int, zero: int, causes: Mapping[str, str]) -> list[Any]
         bar.state,
         bar.pod.exit_code,
         bar.pod.spec.node_name,
-        _runs(bar, zero),
+        runs,
         *((bar.pod.metadata.uid, causes.get(bar.pod.metadata.uid, "")) if bar.state == "evicted" else ()),
     ]
-
-
-def _runs(bar: Bar, zero: int) -> list[list[int | None]]:
-    """Return [from, to, exit code] of the container that was started most often; between it waited to be started again."""
-    names = [each.container for each in bar.stretches]
-    most = max(names, key=names.count, default="")
-    own = [each for each in bar.stretches if each.container == most]
-    ends = [each.finished if each.finished is not None else bar.finished for each in own]
-    return [[each.started - zero, _since(end, zero), each.exit_code] for each, end in zip(own, ends, strict=True)]
 
 
 def _since(time: int | None, zero: int) -> int | None:

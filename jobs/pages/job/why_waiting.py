@@ -9,7 +9,6 @@ from cluster.consumers import behind
 from cluster.consumers.behind import Unread
 from dashboard.pages.overview import HOPELESS
 from jobs.lifecycle import phases
-from jobs.lifecycle.reading import Pod
 from jobs.pages.job import happenings
 from jobs.pages.job import place as places
 from jobs.pages.job.job_record import JobRecord
@@ -67,8 +66,9 @@ def of_job(record: JobRecord) -> Wait:
     """Return why a job waits, or pods of one that runs; one that is over or deleted waits for nothing."""
     if record.deleted:
         return Wait()
-    state = record.job.status.state
-    kept = _of_kept(record)
+    state, health = record.job.status.state, record.health
+    # What keeps pods from running that have their nodes.
+    kept = Wait(pod_health.why(health, state.reason, state.message), next(iter(health.causes), ""))
     if record.job.phase in WHOLE:
         if state.reason == phases.TASK_DEADLOCK:  # the scheduler only counts the pods that are not there
             return Wait(state.message, state.reason, unread=_unread(record))
@@ -79,38 +79,24 @@ def of_job(record: JobRecord) -> Wait:
         # Whoever cannot start before somebody changes something does not come to its turn by waiting.
         place = None if reason in HOPELESS else places.of_group(record.stored_group, record.sees.jobs)
         return Wait(why, reason, unread=_unread(record), place=place)
+    if record.job.phase == "Running" and state.reason in PARTLY:
+        return Wait(state.message, state.reason)
     if record.job.phase == "Running":
-        return Wait(state.message, state.reason) if state.reason in PARTLY else (kept if kept.why else _of_pods(record))
+        return kept if kept.why else _of_pods(record)
     return Wait()
 
 
-def _of_kept(record: JobRecord) -> Wait:
-    """Return what keeps pods from running that have their nodes."""
-    state, health = record.job.status.state, record.health
-    return Wait(pod_health.why(health, state.reason, state.message), next(iter(health.causes), ""))
-
-
 def _of_pods(record: JobRecord) -> Wait:
-    """Return why pods beyond the minimum have no node; the first ones were told it for all."""
+    """Return why pods beyond the minimum have no node; the scheduler told it the first ones for all."""
     number = record.counts.get(PodPhase.PENDING, 0)
     if not number:
         return Wait()
-    told = next((text for _, pod in record.pods if (text := _told(pod))), "")
-    if record.reads_all:  # some that are Pending have a node and start
-        number = sum(1 for _, pod in record.pods if _is_without_node(pod))
-    return Wait(told, pods=number) if told else Wait()
-
-
-def _is_without_node(pod: Pod) -> bool:
-    return not pod.spec.node_name and pod.status.phase == PodPhase.PENDING
-
-
-def _told(pod: Pod) -> str:
-    """Return what the scheduler told a pod that has no node."""
-    if not _is_without_node(pod):
-        return ""
-    conditions = pod.status.conditions
-    return next((c.message for c in conditions if c.type == "PodScheduled" and c.status == "False"), "")
+    lacking = [pod for _, pod in record.pods if not pod.spec.node_name and pod.status.phase == PodPhase.PENDING]
+    conditions = (each for pod in lacking for each in pod.status.conditions)
+    messages = (each.message for each in conditions if each.type == "PodScheduled" and each.status == "False")
+    why = next(filter(None, messages), "")
+    # Some that are Pending have a node and start.
+    return Wait(why, pods=len(lacking) if record.reads_all else number) if why else Wait()
 
 
 def _unread(record: JobRecord) -> Unread | None:

@@ -66,17 +66,16 @@ def states(actor: Actor, asked: Asked, mark: Mark) -> HttpResponse:
 
 
 def _file(body: Iterator[bytes], content_type: str, name: str) -> StreamingHttpResponse:
-    response = StreamingHttpResponse(_in_threads(body), content_type=content_type)
+    async def pieces() -> AsyncIterator[bytes]:
+        """Read the files without holding up the event loop, a piece at a time."""
+        read = database_sync_to_async(next, thread_sensitive=False)
+        while (piece := await read(body, None)) is not None:
+            yield piece
+
+    response = StreamingHttpResponse(pieces(), content_type=content_type)
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["X-Content-Type-Options"] = "nosniff"
     return response
-
-
-async def _in_threads(body: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield what is read from files without holding up the event loop, a piece at a time."""
-    read = database_sync_to_async(next, thread_sensitive=False)
-    while (piece := await read(body, None)) is not None:
-        yield piece
 
 
 def _text(nodes: Nodes, extent: LogExtent, *, times: bool) -> Iterator[bytes]:
@@ -135,21 +134,15 @@ def _archive(
     moment = time.gmtime(clock.milliseconds() // 1000)[:6]
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
         for extent in extents:
-            info = zipfile.ZipInfo(_path(found[extent.uid], extent), moment)
+            # Pods of one name are told apart by their uids.
+            name = f"{found[extent.uid].name}/{extent.uid[:8]}-{extent.container}-{extent.attempt}.log"
+            info = zipfile.ZipInfo(name, moment)
             info.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(info, "w", force_zip64=True) as file:
                 for part in _text(nodes, extent, times=times):
                     file.write(part)
                     yield from sink.take(PIECE)
         if missing:
-            archive.writestr(zipfile.ZipInfo(MISSING, moment), _missing(missing))
+            text = "".join(f"{name}: {why}\n" for why, names in missing for name in names)
+            archive.writestr(zipfile.ZipInfo(MISSING, moment), text)
     yield from sink.take()
-
-
-def _path(pod: LogPod, extent: LogExtent) -> str:
-    """Return the name of a log's file; pods of one name are told apart by their uids."""
-    return f"{pod.name}/{extent.uid[:8]}-{extent.container}-{extent.attempt}.log"
-
-
-def _missing(missing: Sequence[Absent]) -> str:
-    return "".join(f"{name}: {why}\n" for why, names in missing for name in names)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -51,7 +52,8 @@ class Followed:
         self.by_uid = {pod.uid: pod for pod in found[:MOST_PODS]}
         self._others = {pod.uid for pod in found[MOST_PODS:]}  # known, and not followed
         # The same in every window, so that who sends a link sees the same colours as who opens it.
-        self.ranks = {pod.uid: rank for rank, pod in enumerate(sorted(self.by_uid.values(), key=_order))}
+        ordered = sorted(self.by_uid.values(), key=lambda each: (each.pod.task, each.pod.index, each.name))
+        self.ranks = {pod.uid: rank for rank, pod in enumerate(ordered)}
         self.may_grow = shown is not None and shown.shows_living  # whether another pod may come that belongs to these
         self._owner = shown.stored.uid if shown is not None else ""
         self._looked = clock.monotonic()
@@ -70,26 +72,27 @@ class Followed:
         self._looked = now
         pods.require(self._actor, self._asked.namespace, self._asked.pod)
         revision = store.revision()
-        if revision != self._revision:
-            self._revision = revision
-            self._look()
-
-    def _look(self) -> None:
+        if revision == self._revision:
+            return
+        self._revision = revision
         where: dict[str, Any] = {"owner": self._owner} if self.may_grow else {"uid": list(self.by_uid)}
         found = store.names(PODS, namespace=self._asked.namespace, **where)
         phases = store.phases(PODS, namespace=self._asked.namespace, **where)
-        stale = [key for uid, key in found.items() if self._is_stale(uid, phases.get(key.partition("/")[2], ""))]
+        stale = []
+        for uid, key in found.items():
+            known = self.by_uid.get(uid)
+            if known is None:
+                is_stale = uid not in self._others
+            else:
+                phase = phases.get(key.partition("/")[2], "")
+                is_stale = known.pod.status.phase != phase or not known.pod.spec.node_name
+            if is_stale:
+                stale.append(key)
         for stored in store.by_keys(PODS, stale).values():
             self._take(stored.uid, stored.read(Pod))
         for uid, pod in self.by_uid.items():
             if uid not in found and not pod.is_gone:
                 self.by_uid[uid] = LogPod(pod.pod, is_gone=True)
-
-    def _is_stale(self, uid: str, phase: str) -> bool:
-        known = self.by_uid.get(uid)
-        if known is None:
-            return uid not in self._others
-        return known.pod.status.phase != phase or not known.pod.spec.node_name
 
     def _take(self, uid: str, pod: Pod) -> None:
         if uid not in self.by_uid:
@@ -100,10 +103,6 @@ class Followed:
                 return
         self.by_uid[uid] = LogPod(pod, is_gone=False)
         self.ranks.setdefault(uid, len(self.ranks))
-
-
-def _order(pod: LogPod) -> tuple[str, int, str]:
-    return pod.pod.task, pod.pod.index, pod.name
 
 
 class UnderWay:
@@ -140,7 +139,10 @@ class Reader:
         self.asked = Asked.read(params.get("namespace", ""), params.get("job", ""), params)
         self.line = params.get("line") or ""
         self.mark = Mark.read("" if self.line == START else self.line)
-        self.since = _moment(params.get("since") or "")
+        self.since = ""  # the time from which on a reader who comes back gets lines again, as logs write it
+        if since := params.get("since"):
+            with suppress(ValueError):
+                self.since = now_text(parse_time(since) - LATE_MS)
         open_ = (params.get("open") or "").split(",")[:MOST_UNDER_WAY] if self.since else []
         self.open = [mark for text in open_ if (mark := Mark.read(text))]
         self.followed = Followed(actor, self.asked)
@@ -168,19 +170,19 @@ class Reader:
         message = self._more(extents) if self.has_begun else self._first(extents)
         message |= self._about(extents)
         if self.rests and not self.followed.may_grow and not message.get("lines"):
-            self.is_done = not self._waits_for_nodes(extents)
+            # There may be more to read once a node that is away is back.
+            present = {each.uid for each in extents}
+            lacking = {pod.node for uid, pod in self.followed.by_uid.items() if uid not in present}
+            self.is_done = not any(self._nodes.away(node) for node in lacking)
         return message or None
-
-    def _waits_for_nodes(self, extents: list[LogExtent]) -> bool:
-        """Whether there is more to read once a node that is away is back."""
-        known = {each.uid for each in extents}
-        lacking = {pod.node for uid, pod in self.followed.by_uid.items() if uid not in known}
-        return any(self._nodes.away(node) for node in lacking)
 
     def _first(self, extents: list[LogExtent]) -> dict[str, Any]:
         found, note = self._begin(extents)
         self.has_begun, self.places = True, found.places
-        again = self._again(extents)
+        # The lines that were under way when a reader lost his connection, from where they began.
+        theirs = {log_of(each) for each in extents}
+        again = [entry for mark in self.open if mark.log in theirs for entry in self._pieces(mark)]
+        known = {(log, line.offset) for log, line in again}
         self.is_done = found.has_more
         return {
             "first": True,
@@ -189,7 +191,7 @@ class Reader:
             "cut": found.is_cut,
             "more": found.has_more,
             "note": note,
-            **self._lines([*again, *_without(found.entries, again)]),
+            **self._lines([*again, *(each for each in found.entries if (each.log, each.line.offset) not in known)]),
         }
 
     def _begin(self, extents: list[LogExtent]) -> tuple[Window, str]:
@@ -197,17 +199,10 @@ class Reader:
             return window.head(self._nodes, extents, AROUND), ""
         if self.mark is None:
             return window.tail(self._nodes, extents, TAIL, self.since), ""
-        found = window.around(self._nodes, extents, self.mark, AROUND)
-        if found is not None:
+        if (found := window.around(self._nodes, extents, self.mark, AROUND)) is not None:
             return found, ""
-        return window.tail(
-            self._nodes, extents, TAIL
-        ), "The line of the link is not kept any more. These are the last lines."
-
-    def _again(self, extents: Sequence[LogExtent]) -> list[Entry[Line]]:
-        """Return the lines that were under way when a reader lost his connection, from where they began."""
-        theirs = {log_of(each) for each in extents}
-        return [entry for mark in self.open if mark.log in theirs for entry in self._pieces(mark)]
+        note = "The line of the link is not kept any more. These are the last lines."
+        return window.tail(self._nodes, extents, TAIL), note
 
     def _pieces(self, mark: Mark) -> Iterator[Entry[Line]]:
         try:
@@ -284,19 +279,6 @@ class Reader:
             self._total = followed.total
             news["pods"] = [len(followed.by_uid), followed.total]
         return news
-
-
-def _without(entries: Sequence[Entry[Line]], others: Sequence[Entry[Line]]) -> list[Entry[Line]]:
-    known = {(log, line.offset) for log, line in others}
-    return [entry for entry in entries if (entry.log, entry.line.offset) not in known]
-
-
-def _moment(text: str) -> str:
-    """Return the time from which on a reader who comes back asks again for lines, as logs write it."""
-    try:
-        return now_text(parse_time(text) - LATE_MS) if text else ""
-    except ValueError:
-        return ""
 
 
 def may(request: StreamRequest) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -133,25 +134,19 @@ def chosen(actor: Actor, asked: Asked, shown: Detail | None = None) -> list[LogP
     shown is the job's page, where it has been read already.
     """
     require(actor, asked.namespace, asked.pod)
-    found = _together(actor, asked, shown) if asked.is_together else [_single(asked)]
+    if asked.is_together:
+        shown = shown or of_job(actor, asked)
+        found = [pod for pod in [*of_run(shown), *_replaced(shown)] if asked.includes(pod.pod)]
+        if not found:
+            whose = f"The task {asked.pod.removeprefix(TASK)}" if asked.pod != EVERY else f"The job {asked.job}"
+            raise NotFound(f"{whose} has no pods, so there is no output.")
+    else:
+        found = [find(asked.namespace, asked.pod, asked.uid, asked.of)]
     known = list(dict.fromkeys(name for pod in found for name in pod.containers))
     if asked.container and asked.container not in known:
         whose = "None of the pods has a" if asked.is_together else f"The pod {asked.pod} has no"
         raise NotFound(f"{whose} container of that name; there is {', '.join(known)}.")
     return found
-
-
-def _together(actor: Actor, asked: Asked, shown: Detail | None) -> list[LogPod]:
-    shown = shown or of_job(actor, asked)
-    found = [pod for pod in [*of_run(shown), *_replaced(shown)] if asked.includes(pod.pod)]
-    if not found:
-        whose = f"The task {asked.pod.removeprefix(TASK)}" if asked.pod != EVERY else f"The job {asked.job}"
-        raise NotFound(f"{whose} has no pods, so there is no output.")
-    return found
-
-
-def _single(asked: Asked) -> LogPod:
-    return find(asked.namespace, asked.pod, asked.uid, asked.of)
 
 
 def of_run(shown: Detail) -> list[LogPod]:
@@ -196,21 +191,17 @@ def find(namespace: str, name: str, uid: str, job_uid: str) -> LogPod:
 def absent(actor: Actor, asked: Asked, found: Iterable[LogPod], present: Collection[str]) -> list[Absent]:
     """Return the pods that have no log by the reason why, given the uids of those that have one."""
     lacking = [pod for pod in found if pod.uid not in present]
-    waiting = [pod for pod in lacking if not pod.is_gone and not pod.pod.spec.node_name]
-    why = _why_job_waits(actor, asked) if waiting else ""
+    waiting = {pod.uid for pod in lacking if not pod.is_gone and not pod.pod.spec.node_name}
+    why = ""
+    if waiting:
+        with suppress(ApiError):  # deleted meanwhile, or not his to see
+            why = of_job(actor, asked).reasons[0]
     names: dict[str, list[str]] = {}
     for pod in lacking:
-        waits = why and not pod.is_gone and not pod.pod.spec.node_name
+        waits = why and pod.uid in waiting
         said = f"This pod waits for a node, so there is no output yet. {why}" if waits else pod.why_absent()
         names.setdefault(said, []).append(pod.name)
     return [Absent(*each) for each in names.items()]
-
-
-def _why_job_waits(actor: Actor, asked: Asked) -> str:
-    try:
-        return of_job(actor, asked).reasons[0]
-    except ApiError:  # deleted meanwhile, or not his to see
-        return ""
 
 
 def interesting(shown: Detail) -> str:

@@ -13,14 +13,13 @@ from django.urls import reverse
 
 from cluster.access import Actor
 from cluster.api import backend
-from cluster.backend import LogExtent, Nodes
 from cluster.store import store
 from jobs.logs.merge import Log
 from jobs.logs.text import Run, ShownLine
 from jobs.pages.job.detail import Detail
 from jobs.pages.logs import pods, window
 from jobs.pages.logs.follow import MOST_PODS
-from jobs.pages.logs.pods import EVERY, TASK, Absent, Asked, LogPod
+from jobs.pages.logs.pods import EVERY, TASK, Asked, LogPod
 from jobs.pages.logs.window import Limits, Mark, Window
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
@@ -113,9 +112,15 @@ def _tab(actor: Actor, shown: Detail, asked: Asked, listed: list[Option], line: 
     nodes = backend.nodes_for(actor)
     kept = nodes.log_extents({pod.uid: pod.node for pod in found[:MOST_PODS]})
     extents = [each for each in kept if asked.wants(each)]
-    end = _window(nodes, extents, line)
+    mark = Mark.read(line)
+    around = window.around(nodes, extents, mark, PAGE) if mark is not None else None
+    end = around or window.tail(nodes, extents, PAGE)
     rows = _rows(found, end, line, together=asked.is_together)
-    said = [_why(each, found) for each in pods.absent(actor, asked, found[:MOST_PODS], {each.uid for each in extents})]
+    said = []
+    for why, names in pods.absent(actor, asked, found[:MOST_PODS], {each.uid for each in extents}):
+        # Pods are named where others have a log.
+        more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+        said.append(why if len(names) == len(found) else f"{', '.join(names[:3])}{more}: {why}")
     if end.before != 0 or end.has_more:
         said.append(f"{len(rows)} lines of the logs are shown; the download has them all.")
     if not rows and not said:
@@ -123,22 +128,20 @@ def _tab(actor: Actor, shown: Detail, asked: Asked, listed: list[Option], line: 
     if len(found) > MOST_PODS:
         said.insert(0, f"The first {MOST_PODS} of {len(found):,} pods are shown; the download has them all.")
     is_single = not asked.is_together
+    earlier: dict[str, int] = {}
+    if is_single and shown.shows_living:
+        for change in store.history(PODS, asked.namespace, asked.pod, limit=500):
+            earlier[change.uid] = change.at
     return Tab(
         listed,
         asked,
         found,
-        earlier=_of_name(asked) if is_single and shown.shows_living else (),
+        earlier=list(earlier.items()),
         attempts=sorted({each.attempt for each in kept}) if is_single else (),
         rows=rows,
         why=" ".join(said),
         line=line,
     )
-
-
-def _window(nodes: Nodes, extents: Sequence[LogExtent], line: str) -> Window:
-    mark = Mark.read(line)
-    found = window.around(nodes, extents, mark, PAGE) if mark is not None else None
-    return found or window.tail(nodes, extents, PAGE)
 
 
 def _rows(found: Sequence[LogPod], shown: Window, line: str, *, together: bool) -> list[Row]:
@@ -154,15 +157,6 @@ def _rows(found: Sequence[LogPod], shown: Window, line: str, *, together: bool) 
         if not entry.whole:
             unfinished[log, entry.stream] = drawn
     return [Row(lead, key == line, drawn.runs(), key if drawn.states else "") for lead, key, drawn in rows]
-
-
-def _why(absent: Absent, found: Sequence[LogPod]) -> str:
-    """Return why pods have no log, with their names where others have one."""
-    if len(absent.names) == len(found):
-        return absent.why
-    few = ", ".join(absent.names[:3])
-    more = len(absent.names) - 3
-    return f"{few}{f' and {more:,} more' if more > 0 else ''}: {absent.why}"
 
 
 def options(shown: Detail) -> list[Option]:
@@ -187,10 +181,3 @@ def options_html(shown: Detail) -> str:
 def _uids(shown: Detail) -> dict[str, str]:
     """Return the uids of the run's pods by their names; of several pods of a name the last."""
     return {bar.pod.metadata.name: bar.pod.metadata.uid for bar in shown.bars}
-
-
-def _of_name(asked: Asked) -> list[tuple[str, int]]:
-    found: dict[str, int] = {}
-    for change in store.history(PODS, asked.namespace, asked.pod, limit=500):
-        found[change.uid] = change.at
-    return list(found.items())
