@@ -72,7 +72,13 @@ class JobForm(Form):
         initial = {**fields, "base": fields, "uid": job["metadata"]["uid"]}
         super().__init__(initial=initial, **kwargs)
         for name in self.names:
-            self.fields[name] = _field(name, edits.title_of(name, job))
+            label = edits.title_of(name, job)
+            field: forms.Field = forms.IntegerField(min_value=0, max_value=MOST, label=label)
+            if name == "labels":
+                field = Labels(required=False, max_length=20_000, label=label)
+            elif name == "priorityClassName":
+                field = forms.CharField(required=False, max_length=253, label=label, help_text="Empty means none.")
+            self.fields[name] = field
         self.dress()
 
     def clean(self) -> dict[str, Any]:
@@ -104,14 +110,6 @@ class JobForm(Form):
         shown = {name: self.fields[name].prepare_value(values[name]) for name in self.names}
         carried = {"base": json.dumps(base), "reviewed": json.dumps(reviewed)}
         self.data = {**dict(self.data.items()), **shown, **carried}
-
-
-def _field(name: str, label: str) -> forms.Field:
-    if name == "labels":
-        return Labels(required=False, max_length=20_000, label=label)
-    if name == "priorityClassName":
-        return forms.CharField(required=False, max_length=253, label=label, help_text="Empty means none.")
-    return forms.IntegerField(min_value=0, max_value=MOST, label=label)
 
 
 class EditForm(JobForm):

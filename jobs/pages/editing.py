@@ -66,22 +66,17 @@ def _change(request: HttpRequest, stored: Stored, make: type[EditForm] | type[Sc
     base = form.cleaned_data["base"] or now
     wanted = form.wanted(now)
     if now != base:
-        return _conflict(request, stored, form, base, wanted)
+        # What others changed since the form was opened is shown beside what was typed, which stays in the form.
+        meanwhile = [(each, wanted.get(each.name)) for each in edits.differences(stored.object, base, now)]
+        form.show(wanted, base=now, reviewed={})
+        who = audit_trail.last_editor(JOBS, stored) or "Somebody"
+        return _page(request, stored, form, meanwhile=meanwhile, who=who, status=409)
     if wanted == now:
         responses.say(request, "Nothing was changed.")
         return redirect("jobs:detail", stored.namespace, stored.name)
     if form.cleaned_data["reviewed"] != wanted:
         return _review(request, stored, form, wanted)
     return _save(request, stored, form, wanted)
-
-
-def _conflict(request: HttpRequest, stored: Stored, form: JobForm, base: Fields, wanted: Fields) -> HttpResponse:
-    """Show what others changed since the form was opened, beside what was typed, which stays in the form."""
-    now = edits.read(stored.object)
-    meanwhile = [(each, wanted.get(each.name)) for each in edits.differences(stored.object, base, now)]
-    form.show(wanted, base=now, reviewed={})
-    who = audit_trail.last_editor(JOBS, stored) or "Somebody"
-    return _page(request, stored, form, meanwhile=meanwhile, who=who, status=409)
 
 
 def _review(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -> HttpResponse:
@@ -93,16 +88,11 @@ def _review(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields)
         return _page(request, stored, form, status=422)
     form.show(wanted, base=now, reviewed=wanted)
     differences = edits.differences(stored.object, now, wanted)
-    return _page(
-        request, stored, form, differences=differences, effect=_effect(stored, now, wanted), warnings=found.warnings
-    )
-
-
-def _effect(stored: Stored, now: Fields, wanted: Fields) -> str:
-    """Say what becomes of the pods; other numbers do nothing to those of a job that is over or suspended."""
-    job, said = stored.read(Job), edits.effect(now, wanted)
-    is_alive = not actions.problem(actions.SCALE, job)
-    return said if is_alive or not said else f"The job is {job.phase}: its pods stay as they are."
+    job, effect = stored.read(Job), edits.effect(now, wanted)
+    if effect and actions.problem(actions.SCALE, job):
+        # Other numbers do nothing to the pods of a job that is over or suspended.
+        effect = f"The job is {job.phase}: its pods stay as they are."
+    return _page(request, stored, form, differences=differences, effect=effect, warnings=found.warnings)
 
 
 def _save(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -> HttpResponse:

@@ -43,20 +43,18 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
             run = run_of(request.params)
             return show(Detail.of(request.actor, namespace, name, run), request)
         except NotFound:
-            return Parts(_gone(request, namespace, name), watches=[Watch(JOBS.id, namespace=namespace, name=name)])
+            watches = [Watch(JOBS.id, namespace=namespace, name=name)]
+        # Nothing goes on of a job that was deleted meanwhile; one that is not known is gone.
+        try:
+            shown = Detail.of_deleted(request.actor, namespace, name, run=run_of(request.params))
+        except NotFound:
+            html = render_to_string("jobs/_why.html", {"gone": True, "namespace": namespace, "name": name})
+            return Parts({"job-why": html, "job-actions": no_buttons("job-actions")}, watches=watches)
+        head = {**shown.head_parts(is_seen=True), "job-actions": buttons.html(shown, request.actor)}
+        return Parts(head, watches=watches)
 
     render.__module__ = __name__
     return render
-
-
-def _gone(request: TopicRequest, namespace: str, name: str) -> dict[str, str]:
-    """Return the head of a job that was deleted meanwhile: nothing of it goes on; of one that is not known, that it is gone."""
-    try:
-        shown = Detail.of_deleted(request.actor, namespace, name, run=run_of(request.params))
-    except NotFound:
-        html = render_to_string("jobs/_why.html", {"gone": True, "namespace": namespace, "name": name})
-        return {"job-why": html, "job-actions": no_buttons("job-actions")}
-    return {**shown.head_parts(is_seen=True), "job-actions": buttons.html(shown, request.actor)}
 
 
 @live.topic("jobs:detail")
@@ -66,16 +64,11 @@ def job_head(shown: Detail, request: TopicRequest) -> Parts:
     asked, again = shown.asked_part(clock.milliseconds())
     more = {"job-actions": buttons.html(shown, request.actor), "job-asked": asked}
     again = min((due for due in (again, shown.waiting.again, shown.left_alone_until) if due is not None), default=None)
-    orders = Watch(COMMANDS.id, namespace=shown.stored.namespace, owner=shown.stored.uid)
-    watches = [*shown.watches, orders, *_of_group(shown)]
+    watches = [*shown.watches, Watch(COMMANDS.id, namespace=shown.stored.namespace, owner=shown.stored.uid)]
+    if shown.group is not None and not shown.job.status.state.message:
+        # The events of the pod group are all that says why the job waits.
+        watches.append(Watch(EVENTS.id, namespace=shown.stored.namespace, owner=shown.group.metadata.uid))
     return Parts({**shown.head_parts(), **more}, watches=watches, again=again)
-
-
-def _of_group(shown: Detail) -> list[Watch]:
-    """Return the events of the pod group, where they are all that says why the job waits."""
-    if shown.group is None or shown.job.status.state.message:
-        return []
-    return [Watch(EVENTS.id, namespace=shown.stored.namespace, owner=shown.group.metadata.uid)]
 
 
 @live.topic("jobs:timeline")

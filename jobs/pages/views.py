@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from cluster import access, clock
 from cluster.access import Actor
-from cluster.store import Stored, store
+from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.parts.table import Table
@@ -54,7 +54,12 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     tab = tab if tab in TABS else "overview"
     try:
         with store.reading() as revision:
-            shown = _shown(request, actor, namespace, name)
+            run, uid = live.run_of(request.GET), request.GET.get("of", "")
+            try:
+                shown = Detail.of(actor, namespace, name, run) if not uid else None
+            except NotFound:
+                shown = None
+            shown = shown or Detail.of_deleted(actor, namespace, name, uid, run)
             context = {**_parts(request, actor, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
             context["actions_html"] = buttons.html(shown, actor)
     except NotFound:
@@ -91,19 +96,10 @@ def _of_kubernetes(request: HttpRequest, actor: Actor, namespace: str, name: str
     return render(request, "jobs/kubernetes.html", context)
 
 
-def _shown(request: HttpRequest, actor: Actor, namespace: str, name: str) -> Detail:
-    """Return the job of the name, or the deleted one that is asked for or had the name last."""
-    run, uid = live.run_of(request.GET), request.GET.get("of", "")
-    if not uid:
-        try:
-            return Detail.of(actor, namespace, name, run)
-        except NotFound:
-            pass
-    return Detail.of_deleted(actor, namespace, name, uid, run)
-
-
 def _parts(request: HttpRequest, actor: Actor, shown: Detail, tab: str) -> dict[str, object]:
-    context: dict[str, object] = {"stored": shown.stored, "job": shown.job, "shown": shown, **_topics(shown)}
+    context: dict[str, object] = {"stored": shown.stored, "job": shown.job, "shown": shown}
+    for part in ("detail", "timeline", "logs", "decisions", "events", "yaml"):
+        context[f"{part}_topic"] = shown.topic(f"jobs:{part}")
     context["base"] = urlencode(shown.query)
     asked, _ = shown.asked_part(clock.milliseconds())
     context["head"] = asked + "".join(shown.head_parts().values())
@@ -122,19 +118,15 @@ def _parts(request: HttpRequest, actor: Actor, shown: Detail, tab: str) -> dict[
     return context
 
 
-def _topics(shown: Detail) -> dict[str, object]:
-    return {
-        f"{part}_topic": shown.topic(f"jobs:{part}")
-        for part in ("detail", "timeline", "logs", "decisions", "events", "yaml")
-    }
-
-
 @require_GET
 @login_required
 @explained
 def job_yaml(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    job = _job(request, namespace, name)
-    return _download(yaml_write.dump(job.object), f"{name}.yaml", "application/yaml")
+    access.require(access.of(request), "get", JOBS, namespace, name)
+    text = yaml_write.dump(store.get(JOBS, namespace, name).object)
+    response = HttpResponse(text, content_type="application/yaml; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}.yaml"'
+    return response
 
 
 @require_GET
@@ -145,14 +137,3 @@ def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase
     if line := Mark.read(request.GET.get("line", "")):
         return download.states(access.of(request), asked, line)
     return download.respond(access.of(request), asked, times=request.GET.get("times") == "1")
-
-
-def _job(request: HttpRequest, namespace: str, name: str) -> Stored:
-    access.require(access.of(request), "get", JOBS, namespace, name)
-    return store.get(JOBS, namespace, name)
-
-
-def _download(text: str, filename: str, kind: str) -> HttpResponse:
-    response = HttpResponse(text, content_type=f"{kind}; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{filename}"'
-    return response

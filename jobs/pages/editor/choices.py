@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from django.urls import reverse
@@ -14,7 +14,6 @@ from dashboard import cluster_usage, queue_room
 from dashboard.parts import scope
 from jobs.parameterized.declaration import ANNOTATION
 from kube import lenient
-from kube.meta import Object
 from kube.resources import JOB_TEMPLATES, JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES
 
 MOST = 500  # of each; who has more types the name
@@ -46,12 +45,8 @@ def of(actor: Actor) -> dict[str, list[dict[str, str]]]:
             "spec.queue": _queues(actor, head),
             "spec.priorityClassName": _priorities(actor),
         }
-        return {path: _sorted(choices) for path, choices in found.items()}
-
-
-def _sorted(choices: Iterable[Choice]) -> list[dict[str, str]]:
-    ordered = sorted(choices, key=lambda choice: bool(choice.refusal))
-    return [choice._asdict() for choice in ordered[:MOST]]
+        ordered = {path: sorted(each, key=lambda choice: bool(choice.refusal)) for path, each in found.items()}
+    return {path: [choice._asdict() for choice in choices[:MOST]] for path, choices in ordered.items()}
 
 
 def _namespaces(actor: Actor) -> Iterator[Choice]:
@@ -88,13 +83,11 @@ def kept_templates(actor: Actor) -> list[KeptTemplate]:
     newest = store.find(JOB_TEMPLATES, namespace=visible, order="-created", limit=NEWEST)
     places = access.namespaces(actor, JOBS, "create")
     found = [each for each in newest if isinstance(places, access.Everywhere) or each.namespace in places]
-    return [
-        KeptTemplate(each.namespace, each.name, _beginning(each.namespace, each.name, each.object))
-        for each in found[:MOST_TEMPLATES]
-    ]
-
-
-def _beginning(namespace: str, name: str, template: Object) -> str:
-    if lenient.text(template, "metadata", "annotations", ANNOTATION):
-        return reverse("jobs:template-kept", args=[namespace, name])
-    return f"{reverse('jobs:new')}?kept={namespace}/{name}"
+    kept = []
+    for each in found[:MOST_TEMPLATES]:
+        if lenient.text(each.object, "metadata", "annotations", ANNOTATION):
+            url = reverse("jobs:template-kept", args=[each.namespace, each.name])
+        else:
+            url = f"{reverse('jobs:new')}?kept={each.namespace}/{each.name}"
+        kept.append(KeptTemplate(each.namespace, each.name, url))
+    return kept

@@ -24,7 +24,18 @@ def text(job: Object) -> str:
 def of(job: Object) -> Object:
     """Return the Volcano Job: a pod for each completion, each of which starts as soon as it has room."""
     spec = lenient.mapping(job, "spec")
-    template = _template(lenient.mapping(spec, "template"), lenient.whole(spec, "activeDeadlineSeconds"))
+    # The pod template without what was generated for the Job, for Volcano's scheduler.
+    template = lenient.mapping(spec, "template")
+    pod = {key: value for key, value in lenient.mapping(template, "spec").items() if key != "schedulerName"}
+    if (deadline_s := lenient.whole(spec, "activeDeadlineSeconds")) is not None:
+        pod.setdefault("activeDeadlineSeconds", deadline_s)
+    labels = lenient.mapping(template, "metadata", "labels")
+    kept = {
+        "labels": {key: value for key, value in labels.items() if key not in _GENERATED},
+        "annotations": lenient.mapping(template, "metadata", "annotations"),
+    }
+    pod_metadata = {key: value for key, value in kept.items() if value}
+    template = {**({"metadata": pod_metadata} if pod_metadata else {}), "spec": pod}
     made: dict[str, Any] = {"minAvailable": 1, "queue": "default"}
     if retries := lenient.whole(spec, "backoffLimit"):
         made |= {
@@ -68,17 +79,3 @@ def _pods(spec: Object) -> int:
 
 def _is_indexed(spec: Object) -> bool:
     return spec.get("completionMode") == CompletionMode.INDEXED
-
-
-def _template(template: Object, deadline_s: int | None) -> Object:
-    """Return the pod template without what was generated for the Job, for Volcano's scheduler."""
-    pod = {key: value for key, value in lenient.mapping(template, "spec").items() if key != "schedulerName"}
-    if deadline_s is not None:
-        pod.setdefault("activeDeadlineSeconds", deadline_s)
-    labels = lenient.mapping(template, "metadata", "labels")
-    kept = {
-        "labels": {key: value for key, value in labels.items() if key not in _GENERATED},
-        "annotations": lenient.mapping(template, "metadata", "annotations"),
-    }
-    metadata = {key: value for key, value in kept.items() if value}
-    return {**({"metadata": metadata} if metadata else {}), "spec": pod}

@@ -74,10 +74,11 @@ def create_once(actor: Actor, job: dict[str, Any], token: str) -> Stored:
     try:
         return api.create(actor, JOBS, _marked(job, token))
     except AlreadyExists:
-        existing = _existing(job)
-        if existing is None or not token or _token_of(existing) != token:
+        namespace, name = job["metadata"].get("namespace") or "default", job["metadata"].get("name", "")
+        found = store.find(JOBS, namespace=namespace, name=name, limit=1) if token else []
+        if not found or lenient.text(found[0].object, "metadata", "annotations", SUBMISSION) != token:
             raise
-        return existing
+        return found[0]
 
 
 def _marked(job: dict[str, Any], token: str) -> dict[str, Any]:
@@ -118,14 +119,14 @@ def check(actor: Actor, text: str) -> Report:
         )
     hopeless = noted(foreseen.warnings(found.object), document)
     warnings = (*hopeless, *warnings)
+    verdict = "This job would be accepted."
+    if hopeless:
+        verdict = COULD_NOT_START
+    elif warnings:
+        many = "one thing" if len(warnings) == 1 else f"{len(warnings)} things"
+        verdict = f"This job would be accepted, with {many} to know first."
     return Report(
-        True,
-        COULD_NOT_START if hopeless else _accepted(len(warnings)),
-        summary=summary(found.object),
-        notes=notes,
-        warnings=warnings,
-        text=mended,
-        held=holding,
+        True, verdict, summary=summary(found.object), notes=notes, warnings=warnings, text=mended, held=holding
     )
 
 
@@ -141,27 +142,24 @@ def _placeholder(text: str) -> tuple[Finding, ...]:
 def misspelled(job: dict[str, Any]) -> list[Cause]:
     """Refuse the fields that a job does not have, as kubectl does: a field that means nothing is never meant."""
     unknown = schema.misspelled(job, definitions.of(JOBS)).items()
+    remedies = {path: f"{near} is the nearest that there is" if near else "remove it" for path, near in unknown}
     return [
-        Cause("FieldValueForbidden", f"There is no field {path}; {_remedy(nearest)}.", path)
-        for path, nearest in unknown
+        Cause("FieldValueForbidden", f"There is no field {path}; {remedy}.", path) for path, remedy in remedies.items()
     ]
-
-
-def _remedy(nearest: str) -> str:
-    return f"{nearest} is the nearest that there is" if nearest else "remove it"
 
 
 def noted(warnings: Sequence[str], document: Document) -> tuple[Finding, ...]:
     """Return warnings of admission at fields and lines; unknown fields are left out, which are refused here."""
-    return tuple(_finding(text, document) for text in warnings if not text.startswith(_UNKNOWN))
-
-
-def _finding(warning: str, document: Document) -> Finding:
-    """Return a warning of admission, `path: sentence`, at its field and line."""
-    path, separator, sentence = warning.partition(": ")
-    if not separator or not _PATH.fullmatch(path):
-        return Finding(_sentence(warning))
-    return Finding(_sentence(sentence), document.line_of(path), 0, path)
+    found = []
+    for text in warnings:
+        if text.startswith(_UNKNOWN):
+            continue
+        path, separator, sentence = text.partition(": ")
+        if separator and _PATH.fullmatch(path):
+            found.append(Finding(_sentence(sentence), document.line_of(path), 0, path))
+        else:
+            found.append(Finding(_sentence(text)))
+    return tuple(found)
 
 
 def refused(report: Report, error: ApiError) -> Report:
@@ -172,19 +170,16 @@ def refused(report: Report, error: ApiError) -> Report:
 
 def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]:
     """Return causes as problems at fields and lines."""
-    return tuple(
-        Finding(_sentence(cause.message + _quotes(cause)), document.line_of(cause.field), 0, cause.field)
-        for cause in causes
-    )
-
-
-def _quotes(cause: Cause) -> str:
-    """Say how a text is written that YAML takes for something else, such as the name `n`."""
-    if cause.message.endswith("must be of type string, not boolean"):
-        return "; YAML reads words like yes, no, on, off, y and n as true or false: put it in quotes"
-    if cause.message.endswith(("must be of type string, not integer", "must be of type string, not number")):
-        return "; put it in quotes"
-    return ""
+    found = []
+    for cause in causes:
+        # How a text is written that YAML takes for something else, such as the name `n`.
+        how = ""
+        if cause.message.endswith("must be of type string, not boolean"):
+            how = "; YAML reads words like yes, no, on, off, y and n as true or false: put it in quotes"
+        elif cause.message.endswith(("must be of type string, not integer", "must be of type string, not number")):
+            how = "; put it in quotes"
+        found.append(Finding(_sentence(cause.message + how), document.line_of(cause.field), 0, cause.field))
+    return tuple(found)
 
 
 def summary(job: dict[str, Any]) -> str:
@@ -203,16 +198,11 @@ def summary(job: dict[str, Any]) -> str:
         together = "all start together"
     many = f"{pods} {'pod' if pods == 1 else 'pods'} of {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}"
     said = f"{many}{f'; {together}' if pods > 1 else ''}. {f'{wanted} in all.' if wanted else 'No requests are set.'}"
-    return f"{said}{_simulated(tasks)}"
-
-
-def _simulated(tasks: Sequence[dict[str, Any]]) -> str:
-    """Say which tasks only seem to run."""
     asking = [task["name"] for task in tasks if simulation.asks(task["template"]["spec"])]
-    if not asking:
-        return ""
-    which = "The pods" if len(asking) == len(tasks) else f"Those of {', '.join(asking)}"
-    return f" {which} run on simulated nodes, where nothing is executed."
+    if asking:
+        which = "The pods" if len(asking) == len(tasks) else f"Those of {', '.join(asking)}"
+        said = f"{said} {which} run on simulated nodes, where nothing is executed."
+    return said
 
 
 def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
@@ -220,10 +210,13 @@ def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
 
     With a uid it is that job, also a deleted one; without, the one that has the name or had it last.
     """
-    source = _source(namespace, name, uid)
+    found = store.find(JOBS, namespace=namespace, name=name, limit=1)
+    source = found[0] if found and uid in ("", found[0].uid) else None
+    if source is None and (kept := past.of_deleted(namespace, name, uid)):
+        source = past.stored_of(kept)
     if source is None:
         return None
-    return yaml_write.dump(yaml_write.copy_of(source, yaml_write.next_name(name, _taken(namespace, name))))
+    return yaml_write.dump(yaml_write.copy_of(source.object, yaml_write.next_name(name, _taken(namespace, name))))
 
 
 def template_text(template: Stored) -> str:
@@ -241,30 +234,6 @@ def _taken(namespace: str, name: str) -> frozenset[str]:
     """Return the names of jobs among which a copy needs one of its own."""
     stem = name.rpartition("-")[0] or name
     return frozenset(stored.name for stored in store.find(JOBS, namespace=namespace, text=stem, limit=5000))
-
-
-def _source(namespace: str, name: str, uid: str) -> dict[str, Any] | None:
-    found = store.find(JOBS, namespace=namespace, name=name, limit=1)
-    if found and uid in ("", found[0].uid):
-        return found[0].object
-    kept = past.of_deleted(namespace, name, uid)
-    return past.stored_of(kept).object if kept else None
-
-
-def _existing(job: dict[str, Any]) -> Stored | None:
-    metadata = job["metadata"]
-    found = store.find(JOBS, namespace=metadata.get("namespace") or "default", name=metadata.get("name", ""), limit=1)
-    return found[0] if found else None
-
-
-def _token_of(stored: Stored) -> str:
-    return str((stored.object["metadata"].get("annotations") or {}).get(SUBMISSION, ""))
-
-
-def _accepted(warnings: int) -> str:
-    if not warnings:
-        return "This job would be accepted."
-    return f"This job would be accepted, with {'one thing' if warnings == 1 else f'{warnings} things'} to know first."
 
 
 def _count(number: int) -> str:

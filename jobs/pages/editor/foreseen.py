@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 
 import msgspec
 
@@ -23,7 +22,6 @@ from scheduler.engine.cause import Reason
 MOST_PODS = 300  # that are rehearsed, while somebody types; what a larger gang asks for in all is looked at whole
 NAME = "rehearsed"
 OF_QUEUES = (Reason.QUEUE_TOO_SMALL, Reason.PARENT_TOO_SMALL, Reason.NODE_GROUP)
-_encode = msgspec.json.Encoder().encode
 
 
 def warnings(job: Object) -> list[str]:
@@ -42,22 +40,17 @@ def _made(job: Object, priorities: PriorityClasses, ranges: Sequence[Object]) ->
     """Return the pod group and pods of a job, of many pods the first of each task."""
     named = {"name": NAME, **job["metadata"], "uid": NAME}
     whole = {**job, "metadata": named, "status": {}}
-    fact = facts.read_job(_encode(whole))
-    pods = list(islice(_pods(fact, whole, priorities, ranges), MOST_PODS))
+    fact = facts.read_job(msgspec.json.encode(whole))
+    pods: list[Object] = []
+    for index, task in enumerate(fact.tasks):
+        blueprint = Blueprint(fact, whole, index, priorities, (), ranges)
+        pods += map(blueprint.pod, range(min(task.replicas, max(MOST_PODS // len(fact.tasks), 1))))
+    del pods[MOST_PODS:]
+    for pod in pods:
+        pod["metadata"]["uid"] = pod["metadata"]["name"]
     group = pod_group(fact, whole, priorities)
     group["status"] = {"phase": "Pending"}
     if fact.min_available > len(pods):
         group["spec"]["minMember"] = len(pods)
         group["spec"].pop("minTaskMember")
     return group, pods
-
-
-def _pods(
-    fact: facts.JobFact, whole: Object, priorities: PriorityClasses, ranges: Sequence[Object]
-) -> Iterator[Object]:
-    for index, task in enumerate(fact.tasks):
-        blueprint = Blueprint(fact, whole, index, priorities, (), ranges)
-        for number in range(min(task.replicas, max(MOST_PODS // len(fact.tasks), 1))):
-            pod = blueprint.pod(number)
-            pod["metadata"]["uid"] = pod["metadata"]["name"]
-            yield pod

@@ -70,8 +70,7 @@ def job_new(request: HttpRequest) -> HttpResponse:
     if home is None:
         raise allowed_actions.nowhere("To submit jobs")
     text, source = _start(request, home)
-    form = JobForm(initial={"text": text})
-    return editor_page(request, form, source=source)
+    return editor_page(request, JobForm(initial={"text": text}), source=source)
 
 
 def _start(request: HttpRequest, home: str) -> tuple[str, str]:
@@ -91,7 +90,11 @@ def _start(request: HttpRequest, home: str) -> tuple[str, str]:
         return text, f"The Job {namespace}/{name} of batch/v1, which stays as it is stored."
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:
-        return _in_queue(request, _at(home, EMPTY_JOB)), ""
+        text, queue = _at(home, EMPTY_JOB), request.GET.get("queue", "")
+        if queue and store.find(QUEUES, name=queue):
+            access.require(access.of(request), "get", QUEUES, "", queue)
+            text = text.replace("  queue: default\n", f"  {yaml_write.dump({'queue': queue})}", 1)
+        return text, ""
     access.require(access.of(request), "get", JOBS, namespace, name)
     copied = editor.copy_text(namespace, name, request.GET.get("of", ""))
     if copied is None:
@@ -105,15 +108,6 @@ def _samples() -> dict[str, Sample]:
 
 def _at(home: str, text: str) -> str:
     return text.replace("  namespace: default\n", f"  namespace: {home}\n", 1)
-
-
-def _in_queue(request: HttpRequest, text: str) -> str:
-    """Return the text for the queue that is asked for, if there is one of that name."""
-    name = request.GET.get("queue", "")
-    if not name or not store.find(QUEUES, name=name):
-        return text
-    access.require(access.of(request), "get", QUEUES, "", name)
-    return text.replace("  queue: default\n", f"  {yaml_write.dump({'queue': name})}", 1)
 
 
 def _submit(request: HttpRequest) -> HttpResponse:
@@ -174,7 +168,11 @@ def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
         raise Http404(f"On this cluster no click runs the sample {sample}; New job opens it in the editor.")
     if chosen is None:
         raise Http404(f"There is no sample {sample}.")
-    token = request.POST.get("token", "")[:32] or _moment_token(request, sample)
+    token = request.POST.get("token", "")[:32]
+    if not token:
+        # Two clicks of one reader within some seconds on a button without a token are one.
+        clicked = f"{request.session.session_key} {sample} {int(time.monotonic() // DOUBLE_CLICK_S)}"
+        token = hashlib.sha256(clicked.encode()).hexdigest()[:16]
     actor = access.of(request)
     place = request.POST.get("namespace") or allowed_actions.home(actor) or allowed_actions.DEFAULT
     job = chosen.object(place)
@@ -185,9 +183,3 @@ def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
         return responses.back(request, "jobs:list")
     responses.say(request, f"{chosen.title}: job {created.name} was submitted.")
     return redirect("jobs:detail", created.namespace, created.name)
-
-
-def _moment_token(request: HttpRequest, sample: str) -> str:
-    """Return a token for a button that has none: two clicks of one reader within some seconds are one."""
-    clicked = f"{request.session.session_key} {sample} {int(time.monotonic() // DOUBLE_CLICK_S)}"
-    return hashlib.sha256(clicked.encode()).hexdigest()[:16]

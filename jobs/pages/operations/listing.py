@@ -112,19 +112,15 @@ class Shown:
             jobs = store.by_keys(JOBS, [f"{namespace}/{name}" for namespace, name, _ in chunk])
             uids = {uid for _, _, uid in chunk}
             there = [stored.read(Job) for stored in jobs.values() if stored.uid in uids]
-            total = self._added(total, actor, there, len(chunk) - len(there))
+            fitting = [job for job in there if not actions.problem(self.action, job)]
+            mine = [job for job in fitting if allowed_actions.has_right(actor, self.action, job)]
+            total = Forecast(
+                Extent(*map(sum, zip(total.extent, actions.extent(mine), strict=True))),
+                total.skipped + len(there) - len(fitting),
+                total.refused + len(fitting) - len(mine),
+                total.gone + len(chunk) - len(there),
+            )
         return total
-
-    def _added(self, total: Forecast, actor: Actor, jobs: list[Job], gone: int) -> Forecast:
-        fitting = [job for job in jobs if not actions.problem(self.action, job)]
-        mine = [job for job in fitting if allowed_actions.has_right(actor, self.action, job)]
-        extent = Extent(*map(sum, zip(total.extent, actions.extent(mine), strict=True)))
-        return Forecast(
-            extent,
-            total.skipped + len(jobs) - len(fitting),
-            total.refused + len(fitting) - len(mine),
-            total.gone + gone,
-        )
 
     def table(self, view: TableView) -> Table:
         """Return a page of the items, and above them how far the operation is; it is drawn anew while that runs."""
@@ -138,7 +134,9 @@ class Shown:
         shown = found.order_by(f"{down}namespace", f"{down}name")[page.offset : page.offset + page.size]
         return Table(
             view=view,
-            rows={f"item-{item.pk}": _item_row(item) for item in shown},
+            rows={
+                f"item-{item.pk}": render_to_string("jobs/operations/_item_row.html", {"item": item}) for item in shown
+            },
             page=page,
             counts=counts,
             phases=RESULTS,
@@ -162,10 +160,6 @@ class Shown:
             ),
         }
         return render_to_string("jobs/operations/_head.html", context)
-
-
-def _item_row(item: OperationItem) -> str:
-    return render_to_string("jobs/operations/_item_row.html", {"item": item})
 
 
 def table(actor: Actor, view: TableView) -> Table:

@@ -19,34 +19,26 @@ TICKED, ALL = "ticked", "all"
 
 def read(actor: Actor, form: QueryDict) -> Selection:
     """Return the jobs that a form speaks of, as far as the actor may list them; BadRequest says why there are none."""
-    selection = _matching(actor, form) if form.get("which") == ALL else _ticked(actor, form)
-    if len(selection.jobs) > MOST:
-        raise BadRequest(
-            f"{len(selection.jobs):,} jobs match; one operation takes {MOST:,} at most. Narrow the filters."
-        )
-    return selection
-
-
-def _ticked(actor: Actor, form: QueryDict) -> Selection:
-    uids = form.getlist("uid")
-    if not uids:
-        raise BadRequest("No job is ticked. Tick some in the list, or choose all that match.")
-    found = _found(actor, listing.SPEC.read({}), uid=uids)
+    if form.get("which") == ALL:
+        view = listing.SPEC.read(form)
+        if view.notes:
+            # A filter that is left out would make it more jobs than were meant.
+            raise BadRequest(f"The filters could not be read, so nothing was chosen. {' '.join(view.notes)}")
+        found = _found(actor, view)
+        filters = view.said()
+        about = f"all that match {filters}" if filters else "all jobs in sight"
+        lacking = "No job matches these filters any more. Nothing was done."
+    else:
+        uids = form.getlist("uid")
+        if not uids:
+            raise BadRequest("No job is ticked. Tick some in the list, or choose all that match.")
+        found = _found(actor, listing.SPEC.read({}), uid=uids)
+        about, lacking = "ticked in the list", "The jobs that were ticked are gone. Nothing was done."
     if not found:
-        raise BadRequest("The jobs that were ticked are gone. Nothing was done.")
-    return Selection(found, "ticked in the list")
-
-
-def _matching(actor: Actor, form: QueryDict) -> Selection:
-    view = listing.SPEC.read(form)
-    if view.notes:
-        # A filter that is left out would make it more jobs than were meant.
-        raise BadRequest(f"The filters could not be read, so nothing was chosen. {' '.join(view.notes)}")
-    found = _found(actor, view)
-    if not found:
-        raise BadRequest("No job matches these filters any more. Nothing was done.")
-    said = view.said()
-    return Selection(found, f"all that match {said}" if said else "all jobs in sight")
+        raise BadRequest(lacking)
+    if len(found) > MOST:
+        raise BadRequest(f"{len(found):,} jobs match; one operation takes {MOST:,} at most. Narrow the filters.")
+    return Selection(found, about)
 
 
 def _found(actor: Actor, view: TableView, **more: list[str]) -> dict[str, str]:

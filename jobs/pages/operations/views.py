@@ -24,14 +24,10 @@ from kube.errors import ApiError, BadRequest, Forbidden
 @explained
 def operations(request: HttpRequest) -> HttpResponse:
     """List bulk operations; a POST prepares one, which is shown before anything is done."""
-    if request.method == "POST":
-        return _prepare(request)
-    table = listing.table(access.of(request), listing.ALL_SPEC.read(request.GET))
-    return responses.listing(request, "jobs/operations/list.html", table)
-
-
-def _prepare(request: HttpRequest) -> HttpResponse:
     actor = access.of(request)
+    if request.method != "POST":
+        table = listing.table(actor, listing.ALL_SPEC.read(request.GET))
+        return responses.listing(request, "jobs/operations/list.html", table)
     try:
         action = actions.BY_NAME.get(request.POST.get("action", ""))
         if action is None or not action.is_bulk:
