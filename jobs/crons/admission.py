@@ -45,13 +45,22 @@ def validate(cron: Object, old: Object | None, view: JobRulesView) -> list[Cause
     """
     spec = lenient.mapping(cron, "spec")
     before = lenient.mapping(old, "spec") if old else {}
-    causes = list(_check_name(cron)) if old is None else []
+    causes = []
+    name = lenient.text(cron, "metadata", "name")
+    if old is None and len(name) > LONGEST_NAME:
+        detail = f"must be no more than {LONGEST_NAME} characters, as its jobs have the minute behind it; shorten it."
+        causes.append(invalid("metadata.name", name, detail))
     when = ("schedule", "timeZone")
     if old is None or any(spec.get(field) != before.get(field) for field in when):
         causes += _check_times(spec)
-    if old is None or spec.get("jobTemplate") != before.get("jobTemplate"):
-        causes += _check_template(cron, spec, view)
-    return causes
+    template = lenient.mapping(spec, "jobTemplate")
+    if old is not None and spec.get("jobTemplate") == before.get("jobTemplate"):
+        return causes
+    if not lenient.mapping(template, "spec"):
+        return [*causes, required(_TEMPLATE, "describe the jobs that are made: add tasks.")]
+    place = lenient.text(cron, "metadata", "namespace")
+    causes += templates.check_metadata(lenient.mapping(template, "metadata"), "spec.jobTemplate.metadata")
+    return [*causes, *jobs.check_spec(_longest(cron), place, template["spec"], view, _TEMPLATE)]
 
 
 def warn(cron: Object, old: Object | None, view: JobRulesView) -> list[str]:
@@ -59,14 +68,7 @@ def warn(cron: Object, old: Object | None, view: JobRulesView) -> list[str]:
     if old is not None:
         return []
     wanted = lenient.mapping(cron, "spec", "jobTemplate", "spec")
-    return jobs.warnings(_longest(cron), _namespace(cron), wanted, view, _TEMPLATE)
-
-
-def _check_name(cron: Object) -> Iterator[Cause]:
-    name = lenient.text(cron, "metadata", "name")
-    if len(name) > LONGEST_NAME:
-        detail = f"must be no more than {LONGEST_NAME} characters, as its jobs have the minute behind it; shorten it."
-        yield invalid("metadata.name", name, detail)
+    return jobs.warnings(_longest(cron), lenient.text(cron, "metadata", "namespace"), wanted, view, _TEMPLATE)
 
 
 def _check_times(spec: dict[str, Any]) -> Iterator[Cause]:
@@ -87,22 +89,7 @@ def _check_times(spec: dict[str, Any]) -> Iterator[Cause]:
             yield invalid("spec.schedule", text, str(error))
 
 
-def _check_template(cron: Object, spec: dict[str, Any], view: JobRulesView) -> list[Cause]:
-    if not lenient.mapping(spec, "jobTemplate", "spec"):
-        return [required(_TEMPLATE, "describe the jobs that are made: add tasks.")]
-    written = lenient.mapping(spec, "jobTemplate", "metadata")
-    wanted = spec["jobTemplate"]["spec"]
-    return [
-        *templates.check_metadata(written, "spec.jobTemplate.metadata"),
-        *jobs.check_spec(_longest(cron), _namespace(cron), wanted, view, _TEMPLATE),
-    ]
-
-
 def _longest(cron: Object) -> str:
     """Return a name as its jobs have it."""
     name = lenient.text(cron, "metadata", "name") or lenient.text(cron, "metadata", "generateName") + "x" * 5
     return name + _SUFFIX
-
-
-def _namespace(cron: Object) -> str:
-    return lenient.text(cron, "metadata", "namespace")

@@ -45,8 +45,14 @@ def weeks(times: Times | None, jobs: Sequence[MadeJob], where: tzinfo, now: int)
     for at, job in sorted(((moment_of(job), job) for job in jobs), key=lambda pair: pair[0]):
         day, clock = _local(at, where)
         past[day].append(Run(clock, job))
-    coming = _coming(times, now, days[-1], where)
-    found = [_day(day, past[day], coming[day], is_today=day == today) for day in days]
+    coming: dict[date, list[Run]] = defaultdict(list)
+    moments = (_local(at, where) for at in (times.after(now) if times is not None else ()))
+    for day, clock in takewhile(lambda pair: pair[0] <= days[-1], moments):
+        coming[day].append(Run(clock))
+    found = []
+    for day in days:
+        shown = [*past[day][-MOST:], *coming[day][:MOST]]
+        found.append(Day(day, day == today, shown, len(past[day]) + len(coming[day]) - len(shown)))
     return [found[start : start + 7] for start in range(0, len(found), 7)]
 
 
@@ -56,19 +62,6 @@ def moment_of(job: MadeJob) -> int:
         return meta.parse_time(job.metadata.annotations.get(SCHEDULED, ""))
     except ValueError:
         return meta.parse_time(job.metadata.creation_timestamp)
-
-
-def _coming(times: Times | None, now: int, last: date, where: tzinfo) -> dict[date, list[Run]]:
-    found: dict[date, list[Run]] = defaultdict(list)
-    moments = () if times is None else times.after(now)
-    for day, clock in takewhile(lambda pair: pair[0] <= last, (_local(at, where) for at in moments)):
-        found[day].append(Run(clock))
-    return found
-
-
-def _day(day: date, past: list[Run], coming: list[Run], *, is_today: bool) -> Day:
-    shown = [*past[-MOST:], *coming[:MOST]]
-    return Day(day, is_today, shown, len(past) + len(coming) - len(shown))
 
 
 def _local(at: int, where: tzinfo) -> tuple[date, str]:

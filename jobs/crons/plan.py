@@ -8,7 +8,7 @@ each time has one job at most, whoever asks how often.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -71,11 +71,14 @@ def wanted(cron: CronJob, now: int) -> Run | None:
     times = times_of(cron)
     if times is None or cron.spec.suspend or cron.metadata.deletion_timestamp:
         return None
-    since = _since(cron, now)
+    # Times count after the last one that a job was made for, and no earlier than the deadline allows.
+    since = meta.parse_time(cron.status.last_schedule_time or cron.metadata.creation_timestamp)
+    if (deadline := cron.spec.starting_deadline_seconds) is not None:
+        since = max(since, now - deadline * 1000 - 1)
     at = times.latest(now)
     if at is None or at <= since:
         return None
-    missed = sum(1 for _ in islice(_until(times, since, at), MANY_MISSED + 1))
+    missed = sum(each < at for each in islice(times.after(since), MANY_MISSED + 1))
     return Run(at, f"{cron.metadata.name}-{at // MINUTE_MS}", missed > MANY_MISSED)
 
 
@@ -157,13 +160,23 @@ class _Round:
             self._replace(names)
         self.writes.append(Create(JOBS, job))
         self._note_run(run)
-        self._tell_of(run)
+        self.tell("SuccessfulCreate", f"Created job {run.name}")
+        if run.is_after_many:
+            text = (
+                f"More than {MANY_MISSED} times were missed before {_written(self.cron, run.at)}; their jobs are not"
+                " made. Set startingDeadlineSeconds, or check that the clock is right."
+            )
+            self.tell("TooManyMissedTimes", text, events.WARNING)
         return None
 
     def write_status(self) -> None:
         """Write the status if it is another than before."""
         if self.active:
-            self.status["active"] = [_reference(job) for job in self.active]
+            about_jobs = {"apiVersion": JOBS.api_version, "kind": JOBS.kind}
+            self.status["active"] = [
+                {**about_jobs, "namespace": job.metadata.namespace, "name": job.name, "uid": job.uid}
+                for job in self.active
+            ]
         if self.status != self.before:
             self.writes.append(Update(CRON_JOBS, {**about(self.cron), "status": self.status}, "status"))
 
@@ -188,15 +201,6 @@ class _Round:
     def _note_run(self, run: Run) -> None:
         self.status["lastScheduleTime"] = meta.timestamp(run.at)
 
-    def _tell_of(self, run: Run) -> None:
-        self.tell("SuccessfulCreate", f"Created job {run.name}")
-        if run.is_after_many:
-            text = (
-                f"More than {MANY_MISSED} times were missed before {_written(self.cron, run.at)}; their jobs are not"
-                " made. Set startingDeadlineSeconds, or check that the clock is right."
-            )
-            self.tell("TooManyMissedTimes", text, events.WARNING)
-
 
 def about(cron: CronJob) -> dict[str, Any]:
     """Return as much of a cron job as events and writes of its status need."""
@@ -210,20 +214,6 @@ def times_of(cron: CronJob) -> Times | None:
         return schedule.parse(cron.spec.schedule, where, meta.parse_time(cron.metadata.creation_timestamp))
     except ScheduleError:
         return None
-
-
-def _since(cron: CronJob, now: int) -> int:
-    """Return the moment after which times count that no job was made for."""
-    earliest = meta.parse_time(cron.status.last_schedule_time or cron.metadata.creation_timestamp)
-    deadline = cron.spec.starting_deadline_seconds
-    return earliest if deadline is None else max(earliest, now - deadline * 1000 - 1)
-
-
-def _until(times: Times, since: int, last: int) -> Iterator[int]:
-    for each in times.after(since):
-        if each >= last:
-            return
-        yield each
 
 
 def upcoming(cron: CronJob, now: int) -> int | None:
@@ -246,13 +236,3 @@ def _written(cron: CronJob, at: int) -> str:
     """Return a time as RFC 3339 writes it, in the cron job's zone."""
     local = meta.moment_of(at).astimezone(schedule.zone(cron.spec.time_zone))
     return local.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _reference(job: MadeJob) -> Mapping[str, str]:
-    return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
-        "namespace": job.metadata.namespace,
-        "name": job.name,
-        "uid": job.uid,
-    }

@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from itertools import product
 from typing import NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
@@ -108,7 +109,14 @@ def parse(text: str, where: tzinfo, created: int) -> Times:
         raise ScheduleError("the time zone of a schedule is not part of it; write it to timeZone.")
     written = text.strip()
     if written.startswith(EVERY):
-        return _every(written.removeprefix(EVERY).strip(), created)
+        try:
+            period = meta.parse_duration(written.removeprefix(EVERY).strip())
+        except ValueError as error:
+            raise ScheduleError(f"{EVERY} takes a duration: {error}") from None
+        if period < MINUTE_MS:
+            # The name of a job has the minute of its time in it.
+            raise ScheduleError(f"{EVERY} takes at least a minute; write {EVERY} 1m or more.")
+        return Every(created, period // 1000 * 1000)
     if written.startswith("@"):
         if written not in DESCRIPTORS:
             raise ScheduleError(
@@ -122,35 +130,15 @@ def parse(text: str, where: tzinfo, created: int) -> Times:
             " the week, such as 0 2 * * *."
         )
     minutes, hours, days, months, weekdays = map(_field, fields, _PARTS)
-    found = Cron(minutes, hours, days, months, weekdays, where, _is_hourly(fields[1]))
+    found = Cron(minutes, hours, days, months, weekdays, where, fields[1].startswith(("*", "?")))
     if not any(found.falls_on(date(2000, 1, 1) + number * _DAY) for number in range(LONGEST_DAYS)):
         raise ScheduleError("there is no such day, so it would never come; correct the day or the month.")
     return found
 
 
-def _every(text: str, created: int) -> Every:
-    try:
-        period = meta.parse_duration(text)
-    except ValueError as error:
-        raise ScheduleError(f"{EVERY} takes a duration: {error}") from None
-    if period < MINUTE_MS:
-        # The name of a job has the minute of its time in it.
-        raise ScheduleError(f"{EVERY} takes at least a minute; write {EVERY} 1m or more.")
-    return Every(created, period // 1000 * 1000)
-
-
-def _is_hourly(field: str) -> bool:
-    return field.startswith(("*", "?"))
-
-
 def _field(text: str, part: _Part) -> _Values:
-    values: set[int] = set()
-    is_star = False
-    for item in text.split(","):
-        span, stars = _span(item, part)
-        values.update(span)
-        is_star |= stars
-    return _Values(tuple(sorted(values)), is_star)
+    spans = [_span(item, part) for item in text.split(",")]
+    return _Values(tuple(sorted({value for span, _ in spans for value in span})), any(is_star for _, is_star in spans))
 
 
 def _span(item: str, part: _Part) -> tuple[range, bool]:
@@ -263,22 +251,14 @@ class Cron:
         offset = start.utcoffset()
         if offset == datetime.combine(day + _DAY, time(), self.where).utcoffset():
             begin = meta.milliseconds(start)
-            return [
-                begin + (60 * hour + minute) * MINUTE_MS for hour in self.hours.values for minute in self.minutes.values
-            ]
-        return sorted(set(self._around_a_change(day)))
-
-    def _around_a_change(self, day: date) -> Iterator[int]:
-        """Yield the moments of a day on which clocks are changed."""
-        for hour in self.hours.values:
-            for minute in self.minutes.values:
-                for fold in (0, 1) if self.is_hourly else (0,):
-                    # A skipped time has the offset from before the change (fold 0), so it comes later by the jump.
-                    local = datetime.combine(day, time(hour, minute), self.where).replace(fold=fold)
-                    if fold == 1 and not _is_there(local):
-                        continue
-                    yield meta.milliseconds(local.astimezone(UTC))
-
-
-def _is_there(local: datetime) -> bool:
-    return local.astimezone(UTC).astimezone(local.tzinfo).replace(tzinfo=None) == local.replace(tzinfo=None)
+            clock = product(self.hours.values, self.minutes.values)
+            return [begin + (60 * hour + minute) * MINUTE_MS for hour, minute in clock]
+        found = set()
+        for hour, minute in product(self.hours.values, self.minutes.values):
+            for fold in (0, 1) if self.is_hourly else (0,):
+                # A skipped time has the offset from before the change (fold 0), so it comes later by the jump.
+                local = datetime.combine(day, time(hour, minute), self.where).replace(fold=fold)
+                moment = local.astimezone(UTC)
+                if fold == 0 or moment.astimezone(self.where).replace(tzinfo=None) == local.replace(tzinfo=None):
+                    found.add(meta.milliseconds(moment))
+        return sorted(found)

@@ -170,13 +170,20 @@ def _check_probes(flow: Object) -> Iterator[Cause]:
 def _check_templates(flow: Object, view: FlowRulesView) -> Iterator[Cause]:
     """Patches fit the templates that are there, what comes of them is a job, and probes name tasks of theirs."""
     place = lenient.text(flow, "metadata", "namespace")
-    whole = msgspec.convert(_without_status(flow), JobFlow)
+    whole = msgspec.convert({key: value for key, value in flow.items() if key != "status"}, JobFlow)
     found = {step.name: view.get(JOB_TEMPLATES, place, step.name) for step in whole.spec.flows}
     for number, step in enumerate(whole.spec.flows):
         path, template = f"spec.flows[{number}]", found[step.name]
         if template is not None:
             yield from _check_job(whole, step, template, view, path)
-        yield from _check_tasks(step, found, f"{path}.dependsOn.probe.taskStatusList")
+        probe, targets = step.depends_on.probe, [found.get(name) for name in step.depends_on.targets]
+        if probe is None or any(target is None for target in targets):
+            continue
+        tasks = {lenient.text(task, "name") for each in targets for task in lenient.sequence(each, "spec", "tasks")}
+        for index, asked in enumerate(probe.task_status_list):
+            if asked.task_name not in tasks:
+                detail = f"no target has this task; choose one of {', '.join(sorted(tasks))}."
+                yield invalid(f"{path}.dependsOn.probe.taskStatusList[{index}].taskName", asked.task_name, detail)
 
 
 def _check_job(flow: JobFlow, step: Flow, template: Object, view: FlowRulesView, path: str) -> Iterator[Cause]:
@@ -189,18 +196,3 @@ def _check_job(flow: JobFlow, step: Flow, template: Object, view: FlowRulesView,
     job_name = steps.job_name(flow.metadata.name or "x" * 5, step.name)
     for cause in jobs.check_spec(job_name, flow.metadata.namespace, job["spec"], view, "spec"):
         yield cause._replace(field=written, message=f"{cause.message} (at {cause.field} of job {job_name})")
-
-
-def _check_tasks(step: Flow, templates: dict[str, Object | None], path: str) -> Iterator[Cause]:
-    probe, targets = step.depends_on.probe, [templates.get(name) for name in step.depends_on.targets]
-    if probe is None or any(target is None for target in targets):
-        return
-    tasks = {lenient.text(task, "name") for each in targets for task in lenient.sequence(each, "spec", "tasks")}
-    for number, asked in enumerate(probe.task_status_list):
-        if asked.task_name not in tasks:
-            detail = f"no target has this task; choose one of {', '.join(sorted(tasks))}."
-            yield invalid(f"{path}[{number}].taskName", asked.task_name, detail)
-
-
-def _without_status(flow: Object) -> Object:
-    return {key: value for key, value in flow.items() if key != "status"}

@@ -47,10 +47,17 @@ class Graph(NamedTuple):
 def of(flow: JobFlow, status: Object) -> Graph:
     """Return the graph of a flow with what its status tells of each job; its jobs form no circle."""
     told = {lenient.text(each, "name"): each for each in lenient.sequence(status, "jobStatusList")}
-    columns = _columns(flow)
+    waits_for = {step.name: step.depends_on.targets for step in flow.spec.flows}
+    columns = dict.fromkeys(waits_for, 0)
+    try:
+        for name in [*TopologicalSorter(waits_for).static_order()]:
+            columns[name] = 1 + max((columns[target] for target in waits_for.get(name, ())), default=-1)
+    except CycleError:  # the door refuses it
+        pass
     rows: dict[int, int] = {}
     nodes = []
     for template in steps.templates(flow):
+        named = (step.depends_on.targets for step in flow.spec.flows if step.name == template)
         column, name = columns[template], steps.job_name(flow.metadata.name, template)
         row = rows[column] = rows.get(column, -1) + 1
         entry = told.get(name)
@@ -60,7 +67,7 @@ def of(flow: JobFlow, status: Object) -> Graph:
                 name,
                 lenient.text(entry, "state") or WAITING,
                 entry is not None,
-                _targets(flow, template),
+                list(dict.fromkeys(chain.from_iterable(named))),
                 lenient.text(entry, "startTimestamp"),
                 lenient.text(entry, "endTimestamp"),
                 MARGIN + column * (WIDTH + GAP_X),
@@ -69,36 +76,12 @@ def of(flow: JobFlow, status: Object) -> Graph:
         )
     width = 2 * MARGIN + (max(rows, default=0) + 1) * (WIDTH + GAP_X) - GAP_X
     height = 2 * MARGIN + (max(rows.values(), default=0) + 1) * (HEIGHT + GAP_Y) - GAP_Y
-    return Graph(width, height, nodes, _lines(nodes))
-
-
-def _targets(flow: JobFlow, template: str) -> list[str]:
-    """Return what a job waits for, each once."""
-    named = (step.depends_on.targets for step in flow.spec.flows if step.name == template)
-    return list(dict.fromkeys(chain.from_iterable(named)))
-
-
-def _columns(flow: JobFlow) -> dict[str, int]:
-    """Return the column of each job: how many jobs wait for each other before it."""
-    waits_for = {step.name: step.depends_on.targets for step in flow.spec.flows}
-    columns = dict.fromkeys(waits_for, 0)
-    try:
-        order = list(TopologicalSorter(waits_for).static_order())
-    except CycleError:  # the door refuses it
-        return columns
-    for name in order:
-        columns[name] = 1 + max((columns[target] for target in waits_for.get(name, ())), default=-1)
-    return columns
-
-
-def _lines(nodes: list[Node]) -> list[str]:
     by_name = {node.step: node for node in nodes}
-    return [_line(by_name[target], node) for node in nodes for target in node.targets if target in by_name]
-
-
-def _line(start: Node, end: Node) -> str:
-    """Return the path of a line from the right of a job to the left of another."""
-    x, y = start.x + WIDTH, start.y + HEIGHT // 2
-    to_x, to_y = end.x - 6, end.y + HEIGHT // 2
-    bend = GAP_X // 2
-    return f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x} {to_y}"
+    lines = []
+    for end in nodes:
+        for start in (by_name[target] for target in end.targets if target in by_name):
+            # From the right of a job to the left of another.
+            x, y, to_x, to_y = start.x + WIDTH, start.y + HEIGHT // 2, end.x - 6, end.y + HEIGHT // 2
+            bend = GAP_X // 2
+            lines.append(f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x} {to_y}")
+    return Graph(width, height, nodes, lines)

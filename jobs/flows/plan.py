@@ -78,9 +78,20 @@ def reconcile(known: Known, view: JobRulesView, now: int) -> Outcome:
     groups: list[Group] = []
     if phase not in FINISHED:
         groups = _make(known, phases, problems, view, now)
-    state = _state(known.flow, phase, phases, problems)
+    before, flow = known.flow.status.state, known.flow
+    reason, message = before.reason, before.message
+    if phase not in FINISHED or before.phase != phase:  # those of a flow that is over stay
+        reason, message = _told(flow, phase, phases, problems)
+    state = {"phase": str(phase), "reason": reason, "message": message}
     after = status.status_after(known.status, entries, counted, state)
-    groups = [*_status_group(known, after, now), *groups, *_clear(known, phase)]
+    groups = [*_status_group(known, after, now), *groups]
+    if phase is FlowPhase.SUCCEED and flow.spec.job_retain_policy == RetainPolicy.DELETE:
+        deletions = [
+            Delete(JOBS, flow.metadata.namespace, job.name, uid=job.uid)
+            for job in known.jobs.values()
+            if not job.is_deleted
+        ]
+        groups += [Group([each], key_of(flow)) for each in deletions]
     return Outcome(groups, bool(problems), any(problem.reason == "JobRefused" for problem in problems))
 
 
@@ -149,27 +160,6 @@ def _job(known: Known, step: Flow, view: JobRulesView) -> Object | Problem:
     if causes:
         return Problem("JobRefused", f"Job {name} is refused: {'; '.join(map(str, causes[:3]))}")
     return job
-
-
-def _clear(known: Known, phase: FlowPhase) -> list[Group]:
-    """Delete the jobs of a flow that has succeeded, if that is wished."""
-    flow = known.flow
-    if phase is not FlowPhase.SUCCEED or flow.spec.job_retain_policy != RetainPolicy.DELETE:
-        return []
-    return [
-        Group([Delete(JOBS, flow.metadata.namespace, job.name, uid=job.uid)], key_of(flow))
-        for job in known.jobs.values()
-        if not job.is_deleted
-    ]
-
-
-def _state(flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]) -> dict[str, str]:
-    """Return the phase of a flow with its reason and message; those of one that is over stay."""
-    before = flow.status.state
-    if phase in FINISHED and before.phase == phase:
-        return {"phase": str(phase), "reason": before.reason, "message": before.message}
-    reason, message = _told(flow, phase, phases, problems)
-    return {"phase": str(phase), "reason": reason, "message": message}
 
 
 def _told(flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]) -> tuple[str, str]:

@@ -61,14 +61,18 @@ def status_after(
     status: dict[str, Any] = {key: value for key, value in before.items() if key not in ours}
     for entry in made.values():
         status.setdefault(LIST_OF[phase_of(entry["state"])], []).append(entry["name"])
-    known = lenient.mapping(before, "conditions")
-    conditions = {
-        entry["name"]: _condition(jobs[entry["name"]]) if entry["name"] in jobs else known.get(entry["name"])
-        for entry in made.values()
-    }
+    conditions = dict(lenient.mapping(before, "conditions"))
+    for name in {entry["name"] for entry in made.values()} & jobs.keys():
+        job = jobs[name]
+        conditions[name] = {"phase": str(job.phase), "createTime": job.metadata.creation_timestamp}
+        if job.status.running_duration:
+            conditions[name]["runningDuration"] = job.status.running_duration
+        if job.status.task_status_count:
+            conditions[name]["taskStatusCount"] = msgspec.to_builtins(job.status.task_status_count)
     if made:
         status["jobStatusList"] = list(made.values())
-        status["conditions"] = {name: told for name, told in conditions.items() if told}
+        names = [entry["name"] for entry in made.values()]
+        status["conditions"] = {name: conditions[name] for name in names if conditions.get(name)}
     return {**status, "state": dict(state)}
 
 
@@ -83,21 +87,9 @@ def _entry(job: MadeJob, before: Object | None, now: int) -> dict[str, Any]:
         entry["endTimestamp"] = job.ended
     is_the_same = lenient.text(before, "startTimestamp") == job.metadata.creation_timestamp
     histories = lenient.sequence(before, "runningHistories") if is_the_same else []
-    entry["runningHistories"] = _histories(histories, str(job.phase), meta.timestamp(now))
+    if not histories or histories[-1].get("state") != str(job.phase):
+        moment = meta.timestamp(now)
+        ended = [*histories[:-1], {**histories[-1], "endTimestamp": moment}] if histories else []
+        histories = [*ended, {"state": str(job.phase), "startTimestamp": moment}][-MOST_HISTORIES:]
+    entry["runningHistories"] = histories
     return entry
-
-
-def _histories(known: list[dict[str, Any]], phase: str, moment: str) -> list[dict[str, Any]]:
-    if known and known[-1].get("state") == phase:
-        return known
-    earlier = [*known[:-1], {**known[-1], "endTimestamp": moment}] if known else []
-    return [*earlier, {"state": phase, "startTimestamp": moment}][-MOST_HISTORIES:]
-
-
-def _condition(job: MadeJob) -> dict[str, Any]:
-    found: dict[str, Any] = {"phase": str(job.phase), "createTime": job.metadata.creation_timestamp}
-    if job.status.running_duration:
-        found["runningDuration"] = job.status.running_duration
-    if job.status.task_status_count:
-        found["taskStatusCount"] = msgspec.to_builtins(job.status.task_status_count)
-    return found

@@ -68,8 +68,15 @@ def patched(spec: Object, changes: Mapping[str, Any]) -> Object:
     """
     rest = {key: value for key, value in changes.items() if key not in ("tasks", "volumes")}
     found = patch.merge(spec, rest)
+
+    def task(before: Object, change: Object) -> Object:
+        merged = patch.merge(before, {key: value for key, value in change.items() if key != "template"})
+        if isinstance(change.get("template"), dict):
+            merged["template"] = patch.strategic(before.get("template") or {}, change["template"], POD_TEMPLATE)
+        return merged
+
     if "tasks" in changes:
-        found["tasks"] = _merged(spec.get("tasks"), changes["tasks"], "name", _patched_task)
+        found["tasks"] = _merged(spec.get("tasks"), changes["tasks"], "name", task)
     if "volumes" in changes:
         found["volumes"] = _merged(spec.get("volumes"), changes["volumes"], "mountPath", patch.merge)
     return found
@@ -84,13 +91,6 @@ def _merged(items: Any, changes: Any, key: str, merge: Callable[[Object, Object]
         name = change[key]
         known[name] = merge(known.get(name, {}), change)
     return list(known.values())
-
-
-def _patched_task(task: Object, change: Object) -> Object:
-    found = patch.merge(task, {key: value for key, value in change.items() if key != "template"})
-    if isinstance(change.get("template"), dict):
-        found["template"] = patch.strategic(task.get("template") or {}, change["template"], POD_TEMPLATE)
-    return found
 
 
 def may_start(step: Flow, made: Mapping[str, MadeJob], phases: Mapping[str, JobPhase]) -> bool:
@@ -112,11 +112,10 @@ def _holds(asked: Sequence[TaskStatus], job: MadeJob) -> bool:
     """Say whether enough pods of each task that is asked about are in the phase; False when the job has none of these."""
     least = {task.name: max(1 if task.min_available is None else task.min_available, 1) for task in job.spec.tasks}
     of_job = [each for each in asked if each.task_name in least]
-    return bool(of_job) and all(_count(job, each) >= least[each.task_name] for each in of_job)
-
-
-def _count(job: MadeJob, asked: TaskStatus) -> int:
-    """Count the pods of a task that are in a phase; who has succeeded has been running."""
-    counted = job.status.task_status_count.get(asked.task_name)
-    phases = (PodPhase.RUNNING, PodPhase.SUCCEEDED) if asked.phase == PodPhase.RUNNING else (asked.phase,)
-    return 0 if counted is None else sum(counted.phase.get(phase, 0) for phase in phases)
+    for each in of_job:
+        counted = job.status.task_status_count.get(each.task_name)
+        # Who has succeeded has been running.
+        phases = (PodPhase.RUNNING, PodPhase.SUCCEEDED) if each.phase == PodPhase.RUNNING else (each.phase,)
+        if counted is None or sum(counted.phase.get(phase, 0) for phase in phases) < least[each.task_name]:
+            return False
+    return bool(of_job)

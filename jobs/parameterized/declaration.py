@@ -7,7 +7,7 @@ as any other.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,23 +70,19 @@ def declare(yaml: str, parameters: Sequence[Parameter]) -> Declaration:
     ]
     problems += [f"{name} is declared twice." for name in dict.fromkeys(declared) if declared.count(name) > 1]
     for each in parameters:
-        problems += _parameter_problems(each)
+        if each.kind not in KINDS:
+            problems.append(f"{each.name}: there is no kind {each.kind}; use one of {', '.join(KINDS)}.")
+        elif each.kind == CHOICE and not each.choices:
+            problems.append(f"{each.name}: a choice needs choices; write some.")
+        elif problem := each.problem(each.default):
+            problems.append(f"{each.name}, its default: {problem}")
+        if not each.meaning.strip():
+            problems.append(f"{each.name}: say what it means.")
     if not template.names:
         problems.append("The YAML has no placeholder; write {{name}} where a value is to be given.")
     if problems:
         raise DeclarationError(*problems)
     return Declaration(yaml, tuple(parameters), template)
-
-
-def _parameter_problems(parameter: Parameter) -> Iterator[str]:
-    if parameter.kind not in KINDS:
-        yield f"{parameter.name}: there is no kind {parameter.kind}; use one of {', '.join(KINDS)}."
-    elif parameter.kind == CHOICE and not parameter.choices:
-        yield f"{parameter.name}: a choice needs choices; write some."
-    elif problem := parameter.problem(parameter.default):
-        yield f"{parameter.name}, its default: {problem}"
-    if not parameter.meaning.strip():
-        yield f"{parameter.name}: say what it means."
 
 
 def read(template: Mapping[str, Any]) -> Declaration | None:
@@ -98,7 +94,17 @@ def read(template: Mapping[str, Any]) -> Declaration | None:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DeclarationError(f"This is not JSON: {error}.") from None
-    return declare(lenient.text(found, "yaml"), [_parameter(each) for each in lenient.sequence(found, "parameters")])
+    parameters = [
+        Parameter(
+            lenient.text(each, "name"),
+            lenient.text(each, "meaning"),
+            lenient.text(each, "default"),
+            lenient.text(each, "kind") or TEXT,
+            choices=tuple(lenient.texts(each, "choices")),
+        )
+        for each in lenient.sequence(found, "parameters")
+    ]
+    return declare(lenient.text(found, "yaml"), parameters)
 
 
 def of_stored(template: Mapping[str, Any]) -> Declaration:
@@ -111,16 +117,6 @@ def of_stored(template: Mapping[str, Any]) -> Declaration:
     if found is None:
         raise NotFound(f"The template {name} declares no parameters.")
     return found
-
-
-def _parameter(found: Any) -> Parameter:
-    return Parameter(
-        lenient.text(found, "name"),
-        lenient.text(found, "meaning"),
-        lenient.text(found, "default"),
-        lenient.text(found, "kind") or TEXT,
-        choices=tuple(lenient.texts(found, "choices")),
-    )
 
 
 def write(declaration: Declaration, namespace: str, name: str) -> dict[str, Any]:

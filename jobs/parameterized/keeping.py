@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from jobs.parameterized.parameters import TEXT, Parameter
@@ -76,18 +77,14 @@ class Kept:
 
 
 def _parameter(data: Mapping[str, str], name: str) -> Parameter:
+    default = data.get(f"default-{name}", "")
+    if f"default-{name}" not in data:
+        with suppress(ValuesError):  # the first of the values of a sweep's placeholder
+            default = from_grid({"value": data.get(f"grid-{name}", "")}).rows[0][0]
     return Parameter(
         name,
         data.get(f"meaning-{name}", "").strip(),
-        data.get(f"default-{name}", _first(data.get(f"grid-{name}", ""))).strip(),
+        default.strip(),
         data.get(f"kind-{name}", TEXT),
         choices=tuple(each for part in data.get(f"choices-{name}", "").split(",") if (each := part.strip())),
     )
-
-
-def _first(values: str) -> str:
-    """Return the first of the values of a sweep's placeholder."""
-    try:
-        return from_grid({"value": values}).rows[0][0]
-    except ValuesError:
-        return ""

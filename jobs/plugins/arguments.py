@@ -40,47 +40,38 @@ def parse(words: Sequence[str], flags: Flags) -> Parsed:
     left = list(words)
     while left:
         word = left.pop(0)
-        if len(word) < 2 or not word.startswith("-"):
-            return Parsed(values, _ignored(f'"{word}" is no flag', left))
-        if word == "--":
-            return Parsed(values, _ignored('"--" ends the flags', left) if left else "")
+        if word == "--" and not left:
+            break
         try:
             name, value = _read(word, left, flags)
         except _Wrong as error:
-            return Parsed(values, _ignored(str(error), left))
+            return Parsed(values, f"{error}; {'it and what follows it are' if left else 'it is'} ignored.")
         values[name] = value
     return Parsed(values)
 
 
-def _ignored(why: str, left: Sequence[str]) -> str:
-    what = "it and what follows it are" if left else "it is"
-    return f"{why}; {what} ignored."
-
-
 def _read(word: str, left: list[str], flags: Flags) -> tuple[str, Value]:
     """Return the flag that a word begins and its value, which may be the next word."""
+    if word == "--":
+        raise _Wrong('"--" ends the flags')
     body = word[2:] if word.startswith("--") else word[1:]
-    if body.startswith(("-", "=")):
+    if not word.startswith("-") or not body or body.startswith(("-", "=")):
         raise _Wrong(f'"{word}" is no flag')
     # The first character is never the separator.
     name, separator, text = body.partition("=")
     if name not in flags:
         known = ", ".join(f"--{each}" for each in flags) or "none"
-        raise _Wrong(f"{_dashed(name)} is not known (flags: {known})")
+        raise _Wrong(f"--{name} is not known (flags: {known})")
     default = flags[name]
     if isinstance(default, bool):
-        return name, _yes_or_no(name, text) if separator else True
+        if separator and text not in _YES | _NO:
+            raise _Wrong(f'--{name} must be true or false, and is "{text}"')
+        return name, not separator or text in _YES
     if not separator:
         if not left:
-            raise _Wrong(f"{_dashed(name)} needs a value")
+            raise _Wrong(f"--{name} needs a value")
         text = left.pop(0)
     return name, _whole(name, text) if isinstance(default, int) else text
-
-
-def _yes_or_no(name: str, text: str) -> bool:
-    if text not in _YES | _NO:
-        raise _Wrong(f'{_dashed(name)} must be true or false, and is "{text}"')
-    return text in _YES
 
 
 def _whole(name: str, text: str) -> int:
@@ -94,11 +85,7 @@ def _whole(name: str, text: str) -> int:
         else:
             raise ValueError
     except ValueError:
-        raise _Wrong(f'{_dashed(name)} must be a whole number, and is "{text}"') from None
+        raise _Wrong(f'--{name} must be a whole number, and is "{text}"') from None
     if not _LEAST <= number <= _MOST:
-        raise _Wrong(f"{_dashed(name)} must be a whole number of 64 bits, and is {text}")
+        raise _Wrong(f"--{name} must be a whole number of 64 bits, and is {text}")
     return number
-
-
-def _dashed(name: str) -> str:
-    return f"--{name}"

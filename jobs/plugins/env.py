@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from jobs.plugins import containers
-from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook
-
-
-def _pods(_: Context) -> PodHook:
-    return _with_index
+from jobs.plugins.contract import Draft, Place, Plugin
 
 
 def _with_index(draft: Draft, place: Place) -> Draft:
@@ -16,4 +12,4 @@ def _with_index(draft: Draft, place: Place) -> Draft:
     return draft._replace(spec=containers.with_variables(draft.spec, variables))
 
 
-PLUGIN = Plugin("env", {}, _pods)
+PLUGIN = Plugin("env", {}, lambda _: _with_index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobs.plugins.arguments import Flags
-from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, PodSpec, unknown_tasks
+from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unknown_tasks
 
 RANK = "hccl/rankIndex"
 FLAGS: Flags = {"master": "master", "worker": "worker"}
@@ -18,18 +18,14 @@ def _pods(context: Context) -> PodHook:
     def hook(draft: Draft, place: Place) -> Draft:
         if draft.annotations.get(RANK):
             return draft
-        rank = _told(draft.spec)
+        # The first RANK that a container is told counts.
+        variables = (each for container in draft.spec.get("containers") or () for each in container.get("env") or ())
+        rank = next((each.get("value") or "" for each in variables if each.get("name") == "RANK"), "")
         if not rank and place.task in (master, worker):
             rank = str(place.index if place.task == master else masters + place.index)
         return draft._replace(annotations={**draft.annotations, RANK: rank}) if rank else draft
 
     return hook
-
-
-def _told(spec: PodSpec) -> str:
-    """Return the first RANK that a container is told."""
-    variables = (each for container in spec.get("containers") or () for each in container.get("env") or ())
-    return next((each.get("value") or "" for each in variables if each.get("name") == "RANK"), "")
 
 
 def _warnings(context: Context) -> Iterator[str]:

@@ -37,13 +37,12 @@ def _refusals(context: Context) -> Iterator[str]:
     yield from wrong_ports(context, "port")
 
 
-def _warnings(context: Context) -> Iterator[str]:
-    yield from unknown_tasks(context, ["worker"], "the master gets no MPI_HOST")
-
-
-def _programs(context: Context) -> dict[Program, list[str]]:
+PLUGIN = Plugin(
+    "mpi",
+    FLAGS,
+    _pods,
+    refusals=_refusals,
+    warnings=lambda context: unknown_tasks(context, ["worker"], "the master gets no MPI_HOST"),
     # The workers need what mpirun brings with it: it starts its daemon in each of them.
-    return {Program.MPIRUN: [context.text("master"), context.text("worker")]}
-
-
-PLUGIN = Plugin("mpi", FLAGS, _pods, refusals=_refusals, warnings=_warnings, programs=_programs)
+    programs=lambda context: {Program.MPIRUN: [context.text("master"), context.text("worker")]},
+)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from jobs.plugins import addresses, containers
 from jobs.plugins.arguments import Flags
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unchanged, unknown_tasks, wrong_ports
@@ -43,7 +41,10 @@ def _pods(context: Context) -> PodHook:
         {"name": "MASTER_PORT", "value": str(port)},
         {"name": "WORLD_SIZE", "value": str(context.replicas(master) + context.replicas(worker))},
     ]
-    waiter = _waiter(context, host) if context.arguments["wait-master-enabled"] else None
+    waiter: Object | None = None
+    if context.arguments["wait-master-enabled"]:
+        script = _WAIT.format(host=host, port=port, seconds=context.number("wait-master-timeout"))
+        waiter = {"name": WAITER, "image": context.text("wait-master-image"), "command": ["sh", "-c", script]}
 
     def hook(draft: Draft, place: Place) -> Draft:
         rank = {master: "0", worker: str(place.index + 1)}.get(place.task)
@@ -59,17 +60,10 @@ def _pods(context: Context) -> PodHook:
     return hook
 
 
-def _waiter(context: Context, host: str) -> Object:
-    script = _WAIT.format(host=host, port=context.number("port"), seconds=context.number("wait-master-timeout"))
-    return {"name": WAITER, "image": context.text("wait-master-image"), "command": ["sh", "-c", script]}
-
-
-def _refusals(context: Context) -> Iterator[str]:
-    yield from wrong_ports(context, "port")
-
-
-def _warnings(context: Context) -> Iterator[str]:
-    yield from unknown_tasks(context, ["master"], "the plugin does nothing")
-
-
-PLUGIN = Plugin("pytorch", FLAGS, _pods, refusals=_refusals, warnings=_warnings)
+PLUGIN = Plugin(
+    "pytorch",
+    FLAGS,
+    _pods,
+    refusals=lambda context: wrong_ports(context, "port"),
+    warnings=lambda context: unknown_tasks(context, ["master"], "the plugin does nothing"),
+)

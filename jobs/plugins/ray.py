@@ -44,53 +44,34 @@ def _pods(context: Context) -> PodHook:
             return draft
         leads = place.task == head
         name = context.text("headContainer" if leads else "workerContainer")
+        command = f"ray start --block --address={address}"
+        if leads:
+            command = (
+                "ray start --head --block --dashboard-host=0.0.0.0"
+                f" --port={context.number('port')} --dashboard-port={context.number('dashboardPort')}"
+                f" --ray-client-server-port={context.number('clientPort')}"
+            )
 
         def change(container: Object) -> Object:
             if container.get("name") != name:
                 return container
-            return _leading(context, container) if leads else _joining(container, address)
+            for port, flag in PORTS.items() if leads else ():
+                container = containers.opened(container, context.number(flag), port)
+            return {
+                **container,
+                "command": ["sh", "-c", f"{command} --node-ip-address=$({OWN_ADDRESS['name']})"],
+                "env": [*(container.get("env") or ()), OWN_ADDRESS],
+            }
 
         return draft._replace(spec=containers.changed(draft.spec, change, containers.MAIN))
 
     return hook
 
 
-def _leading(context: Context, container: Object) -> Object:
-    for name, flag in PORTS.items():
-        container = containers.opened(container, context.number(flag), name)
-    command = (
-        "ray start --head --block --dashboard-host=0.0.0.0"
-        f" --port={context.number('port')} --dashboard-port={context.number('dashboardPort')}"
-        f" --ray-client-server-port={context.number('clientPort')}"
-    )
-    return _starting(container, command)
-
-
-def _joining(container: Object, address: str) -> Object:
-    return _starting(container, f"ray start --block --address={address}")
-
-
-def _starting(container: Object, command: str) -> Object:
-    return {
-        **container,
-        "command": ["sh", "-c", f"{command} --node-ip-address=$({OWN_ADDRESS['name']})"],
-        "env": [*(container.get("env") or ()), OWN_ADDRESS],
-    }
-
-
-def _commands(context: Context) -> Iterator[tuple[str, str]]:
-    for role in ROLES:
-        yield context.text(role), context.text(f"{role}Container")
-
-
 def _starts(context: Context, role: str) -> bool:
     """Whether the task of a role has the container in which Ray is started."""
     found = lenient.sequence(context.task(context.text(role)), "template", "spec", "containers")
     return any(lenient.text(each, "name") == context.text(f"{role}Container") for each in found)
-
-
-def _programs(context: Context) -> dict[Program, list[str]]:
-    return {Program.RAY: [context.text(role) for role in ROLES if _starts(context, role)]}
 
 
 def _service(context: Context) -> Object:
@@ -126,6 +107,6 @@ PLUGIN = Plugin(
     products=(Product(SERVICES, SUFFIX, _service),),
     refusals=_refusals,
     warnings=_warnings,
-    commands=_commands,
-    programs=_programs,
+    commands=lambda context: ((context.text(role), context.text(f"{role}Container")) for role in ROLES),
+    programs=lambda context: {Program.RAY: [context.text(role) for role in ROLES if _starts(context, role)]},
 )

@@ -43,30 +43,20 @@ def _pods(context: Context) -> PodHook:
 
 
 def _secret(context: Context) -> Object:
-    files = {CONFIG: _config(context)}
-    if pair := _pair(context):
-        files |= {"id_rsa": pair.private, "id_rsa.pub": pair.public, "authorized_keys": pair.public}
-    return {"type": "Opaque", "data": {name: b64encode(text.encode()).decode() for name, text in files.items()}}
-
-
-def _pair(context: Context) -> KeyPair | None:
-    """Return the keys of a Secret that is to be made; of one that exists only the configuration is compared."""
-    if makes_keys(context):
-        return context.keys
-    return KeyPair(context.text("ssh-private-key"), context.text("ssh-public-key"))
-
-
-def _config(context: Context) -> str:
-    """Return the client's configuration: a pod answers to its name and its address, and its host key is believed.
-
-    In Volcano the port holds for the name only, which mpirun does not use.
-    """
+    # A pod answers to its name and its address, and its host key is believed. In Volcano the port holds for the name
+    # only, which mpirun does not use.
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
-    port = _port(context)
     for task in context.tasks:
         for host in addresses.of_task(context.job, task):
-            lines += [f"Host {host.hostname} {host.address}", f"  HostName {host.address}", f"  Port {port}"]
-    return "\n".join(lines) + "\n"
+            lines += [f"Host {host.hostname} {host.address}", f"  HostName {host.address}", f"  Port {_port(context)}"]
+    files = {CONFIG: "\n".join(lines) + "\n"}
+    # There are no keys for a Secret that exists: only its configuration is compared.
+    pair = context.keys
+    if not makes_keys(context):
+        pair = KeyPair(context.text("ssh-private-key"), context.text("ssh-public-key"))
+    if pair is not None:
+        files |= {"id_rsa": pair.private, "id_rsa.pub": pair.public, "authorized_keys": pair.public}
+    return {"type": "Opaque", "data": {name: b64encode(text.encode()).decode() for name, text in files.items()}}
 
 
 def _port(context: Context) -> int:

@@ -30,7 +30,10 @@ def selector(context: Context) -> dict[str, str]:
 def _pods(context: Context) -> PodHook:
     name = f"{context.job}{SUFFIX}"
     volume = {"name": containers.volume_name(name), "configMap": {"name": name}}
-    variables = _variables(context, name) if context.arguments["inject-hosts-env"] else []
+    keys = [key for task in context.tasks for key in _variable_names(task)]
+    variables = [{"name": key, "valueFrom": {"configMapKeyRef": {"name": name, "key": key}}} for key in keys]
+    if not context.arguments["inject-hosts-env"]:
+        variables = []
 
     def hook(draft: Draft, place: Place) -> Draft:
         spec = containers.with_variables(draft.spec, variables) if variables else draft.spec
@@ -40,11 +43,6 @@ def _pods(context: Context) -> PodHook:
         return draft._replace(spec=spec)
 
     return hook
-
-
-def _variables(context: Context, config_map: str) -> list[Object]:
-    keys = [key for task in context.tasks for key in _variable_names(task)]
-    return [{"name": key, "valueFrom": {"configMapKeyRef": {"name": config_map, "key": key}}} for key in keys]
 
 
 def _variable_names(task: Object) -> tuple[str, str]:

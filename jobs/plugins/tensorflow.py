@@ -37,14 +37,10 @@ def _addresses(context: Context, role: str) -> list[str]:
     return [f"{addresses.of_pod(context.job, task, index).address}:{port}" for index in pods]
 
 
-def _refusals(context: Context) -> Iterator[str]:
-    yield from wrong_ports(context, "port")
-
-
 def _warnings(context: Context) -> Iterator[str]:
     if not any(context.task(context.text(role)) for role in ROLES):
         flags = ", ".join(f"--{role}" for role in ROLES)
         yield f"no task is named as {flags} say, so TF_CONFIG describes an empty cluster; rename one or give its flag."
 
 
-PLUGIN = Plugin("tensorflow", FLAGS, _pods, refusals=_refusals, warnings=_warnings)
+PLUGIN = Plugin("tensorflow", FLAGS, _pods, refusals=lambda context: wrong_ports(context, "port"), warnings=_warnings)

@@ -77,9 +77,12 @@ def read(text: str) -> Template:
         message = f"The character U+{ord(found[0]):04X} cannot stand in the YAML of a sweep; remove it."
         raise YamlError(Problem(message, line, 1))
     try:
-        document = job_text.read(_WRITTEN.sub(_mark, text), plain=_plain)
+        document = job_text.read(_WRITTEN.sub(rf"{_OPEN}{_OPEN}\1{_CLOSE}{_CLOSE}", text), plain=_plain)
     except YamlError as error:
-        raise YamlError(*(_as_written(problem) for problem in error.problems)) from None
+        written = (
+            Problem(_unmarked(each.message), each.line, each.column, _unmarked(each.field)) for each in error.problems
+        )
+        raise YamlError(*written) from None
     if problems := [*_keys(document.object, "", document)]:
         raise YamlError(*problems)
     found_names: dict[str, None] = {}
@@ -104,17 +107,9 @@ def typed(value: str) -> scalar.Scalar:
     return value if isinstance(found, float) and not math.isfinite(found) else found
 
 
-def _mark(found: re.Match[str]) -> str:
-    return f"{_OPEN}{_OPEN}{found[1]}{_CLOSE}{_CLOSE}"
-
-
 def _plain(text: str) -> scalar.Scalar:
     """Resolve a scalar without quotes, and remember of a placeholder that it had none."""
     return _WHOLE + text if _MARK.fullmatch(text) else scalar.resolve(text)
-
-
-def _as_written(problem: Problem) -> Problem:
-    return Problem(_unmarked(problem.message), problem.line, problem.column, _unmarked(problem.field))
 
 
 def _unmarked(text: str) -> str:
@@ -154,16 +149,12 @@ def _spots(node: Any, names: dict[str, None]) -> Spots:
 
 def _filled(node: Any, spots: Spots, values: Mapping[str, str]) -> Any:
     if spots is None:
-        return _scalar(node, values)
+        substituted = _substituted(node, values)
+        return typed(substituted) if node.startswith(_WHOLE) else substituted
     copy = node.copy()
     for key, below in spots.items():
         copy[key] = _filled(node[key], below, values)
     return copy
-
-
-def _scalar(text: str, values: Mapping[str, str]) -> scalar.Scalar:
-    substituted = _substituted(text, values)
-    return typed(substituted) if text.startswith(_WHOLE) else substituted
 
 
 def _substituted(text: str, values: Mapping[str, str]) -> str:

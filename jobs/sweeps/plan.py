@@ -57,48 +57,45 @@ def plan(template: Template, values: Values) -> Plan:
     holds no placeholder, by it and the number of its row.
     """
     stem = template.stem()
-    if problems := [*_template_problems(template, stem), *_missing(template, values)]:
+    problems = []
+    if not template.names:
+        problems.append(ValueProblem("The YAML has no placeholder; write {{name}} where jobs are to differ."))
+    if not stem:
+        message = "A sweep is named after its jobs; write a metadata.name that is more than placeholders."
+        problems.append(ValueProblem(message))
+    if template.holds_placeholder("metadata", "namespace"):
+        message = "All jobs of a sweep lie in one namespace; write it out in metadata.namespace."
+        problems.append(ValueProblem(message))
+    for name in template.names:
+        if name not in values.names:
+            written = f"{{{{{name}}}}}"
+            message = f"{written} stands in the YAML, and there are no values for {name}; give it some."
+            message = f"{message} If it is no placeholder, give it the one value {written}."
+            problems.append(ValueProblem(message, column=name))
+    if problems:
         raise ValuesError(*problems)
-    found = tuple(_names(template, values, stem))
+    count = len(values.rows)
+    if template.holds_placeholder("metadata", "name"):
+        found = tuple(template.name(values.row(index)) for index in range(count))
+    else:  # as many digits as the last one needs
+        found = tuple(f"{stem}-{number:0{len(str(count))}d}" for number in range(1, count + 1))
     if problems := [*_name_problems(found)]:
         raise ValuesError(*problems)
     namespace = lenient.text(template.document.object, "metadata", "namespace") or "default"
     return Plan(template, values, namespace, stem, found)
 
 
-def _template_problems(template: Template, stem: str) -> Iterator[ValueProblem]:
-    if not template.names:
-        yield ValueProblem("The YAML has no placeholder; write {{name}} where jobs are to differ.")
-    if not stem:
-        message = "A sweep is named after its jobs; write a metadata.name that is more than placeholders."
-        yield ValueProblem(message)
-    if template.holds_placeholder("metadata", "namespace"):
-        yield ValueProblem("All jobs of a sweep lie in one namespace; write it out in metadata.namespace.")
-
-
-def _missing(template: Template, values: Values) -> Iterator[ValueProblem]:
-    for name in template.names:
-        if name not in values.names:
-            written = f"{{{{{name}}}}}"
-            message = f"{written} stands in the YAML, and there are no values for {name}; give it some."
-            yield ValueProblem(f"{message} If it is no placeholder, give it the one value {written}.", column=name)
-
-
-def _names(template: Template, values: Values, stem: str) -> Iterator[str]:
-    """Yield the names of the jobs, numbered from 1 with as many digits as the last one needs."""
-    count = len(values.rows)
-    if template.holds_placeholder("metadata", "name"):
-        yield from (template.name(values.row(index)) for index in range(count))
-    else:
-        width = len(str(count))
-        yield from (f"{stem}-{number:0{width}d}" for number in range(1, count + 1))
-
-
 def _name_problems(found: Sequence[str]) -> Iterator[ValueProblem]:
     first: dict[str, int] = {}
     told = 0
     for row, name in enumerate(found, 1):
-        problem = _name_problem(name)
+        problem = ""
+        if len(name) > LONGEST_NAME:
+            problem = f"has {len(name)} characters; {LONGEST_NAME} are allowed: shorten metadata.name"
+        elif names.dns_subdomain(name) is not None:
+            problem = (
+                "may hold only small letters, digits, dashes and dots, and has to begin and end with a letter or digit"
+            )
         if name in first:
             problem = (
                 f"is also that of row {first[name]}; put placeholders into metadata.name that tell them apart,"
@@ -110,14 +107,6 @@ def _name_problems(found: Sequence[str]) -> Iterator[ValueProblem]:
             told += 1
             if told == MOST_PROBLEMS:
                 return
-
-
-def _name_problem(name: str) -> str:
-    if len(name) > LONGEST_NAME:
-        return f"has {len(name)} characters; {LONGEST_NAME} are allowed: shorten metadata.name"
-    if names.dns_subdomain(name) is not None:
-        return "may hold only small letters, digits, dashes and dots, and has to begin and end with a letter or digit"
-    return ""
 
 
 def _with(given: Any, more: dict[str, str]) -> Any:

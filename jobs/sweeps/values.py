@@ -20,6 +20,11 @@ MOST_ROWS = 10_000
 MOST_PROBLEMS = 20  # that are told at once
 LONGEST_VALUE = 4096  # characters
 _ALLOWED = "\t\n"  # besides what can be printed
+_CSV_ERRORS = {  # words of the csv module → what they mean
+    "unexpected end of data": 'a quote is opened and never closed; write "" for a quote inside quotes',
+    "expected after": 'something follows a closing quote; write "" for a quote inside quotes',
+    "field larger": f"a value is too long, or a quote is never closed; {LONGEST_VALUE:,} characters are allowed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,20 @@ def from_csv(text: str) -> Values:
     if first is None:
         raise ValuesError(ValueProblem("There are no values; write the names of the placeholders in the first line."))
     names = tuple(cell.strip() for cell in first[1])
-    problems = [*_header_problems(names)]
+    problems = []
+    for number, name in enumerate(names, 1):
+        if not name:
+            message = f"Column {number} has no name; write that of its placeholder in the first line."
+            problems.append(ValueProblem(message))
+        elif not is_placeholder_name(name):
+            message = (
+                f"The column name {name!r} cannot be that of a placeholder: it needs letters, digits, _ and -,"
+                " begins with a letter and ends with no dash; 63 characters at most."
+            )
+            problems.append(ValueProblem(message, column=name))
+        elif name in names[: number - 1]:
+            message = f"The column {name} stands twice; remove one of the two."
+            problems.append(ValueProblem(message, column=name))
     if problems:
         raise ValuesError(*problems)
     rows, places = [], []
@@ -115,7 +133,9 @@ def choice(value: str) -> str:
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line at which each row begins, and its cells; blank rows are left out."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text), strict=True, skipinitialspace=True)
+    header = text.lstrip("\n").partition("\n")[0]
+    separator = next((each for each in ",;\t" if each in header), ",")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True, skipinitialspace=True)
     line = 1
     try:
         for cells in reader:
@@ -123,39 +143,8 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise ValuesError(_csv_problem(error, line)) from None
-
-
-def _csv_problem(error: csv.Error, line: int) -> ValueProblem:
-    said = str(error)
-    if "unexpected end of data" in said:
-        said = 'a quote is opened and never closed; write "" for a quote inside quotes'
-    elif "expected after" in said:
-        said = 'something follows a closing quote; write "" for a quote inside quotes'
-    elif "field larger" in said:
-        said = f"a value is too long, or a quote is never closed; {LONGEST_VALUE:,} characters are allowed"
-    return ValueProblem(f"Line {line} cannot be read: {said}.", line=line)
-
-
-def _separator(text: str) -> str:
-    header = text.lstrip("\n").partition("\n")[0]
-    return "," if "," in header else next((each for each in ";\t" if each in header), ",")
-
-
-def _header_problems(names: Sequence[str]) -> Iterator[ValueProblem]:
-    seen: set[str] = set()
-    for number, name in enumerate(names, 1):
-        if not name:
-            yield ValueProblem(f"Column {number} has no name; write that of its placeholder in the first line.")
-        elif not is_placeholder_name(name):
-            message = (
-                f"The column name {name!r} cannot be that of a placeholder: it needs letters, digits, _ and -,"
-                " begins with a letter and ends with no dash; 63 characters at most."
-            )
-            yield ValueProblem(message, column=name)
-        elif name in seen:
-            yield ValueProblem(f"The column {name} stands twice; remove one of the two.", column=name)
-        seen.add(name)
+        why = next((known for words, known in _CSV_ERRORS.items() if words in str(error)), str(error))
+        raise ValuesError(ValueProblem(f"Line {line} cannot be read: {why}.", line=line)) from None
 
 
 def _choices(name: str, text: str, problems: list[ValueProblem]) -> list[str]:
@@ -179,8 +168,17 @@ def _checked(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], lines: Seq
     if len(rows) > MOST_ROWS:
         raise ValuesError(_too_many(f"{len(rows):,}"))
     problems: list[ValueProblem] = []
-    for index, row in enumerate(rows):
-        problems += _row_problems(names, row, index + 1, lines[index] if lines else 0)
+    for number, row in enumerate(rows, 1):
+        line = lines[number - 1] if lines else 0
+        if len(row) != len(names):
+            message = f"Row {number} has {len(row)} values for {len(names)} columns ({', '.join(names)})."
+            message = f"{message} Put values that hold a separator into double quotes."
+            problems.append(ValueProblem(message, number, line=line))
+            continue
+        for name, value in zip(names, row, strict=True):
+            if problem := _problem_of(value):
+                message = f"Row {number}: the value of {name} {problem}."
+                problems.append(ValueProblem(message, number, name, line))
         if len(problems) >= MOST_PROBLEMS:
             break
     if problems:
@@ -188,17 +186,7 @@ def _checked(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], lines: Seq
     return Values(names, tuple(rows))
 
 
-def _row_problems(names: tuple[str, ...], row: tuple[str, ...], number: int, line: int) -> Iterator[ValueProblem]:
-    if len(row) != len(names):
-        message = f"Row {number} has {len(row)} values for {len(names)} columns ({', '.join(names)})."
-        yield ValueProblem(f"{message} Put values that hold a separator into double quotes.", number, line=line)
-        return
-    for name, value in zip(names, row, strict=True):
-        if problem := _value_problem(value):
-            yield ValueProblem(f"Row {number}: the value of {name} {problem}.", number, name, line)
-
-
-def _value_problem(value: str) -> str:
+def _problem_of(value: str) -> str:
     if not value.strip():
         return "is missing; write one, or remove the row"
     if len(value) > LONGEST_VALUE:
