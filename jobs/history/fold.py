@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from jobs.history.record import History, Phase, PodSpan, Run, Stretch, Told
 from jobs.lifecycle.progress import ENDING, STOPPED
-from jobs.lifecycle.reading import INDEX, TASK, ContainerStatus, Job, Metadata, Pod, PodGroup, moment
+from jobs.lifecycle.reading import INDEX, TASK, Job, Metadata, Pod, PodGroup, moment
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
@@ -99,20 +99,16 @@ class _Draft:
         before = self.phases[-1].phase if self.phases else ""
         self.phases.append(entry)
         run = self.runs[-1]
+        # A restart of some pods does not raise the version, and does not end the run.
+        is_end = entry.phase in ENDING or (entry.phase == JobPhase.RESTARTING and self.version != run.version)
         if entry.phase == JobPhase.RUNNING and run.running is None:
             run = replace(run, running=entry.at)
-        elif self._ends_run(entry) and run.ended is None:
+        elif is_end and run.ended is None:
             run = replace(run, phase=entry.phase, reason=entry.reason, message=entry.message)
             run = replace(run, ended=entry.at) if entry.phase in STOPPED else run
         elif before == JobPhase.RESTARTING and run.phase == JobPhase.RESTARTING:
             run = replace(run, ended=entry.at)
         self.runs[-1] = run
-
-    def _ends_run(self, entry: Phase) -> bool:
-        """Tell whether a phase ends all pods of the run; a restart of some of them does not raise the version."""
-        if entry.phase == JobPhase.RESTARTING:
-            return self.version != self.runs[-1].version
-        return entry.phase in ENDING
 
     def group(self, change: Change) -> None:
         group = _groups.decode(change.body)
@@ -120,20 +116,14 @@ class _Draft:
             return
         index = next((n for n, run in enumerate(self.runs) if run.group == change.uid), None)
         if index is None:
-            self._take_group(change)
+            # A new group begins a run; the first run has begun with the job.
+            if not self.runs or self.runs[-1].phase:
+                self._begin(change, change.at)
+            run = replace(self.runs[-1], group=change.uid, version=self.version)
+            self.runs[-1] = run if run.group_created is not None else replace(run, group_created=change.at)
             index = len(self.runs) - 1
         if self.runs[index].let_in is None and group.status.phase in LET_IN:
             self.runs[index] = replace(self.runs[index], let_in=change.at)
-
-    def _take_group(self, change: Change) -> None:
-        """A new group begins a run; the first run has begun with the job."""
-        is_next = bool(self.runs) and bool(self.runs[-1].phase)
-        if not self.runs or is_next:
-            self._begin(change, change.at)
-        made = {"group": change.uid, "version": self.version}
-        if self.runs[-1].group_created is None:
-            made |= {"group_created": change.at}
-        self.runs[-1] = replace(self.runs[-1], **made)
 
     def _begin(self, change: Change, at: int) -> None:
         if self.runs and self.runs[-1].ended is None:
@@ -147,24 +137,30 @@ class _Draft:
             self._begin(change, change.at)
         pods = next((pods for pods in self.pods if change.uid in pods), None)
         if pods is None:
-            pods = self.pods[self._run_at(change.revision)]
+            pods = self.pods[max((n for n, run in enumerate(self.runs) if run.revision <= change.revision), default=0)]
         created = moment(pod.metadata.creation_timestamp) or change.at
         span = pods.get(change.uid)
         if span is None or change.verb == "ADDED":
             created = change.at if change.verb == "ADDED" else created
             span = PodSpan(pod=pod, created=created)
         removed = change.at if change.verb == "DELETED" else None
+        # The labels and annotations that say nothing of its life are left out.
+        metadata = pod.metadata
+        slim = Metadata(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            creation_timestamp=metadata.creation_timestamp,
+            labels={key: text for key, text in metadata.labels.items() if key in _KEPT_NOTES},
+            annotations={key: text for key, text in metadata.annotations.items() if key in _KEPT_NOTES},
+        )
         pods[change.uid] = replace(
             span,
-            pod=_slim(pod),
+            pod=replace(pod, metadata=slim),
             asked=_asked(pods.get(change.uid), pod, change),
             removed=removed,
             stretches=stretches_after(span.stretches, pod),
         )
-
-    def _run_at(self, revision: int) -> int:
-        """Return the index of the run in which a change was made."""
-        return max((n for n, run in enumerate(self.runs) if run.revision <= revision), default=0)
 
     def event(self, change: Change) -> None:
         event = _events.decode(change.body)
@@ -184,30 +180,21 @@ def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
     """Return what a pod's containers ran, with what its status shows now."""
     known = {(each.container, each.started): each for each in before}
     for status in pod.status.container_statuses:
-        for each in _shown(status):
-            known[each.container, each.started] = each
-    ordered = sorted(known.values(), key=lambda each: (each.started, each.container))
-    if len(ordered) > MOST_STRETCHES:
-        ordered = [ordered[0], *ordered[1 - MOST_STRETCHES :]]
-    return ordered
-
-
-def _shown(status: ContainerStatus) -> list[Stretch]:
-    found = []
-    for state in (status.last_state, status.state):
-        if (ended := state.terminated) and (started := moment(ended.started_at)) is not None:
-            found.append(
-                Stretch(
+        for state in (status.last_state, status.state):
+            if (ended := state.terminated) and (started := moment(ended.started_at)) is not None:
+                known[status.name, started] = Stretch(
                     container=status.name,
                     started=started,
                     finished=moment(ended.finished_at),
                     exit_code=ended.exit_code,
                     reason=ended.reason,
                 )
-            )
-        elif state.running and (started := moment(state.running.started_at)) is not None:
-            found.append(Stretch(container=status.name, started=started))
-    return found
+            elif state.running and (started := moment(state.running.started_at)) is not None:
+                known[status.name, started] = Stretch(container=status.name, started=started)
+    ordered = sorted(known.values(), key=lambda each: (each.started, each.container))
+    if len(ordered) > MOST_STRETCHES:
+        ordered = [ordered[0], *ordered[1 - MOST_STRETCHES :]]
+    return ordered
 
 
 def _asked(before: PodSpan | None, pod: Pod, change: Change) -> int | None:
@@ -218,17 +205,3 @@ def _asked(before: PodSpan | None, pod: Pod, change: Change) -> int | None:
     if before.asked is not None or not is_asked or before.pod.is_ended:
         return before.asked
     return change.at
-
-
-def _slim(pod: Pod) -> Pod:
-    """Return a pod without the labels and annotations that say nothing of its life."""
-    metadata = pod.metadata
-    kept = Metadata(
-        name=metadata.name,
-        namespace=metadata.namespace,
-        uid=metadata.uid,
-        creation_timestamp=metadata.creation_timestamp,
-        labels={key: text for key, text in metadata.labels.items() if key in _KEPT_NOTES},
-        annotations={key: text for key, text in metadata.annotations.items() if key in _KEPT_NOTES},
-    )
-    return replace(pod, metadata=kept)

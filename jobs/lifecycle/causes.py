@@ -181,16 +181,15 @@ def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | Non
 def one_line(text: str) -> str:
     """Return a message as part of a sentence; of one that is long, and maybe of many lines, the first whole clauses and "…"."""
     line = " ".join(of_lines(text).split()).rstrip(".")
-    return line if len(line) <= LONGEST_MESSAGE else f"{_begin(line[: LONGEST_MESSAGE - 2])} …"
-
-
-def _begin(line: str) -> str:
-    """Return a line up to the last clause that ends in it, outside brackets; up to its last word where that is much more."""
+    if len(line) <= LONGEST_MESSAGE:
+        return line
+    line = line[: LONGEST_MESSAGE - 2]
+    # Up to the last clause that ends in it, outside brackets; up to its last word where that is much more.
     ends = [found.start() for found in _CLAUSE_END.finditer(line)]
     whole = [end for end in ends if line.count("(", 0, end) == line.count(")", 0, end)]
     if whole and whole[-1] >= LONGEST_MESSAGE // 4:
-        return line[: whole[-1]]
-    return (line.rpartition(" ")[0] or line).rstrip(",;:.")
+        return f"{line[: whole[-1]]} …"
+    return f"{(line.rpartition(' ')[0] or line).rstrip(',;:.')} …"
 
 
 class Named(NamedTuple):
@@ -237,11 +236,15 @@ def causes(failures: Iterable[Failure]) -> list[Cause]:
     found: dict[str, list[Failure]] = {}
     for failure in failures:
         found.setdefault(failure.said, []).append(failure)
-    told = [
-        Cause(f"{said}: {message}" if message else said, sorted(own, key=_natural))
-        for said, alike in found.items()
-        for message, own in _by_message(alike).items()
-    ]
+    told = []
+    for said, alike in found.items():
+        # Failures are parted by their messages where the pods of each task have one; else all have none.
+        is_of_tasks = len({(each.task, each.message) for each in alike}) == len({each.task for each in alike})
+        by_message: dict[str, list[Failure]] = {}
+        for each in alike:
+            by_message.setdefault(each.message if is_of_tasks else "", []).append(each)
+        for message, own in by_message.items():
+            told.append(Cause(f"{said}: {message}" if message else said, sorted(own, key=_natural)))
     return sorted(told, key=lambda each: (-len(each.failures), _natural(each.failures[0])))
 
 
@@ -249,16 +252,6 @@ def _natural(failure: Failure) -> tuple[str, int, str]:
     """Put worker-2 before worker-10."""
     stem, _, number = failure.pod.rpartition("-")
     return (stem, int(number), "") if number.isascii() and number.isdigit() else (failure.pod, -1, failure.said)
-
-
-def _by_message(alike: Sequence[Failure]) -> dict[str, list[Failure]]:
-    """Part failures by their messages, where the pods of each task have one; else all have none."""
-    messages = {(each.task, each.message) for each in alike}
-    is_of_tasks = len(messages) == len({each.task for each in alike})
-    found: dict[str, list[Failure]] = {}
-    for each in alike:
-        found.setdefault(each.message if is_of_tasks else "", []).append(each)
-    return found
 
 
 def cause(failures: Iterable[Failure], more: int = 0) -> str:

@@ -64,9 +64,9 @@ class Counts(Struct):
         """Return the counters of a job's status; zeros are left out, as in Volcano."""
         numbers = {name: getattr(self, name) for name in _TOTALS}
         fields: dict[str, Any] = {name: number for name, number in numbers.items() if number}
-        by_task = {task: {"phase": _filled(phases)} for task, phases in self.tasks.items() if any(phases.values())}
+        by_task = {
+            task: {"phase": {phase: number for phase, number in sorted(phases.items()) if number}}
+            for task, phases in self.tasks.items()
+            if any(phases.values())
+        }
         return fields | ({"taskStatusCount": by_task} if by_task else {})
-
-
-def _filled(phases: dict[str, int]) -> dict[str, int]:
-    return {phase: number for phase, number in sorted(phases.items()) if number}

@@ -57,13 +57,10 @@ def remedy(reason: str, message: str, *, elsewhere: bool = False) -> str:
     """Return what helps a pod that waits for a reason and with a message; elsewhere: another cluster runs it, which needs images."""
     if reason == NO_NAME:
         return "Correct the image's name in a new job: registry/path:tag in lower case."
-    helps = _to_have_it(reason, message)
-    return helps if elsewhere else f"{helps} {_WITHOUT}"
-
-
-def _to_have_it(reason: str, message: str) -> str:
     if reason == NEVER:
-        return "Build or pull the image on the node, or let it be pulled: imagePullPolicy IfNotPresent."
-    text = said(message)
-    found = next((helps for words, helps in _BY_WORDS if words.search(text)), "Check the image's name and tag.")
-    return f"{found} {_TRIED}"
+        helps = "Build or pull the image on the node, or let it be pulled: imagePullPolicy IfNotPresent."
+    else:
+        text = said(message)
+        found = next((each for words, each in _BY_WORDS if words.search(text)), "Check the image's name and tag.")
+        helps = f"{found} {_TRIED}"
+    return helps if elsewhere else f"{helps} {_WITHOUT}"

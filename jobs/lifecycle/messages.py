@@ -34,11 +34,6 @@ def are(number: int, total: int) -> str:
 
 def progress(s: Situation) -> str:
     """`2 of 4 pods are running, 1 succeeded; minAvailable is 4.`"""
-    parts = [f"{are(s.running, s.replicas)} running", *_others(s)]
-    return f"{', '.join(parts)}; minAvailable is {s.min_available}."
-
-
-def _others(s: Situation) -> list[str]:
     counts = s.counts
     numbers = {
         "pending": counts.pending if s.running else 0,
@@ -47,7 +42,9 @@ def _others(s: Situation) -> list[str]:
         "on a node that does not answer": counts.unknown,
         "being deleted": counts.terminating,
     }
-    return [f"{number} {what}" for what, number in numbers.items() if number]
+    others = [f"{number} {what}" for what, number in numbers.items() if number]
+    parts = [f"{are(s.running, s.replicas)} running", *others]
+    return f"{', '.join(parts)}; minAvailable is {s.min_available}."
 
 
 def waiting_for_queue(s: Situation) -> str:

@@ -52,7 +52,9 @@ class Progress:
     def said(self) -> str:
         """The gang in words."""
         if self.is_finished:
-            return f"{self.succeeded} of {self.total} {_pods(self.total)} succeeded{self._and_failed}"
+            return (
+                f"{self.succeeded} of {self.total} {'pod' if self.total == 1 else 'pods'} succeeded{self._and_failed}"
+            )
         if not self.minimum:
             return f"{self.running} running, no minimum is set"
         started = self.running + self.succeeded
@@ -177,7 +179,3 @@ def last_ran(phases: Sequence[tuple[str, int]], deleted: int = 0) -> Ran:
     waited = max((at for phase, at in phases if phase == JobPhase.PENDING), default=0)
     begun = max((at for phase, at in phases if phase in _BEFORE_A_RUN and at <= waited), default=0)
     return ran(phases, begun, deleted or None)
-
-
-def _pods(number: int) -> str:
-    return "pod" if number == 1 else "pods"

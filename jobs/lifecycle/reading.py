@@ -298,9 +298,10 @@ class Pod(View):
         taken_on = moment(self.status.start_time)
         if self.restarts and taken_on is not None:
             return taken_on
-        times = [moment(text) for text in self._starts()]
-        known = [time for time in times if time is not None]
         statuses = self.status.container_statuses
+        runs = (status.state.running for status in statuses)
+        starts = [*(each.started_at for each in self._ended()), *(each.started_at for each in runs if each)]
+        known = [time for text in starts if (time := moment(text)) is not None]
         has_waited = bool(statuses) and all(each.state.waiting is not None for each in statuses)
         if not known and (has_waited or self.status.phase not in (PodPhase.RUNNING, PodPhase.UNKNOWN)):
             return None
@@ -356,12 +357,6 @@ class Pod(View):
             each
             for status in (self.status.container_statuses if statuses is None else statuses)
             if (each := status.state.terminated or status.last_state.terminated)
-        ]
-
-    def _starts(self) -> list[str]:
-        starts = [each.started_at for each in self._ended()]
-        return starts + [
-            status.state.running.started_at for status in self.status.container_statuses if status.state.running
         ]
 
 

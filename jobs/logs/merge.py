@@ -53,7 +53,7 @@ class Newest(NamedTuple, Generic[L]):
 
 def oldest_first(sequences: Iterable[Iterable[Entry[L]]]) -> Iterator[Entry[L]]:
     """Yield the entries of all sequences by their times; each is read only as far as it is needed."""
-    return merge(*sequences, key=_time)
+    return merge(*sequences, key=lambda entry: entry.line.time)
 
 
 def newest(backwards: Sequence[Iterable[Entry[L]]], *, lines: int, size: int, since: str = "") -> Newest[L]:
@@ -65,7 +65,7 @@ def newest(backwards: Sequence[Iterable[Entry[L]]], *, lines: int, size: int, si
     found: list[Entry[L]] = []
     number = 0
     # Of lines of one moment, those of the first log come first in the end.
-    for entry in merge(*reversed(backwards), key=_time, reverse=True):
+    for entry in merge(*reversed(backwards), key=lambda entry: entry.line.time, reverse=True):
         if entry.line.time < since:
             break
         size -= len(entry.line.data)
@@ -74,7 +74,3 @@ def newest(backwards: Sequence[Iterable[Entry[L]]], *, lines: int, size: int, si
             return Newest(found[::-1], is_cut=True)
         found.append(entry)
     return Newest(found[::-1], is_cut=False)
-
-
-def _time(entry: Entry[L]) -> str:
-    return entry.line.time

@@ -44,7 +44,11 @@ class Pen(NamedTuple):
 @lru_cache(1024)
 def changed(pen: Pen, parameters: str) -> Pen:
     """Return the pen after the parameters of an SGR sequence: `1;31`, `38;5;208`, `38:2::255:0:0`, or none for a plain one."""
-    groups = [_numbers(each) for each in parameters.split(";")[:_MOST]]
+    # Of the numbers between colons, one that is left out is 0.
+    groups = [
+        [int(number) if _NUMBER.fullmatch(number) else 0 for number in each.split(":")]
+        for each in parameters.split(";")[:_MOST]
+    ]
     at = 0
     while at < len(groups):
         code, *details = groups[at]
@@ -55,16 +59,16 @@ def changed(pen: Pen, parameters: str) -> Pen:
                 at += {5: 2, 2: 4}.get(details[0], 1) if details else 0
             elif details[0] == 2 and len(details) > 4:
                 del details[1]  # the colour space, which only this spelling has
-            hue = _of_details(details, is_ground=code == _BACKGROUND)
+            hue, is_ground = PLAIN, code == _BACKGROUND
+            match details:
+                case [5, number, *_]:
+                    hue = _hue(min(number, 255), is_ground=is_ground)
+                case [2, red, green, blue, *_]:
+                    hue = _nearest((red, green, blue), is_ground=is_ground)
             pen = pen._replace(ink=hue) if code == _FOREGROUND else pen._replace(ground=hue)
         else:
             pen = _styled(pen, code, is_off=details[:1] == [0])
     return pen
-
-
-def _numbers(text: str) -> list[int]:
-    """Return the numbers between colons; one that is left out is 0."""
-    return [int(each) if _NUMBER.fullmatch(each) else 0 for each in text.split(":")]
 
 
 def _styled(pen: Pen, code: int, *, is_off: bool) -> Pen:
@@ -82,16 +86,6 @@ def _styled(pen: Pen, code: int, *, is_off: bool) -> Pen:
     if code == 39:
         return pen._replace(ink=PLAIN)
     return pen._replace(ground=PLAIN) if code == 49 else pen
-
-
-def _of_details(details: list[int], *, is_ground: bool) -> str:
-    match details:
-        case [5, number, *_]:
-            return _hue(min(number, 255), is_ground=is_ground)
-        case [2, red, green, blue, *_]:
-            return _nearest((red, green, blue), is_ground=is_ground)
-        case _:
-            return PLAIN
 
 
 def _hue(number: int, *, is_ground: bool) -> str:

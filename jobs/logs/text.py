@@ -78,8 +78,8 @@ class ShownLine:
     def feed(self, data: bytes, *, whole: bool = False) -> None:
         """Take a piece; with `whole` it is the last."""
         text = self._rest + self._decoder.decode(data, final=whole)
-        if whole and not self._has_begun and _is_text(text):
-            self._only = text
+        if whole and not self._has_begun and len(text) <= RUN_LENGTH and _CLEAN.fullmatch(text) and "://" not in text:
+            self._only = text  # one run of text, whatever it is drawn with
             return
         self._has_begun = True
         self._rest = ""
@@ -120,8 +120,13 @@ class ShownLine:
         if clean := _CLEAN.match(text, at):
             self._write(clean[0])
             return clean.end()
-        if text[at] != "\x1b":
-            self._control(text[at])
+        if (sign := text[at]) != "\x1b":
+            if sign == "\r":
+                self._at, self._has_returned = 0, self._has_returned or self._at > 0
+            elif sign == "\b":
+                self._at = max(self._at - 1, 0)
+            elif shown := _SILENT.get(sign, _PICTURES.get(sign, "\ufffd")):
+                self._write(shown)
             return at + 1
         if found := _SEQUENCE.match(text, at):
             if found["string"]:
@@ -146,23 +151,12 @@ class ShownLine:
             self._rest = "\x1b"  # which may be half of the end
             return len(text)
         self._string = None
-        if found[0] in "\x07\x9c" or text.startswith("\x1b\\", found.start()):
-            self._hyperlink(kept)
-        return found.start() if found[0] == "\x1b" else found.end()
-
-    def _hyperlink(self, string: str) -> None:
-        if string.startswith("]8;"):
-            address = _HYPERLINK.fullmatch(string, 1)
-            is_one = len(string) < MOST_STRING and address and _ADDRESS.fullmatch(address[1])
+        is_whole = found[0] in "\x07\x9c" or text.startswith("\x1b\\", found.start())
+        if is_whole and kept.startswith("]8;"):
+            address = _HYPERLINK.fullmatch(kept, 1)
+            is_one = len(kept) < MOST_STRING and address and _ADDRESS.fullmatch(address[1])
             self._pen = self._pen._replace(link=address[1] if address and is_one else "")
-
-    def _control(self, sign: str) -> None:
-        if sign == "\r":
-            self._at, self._has_returned = 0, self._has_returned or self._at > 0
-        elif sign == "\b":
-            self._at = max(self._at - 1, 0)
-        elif shown := _SILENT.get(sign, _PICTURES.get(sign, "\ufffd")):
-            self._write(shown)
+        return found.start() if found[0] == "\x1b" else found.end()
 
     def _act(self, final: str, numbers: str) -> None:
         if final == "m":
@@ -221,11 +215,6 @@ class ShownLine:
         """Count what is about to be overwritten."""
         self.states += self._has_returned and bool(self._cells)
         self._has_returned = False
-
-
-def _is_text(text: str) -> bool:
-    """Say whether a line is one run of text, whatever it is drawn with."""
-    return len(text) <= RUN_LENGTH and _CLEAN.fullmatch(text) is not None and "://" not in text
 
 
 def plain(data: bytes) -> str:

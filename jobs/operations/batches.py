@@ -60,15 +60,12 @@ def ask_batch(operation: Operation) -> bool:
         waiting = operation.items.filter(result=Result.WAITING)
         items = list(waiting.order_by("pk")[: api.backend.batch])
         if items:
-            _ask(_actor_of(operation), actions.BY_NAME[operation.action], items)
+            # With the rights of today, none when the account is gone. One account less may be here than there: of
+            # several clusters the first keeps them.
+            user = User.objects.filter(pk=operation.user_id or 0).first()
+            actor = access.for_user(user) if user is not None else Actor(operation.actor)
+            _ask(actor, actions.BY_NAME[operation.action], items)
     return len(items) == api.backend.batch
-
-
-def _actor_of(operation: Operation) -> Actor:
-    """Return who asked, with the rights of today: none when the account is gone."""
-    # One account less may be here than there: of several clusters the first keeps them.
-    user = User.objects.filter(pk=operation.user_id or 0).first()
-    return access.for_user(user) if user is not None else Actor(operation.actor)
 
 
 def _ask(actor: Actor, action: Action, items: Sequence[OperationItem]) -> None:
@@ -85,17 +82,20 @@ def _ask(actor: Actor, action: Action, items: Sequence[OperationItem]) -> None:
         else:
             item.marked = actions.mark(job)
             asking.append(item)
-    for item, outcome in answered(asking, _send(actor, action, asking)):
-        verdicts[item.pk] = _answer(outcome)
-    _write([(item, verdicts[item.pk]) for item in items if item.pk in verdicts])
-
-
-def _send(actor: Actor, action: Action, items: Sequence[OperationItem]) -> list[Stored | ApiError]:
     if action.order is None:
-        keys = [(item.namespace, item.name) for item in items]
-        return api.delete_many(actor, JOBS, keys, uids=[item.uid for item in items])
-    orders = [commands.to_job(item.namespace, item.name, item.uid, action.order) for item in items]
-    return api.create_many(actor, COMMANDS, orders)
+        keys = [(item.namespace, item.name) for item in asking]
+        sent = api.delete_many(actor, JOBS, keys, uids=[item.uid for item in asking])
+    else:
+        orders = [commands.to_job(item.namespace, item.name, item.uid, action.order) for item in asking]
+        sent = api.create_many(actor, COMMANDS, orders)
+    for item, outcome in answered(asking, sent):
+        if isinstance(outcome, NotFound | Conflict):
+            verdicts[item.pk] = GONE
+        elif isinstance(outcome, ApiError):
+            verdicts[item.pk] = Verdict(Result.REFUSED, "; ".join(map(str, outcome.causes)) or outcome.message)
+        else:
+            verdicts[item.pk] = ASKED
+    _write([(item, verdicts[item.pk]) for item in items if item.pk in verdicts])
 
 
 def answered(asked: Sequence[T], outcomes: Sequence[Stored | ApiError]) -> list[tuple[T, Stored | ApiError]]:
@@ -107,15 +107,6 @@ def answered(asked: Sequence[T], outcomes: Sequence[Stored | ApiError]) -> list[
     if outcomes and not pairs:
         raise next(outcome for outcome in outcomes if isinstance(outcome, ServiceUnavailable))
     return pairs
-
-
-def _answer(outcome: Stored | ApiError) -> Verdict:
-    """Return what an answer of the door means for an item."""
-    if isinstance(outcome, NotFound | Conflict):
-        return GONE
-    if isinstance(outcome, ApiError):
-        return Verdict(Result.REFUSED, "; ".join(map(str, outcome.causes)) or outcome.message)
-    return ASKED
 
 
 def settle_all() -> None:
