@@ -1,9 +1,8 @@
 """What must be written so that a job's pods, pod group and status are as they should be.
 
-`reconcile` looks at a job and everything made for it, and returns writes; it
-does nothing by itself. Asked again after its writes were carried out, it
-returns nothing. A large job is brought about in several rounds: no round makes
-or deletes more pods than it has room for.
+`reconcile` looks at a job and everything made for it, and returns writes; it does nothing by itself. Asked again after
+its writes were carried out, it returns nothing. A large job is brought about in several rounds: no round makes or
+deletes more pods than it has room for.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from jobs.controller.products import Id, ProductFact
 from jobs.controller.requests import Request, pods_named, together
 from jobs.lifecycle import asking, dependencies, messages, phases
 from jobs.lifecycle.causes import MOST_FAILURES
-from jobs.lifecycle.phases import Decision, Procedure, Step
+from jobs.lifecycle.phases import Decision, Procedure
 from jobs.lifecycle.situation import Situation
 from jobs.plugins.contract import KeyPair
 from jobs.plugins.table import PLUGINS
@@ -73,10 +72,9 @@ class World(NamedTuple):
 class Outcome(NamedTuple):
     """The writes, all or none to be carried out, and whether to ask again when they have been.
 
-    `refused` says that pods are missing which the namespace's bounds do not
-    let exist. `waiting` are the requests that the writes do not carry out: they
-    are to be made again. With the writes, pod group and products are `in_step`
-    with this version of the job. `unsaid`: its first status was left out.
+    `refused` says that pods are missing which the namespace's bounds do not let exist. `waiting` are the requests that
+    the writes do not carry out: they are to be made again. With the writes, pod group and products are `in_step` with
+    this version of the job. `unsaid`: its first status was left out.
     """
 
     writes: list[Write]
@@ -112,16 +110,15 @@ def reconcile(
     In a crowd of jobs that come at once, a new one is not told that it waits for its queue: that is likely to
     be over before anybody could read it.
     """
-    round_ = _Round(known, world, now, keys, room, is_crowd=is_crowd)
     # A job that no controller has seen is Pending first.
     taken = () if known.job.is_new else together(requests)
-    if round_.kill_part(taken):
+    round_ = _Round(known, world, now, keys, room, taken, is_crowd=is_crowd)
+    if round_.kill_part():
         return Outcome(round_.writes, again=True, waiting=requests, in_step=round_.in_step)
-    for request in taken:
-        round_.take(request)
+    round_.take_requests()
     is_idle = bool(taken) and (known.job.is_finished or taken[0].action is None)
     if not (is_idle or known.job.deleting):
-        round_.act(taken)
+        round_.act()
     again = round_.again or bool(taken)
     left = requests[len(taken) :]
     return Outcome(round_.writes, again, bool(round_.refusal), left, round_.in_step, round_.unsaid)
@@ -131,10 +128,19 @@ class _Round:
     """One round of work on a job: what was found, the writes so far, and for how many pods there is room left."""
 
     def __init__(
-        self, known: Known, world: World, now: int, keys: KeyPair | None, room: int, *, is_crowd: bool
+        self,
+        known: Known,
+        world: World,
+        now: int,
+        keys: KeyPair | None,
+        room: int,
+        requests: Sequence[Request],
+        *,
+        is_crowd: bool,
     ) -> None:
         self.known, self.job, self.world, self.now, self.room = known, known.job, world, now, room
-        self.keys, self.is_crowd, self.unsaid = keys, is_crowd, False
+        self.keys, self.requests, self.is_crowd, self.unsaid = keys, requests, is_crowd, False
+        self.step = phases.step_for(self.job.phase, (requests and requests[0].action) or Action.SYNC_JOB)
         self.writes: list[Write] = []
         self.again = False
         self.in_step = known.in_step
@@ -151,32 +157,28 @@ class _Round:
         """The job as it is stored."""
         return self.job.whole()
 
-    def take(self, request: Request) -> None:
-        """Say that a request is heeded, and delete the Command that made it."""
-        command = request.source
-        if command is not None:
-            self.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
-        self._tell(request.reason, request.why, events.WARNING if request.action is None else events.NORMAL)
+    def take_requests(self) -> None:
+        """Say which requests are heeded, and delete the Commands that made them."""
+        for request in self.requests:
+            command = request.source
+            if command is not None:
+                self.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
+            self._tell(request.reason, request.why, events.WARNING if request.action is None else events.NORMAL)
 
-    def act(self, requests: Sequence[Request]) -> None:
+    def act(self) -> None:
         """Do what is asked for, or what a job does that nothing is asked of."""
-        step = self._step(requests)
-        phase = self.job.phase
-        if requests and phase is not JobPhase.RESTARTING and requests[0].action in phases.STEPS[phase]:
-            self.by = requests[0].by
+        step, phase = self.step, self.job.phase
+        if self.requests and phase is not JobPhase.RESTARTING and self.requests[0].action in phases.STEPS[phase]:
+            self.by = self.requests[0].by
         elif phase in phases.STOPPING:
             # Its message says who asked for it when it began to end its pods.
             self.by = asking.read((self.job.status.get("state") or {}).get("message") or "")
         if step.procedure is Procedure.SYNC:
             self.sync(step.rules)
         elif step.procedure is Procedure.KILL:
-            self.kill(step)
+            self.kill()
         else:
-            self.kill_target(step, requests)
-
-    def _step(self, requests: Sequence[Request]) -> Step:
-        action = requests[0].action if requests else None
-        return phases.step_for(self.job.phase, action or Action.SYNC_JOB)
+            self.kill_target()
 
     def sync(self, rules: tuple[phases.PhaseRule, ...]) -> None:
         """Bring group, products and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
@@ -198,38 +200,36 @@ class _Round:
         gets_on = {"keptBefore": None} if decision.phase is JobPhase.RUNNING else {}
         self._write_status(decision, runningDuration=None, **gets_on)
 
-    def kill(self, step: Step) -> None:
+    def kill(self) -> None:
         """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
-        changes = self._end(self._retained(step), step.why)
-        decision = self._decide(step.rules, is_admitted=True)
-        changes |= self._took(decision) | self._retry(step)
+        changes = self._end(self._retained, self.step.why)
+        decision = self._decide(self.step.rules, is_admitted=True)
+        changes |= self._took(decision) | self._retry()
         self._write_status(decision, **changes)
 
-    def kill_target(self, step: Step, requests: Sequence[Request]) -> None:
+    def kill_target(self) -> None:
         """End the pods that are asked about and keep the pod group, then decide (reference: volcano-job §2.3).
 
-        A partition without pods changes nothing; a task or a pod that is not
-        there restarts the job all the same.
+        A partition without pods changes nothing; a task or a pod that is not there restarts the job all the same.
         """
-        named = pods_named(requests, self.job, self._own())
-        if not named and all(request.action is Action.RESTART_PARTITION for request in requests):
+        named = pods_named(self.requests, self.job, self._own())
+        if not named and all(request.action is Action.RESTART_PARTITION for request in self.requests):
             return
-        self._remove(self._ending(named, self._retained(step)), step.why)
-        changes = self._retry(step)
-        self._write_status(self._decide(step.rules, is_admitted=True), **changes)
+        self._remove(self._ending(named, self._retained), self.step.why)
+        changes = self._retry()
+        self._write_status(self._decide(self.step.rules, is_admitted=True), **changes)
 
-    def kill_part(self, requests: Sequence[Request]) -> bool:
+    def kill_part(self) -> bool:
         """End some of the pods that are asked about if they are more than there is room for; say whether they are.
 
         The phase stays: it changes with the last of them.
         """
-        step = self._step(requests)
-        if step.procedure is not Procedure.KILL_TARGET or self.job.deleting:
+        if self.step.procedure is not Procedure.KILL_TARGET or self.job.deleting:
             return False
-        ending = self._ending(pods_named(requests, self.job, self._own()), self._retained(step))
+        ending = self._ending(pods_named(self.requests, self.job, self._own()), self._retained)
         if len(ending) <= self.room:
             return False
-        self._remove(ending, step.why)
+        self._remove(ending, self.step.why)
         self._write_status(self._decide(phases.UNCHANGED, is_admitted=True))
         return True
 
@@ -239,14 +239,15 @@ class _Round:
     def _ending(self, pods: Iterable[PodFact], retain: Collection[str]) -> list[PodFact]:
         return [pod for pod in pods if not pod.deleting and pod.phase not in retain]
 
-    def _retained(self, step: Step) -> Collection[str]:
-        """Return which pods stay; those that ended do when no other run follows, for their logs."""
-        is_last = self.job.retry_count + step.is_retry >= self.job.max_retry
-        return phases.SOFT if is_last and step.why == phases.AGAIN else step.retain
+    @property
+    def _retained(self) -> Collection[str]:
+        """The phases of the pods that stay; those that ended do when no other run follows, for their logs."""
+        is_last = self.job.retry_count + self.step.is_retry >= self.job.max_retry
+        return phases.SOFT if is_last and self.step.why == phases.AGAIN else self.step.retain
 
-    def _retry(self, step: Step) -> dict[str, Any]:
+    def _retry(self) -> dict[str, Any]:
         """Return the number of retries, and what keeps pods from running that are ended now: later nobody else knows it."""
-        changes: dict[str, Any] = {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
+        changes: dict[str, Any] = {"retryCount": self.job.retry_count + 1} if self.step.is_retry else {}
         if self.job.phase in (JobPhase.PENDING, JobPhase.RUNNING):
             changes["keptBefore"] = messages.kept(self._situation(self.is_admitted)) or None
         return changes
@@ -430,8 +431,7 @@ class _Round:
             self._tell(decision.reason, f"{decision.phase}: {decision.message}", kind)
         elif decision.reason in _TOLD and decision.reason != before:
             self._tell(_TOLD[decision.reason], decision.message, events.WARNING)
-        metadata = {"namespace": self.job.namespace, "name": self.job.name, "uid": self.job.uid}
-        self.writes.append(Update(JOBS, {**about(self.job), "metadata": metadata, "status": wanted}, "status"))
+        self.writes.append(Update(JOBS, {**about(self.job), "status": wanted}, "status"))
 
     def _controlled(self) -> dict[str, str]:
         """Return what the job controls beside its pods (reference: volcano-job §1.5)."""
