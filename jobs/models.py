@@ -1,8 +1,7 @@
 """Operations: what somebody asked to be done to jobs, and what became of it for each job.
 
-They live beside the log, as the audit does: the log tells what happened to
-the jobs, an operation what one person asked and which answer each job gave.
-What is written here is written by `jobs.operations`.
+They live beside the log, as the audit does: the log tells what happened to the jobs, an operation what one person asked
+and which answer each job gave. What is written here is written by `jobs.operations`.
 """
 
 from __future__ import annotations

@@ -21,9 +21,8 @@ _outage = Outage("operations on jobs", log)
 def advance(follow: bool = False) -> None:
     """Carry operations on, and look at what was asked.
 
-    Beat sends this each second, so what a killed process left goes on by
-    itself. With `follow` it is sent again at once while jobs are left to ask; messages of
-    other controllers come between.
+    Beat sends this each second, so what a killed process left goes on by itself. With `follow` it is sent again at once
+    while jobs are left to ask; messages of other controllers come between.
     """
     try:
         left = batches.ask(BUDGET_S)

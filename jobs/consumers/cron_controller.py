@@ -1,7 +1,6 @@
 """The cron job controller: makes jobs at their times, and keeps the status of cron jobs.
 
-Reads cron jobs and the jobs that were made for them. For each cron job a
-timer is set for the time that comes next.
+Reads cron jobs and the jobs that were made for them. For each cron job a timer is set for the time that comes next.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The flow controller: makes the jobs of flows in their order, and keeps the status of flows and of job templates.
 
-Reads flows, templates and the jobs that were made from them. A template's
-status lists the jobs that were made from it: what is made and what is deleted
-is told here once each, so the list is kept by these changes, and made from
-all jobs of the namespace when the template is new.
+Reads flows, templates and the jobs that were made from them. A template's status lists the jobs that were made from it:
+what is made and what is deleted is told here once each, so the list is kept by these changes, and made from all jobs of
+the namespace when the template is new.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Bringing records of jobs up to the log: what was kept, and what the log tells since then.
 
-Everything is found by names, so it costs what the jobs have, however long the
-log is: a pod's name is made of its job's, its task's and a number, a group's of
-the job's name and uid. Call it inside `store.reading()`.
+Everything is found by names, so it costs what the jobs have, however long the log is: a pod's name is made of its
+job's, its task's and a number, a group's of the job's name and uid. Call it inside `store.reading()`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The consumer that keeps what is known of jobs before the log forgets it.
 
-A job is recorded when it is deleted, when its pods were ended for a restart or
-a suspension, and else at slow intervals, so that an ordinary life costs no write
-before its end. Each record says up to where it has read, so making it again
-does no harm.
+A job is recorded when it is deleted, when its pods were ended for a restart or a suspension, and else at slow
+intervals, so that an ordinary life costs no write before its end. Each record says up to where it has read, so making
+it again does no harm.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The job controller: keeps every job's pods, pod group and status as its spec says, and deletes it when its TTL is over.
 
-Reads jobs, pods, pod groups, what plugins make, Commands, and what pods depend
-on beside their job: claims, priority classes, limit ranges and quotas. It remembers
-the unfinished jobs as compact facts (`jobs.controller.facts`), and asks `jobs.controller.plan` about
-each job that something happened to. A job whose last writes have not come
-back through the log yet is left alone until they have (`jobs.controller.expectations`).
+Reads jobs, pods, pod groups, what plugins make, Commands, and what pods depend on beside their job: claims, priority
+classes, limit ranges and quotas. It remembers the unfinished jobs as compact facts (`jobs.controller.facts`), and asks
+`jobs.controller.plan` about each job that something happened to. A job whose last writes have not come back through the
+log yet is left alone until they have (`jobs.controller.expectations`).
 
 Commands to one job are carried out one after the other, in the order in which
 they were stored; each is deleted together with what it does.

@@ -1,10 +1,8 @@
 """Consumers that make jobs for objects of one kind.
 
-What happens to an object, or to a job that was made for it, makes the object
-stale. It is then read anew with all its jobs, at one revision, and its rule
-is asked: nothing else is remembered, so there is nothing that could be wrong
-after a crash. What is read is never older than the changes, and shows all
-that this consumer wrote.
+What happens to an object, or to a job that was made for it, makes the object stale. It is then read anew with all its
+jobs, at one revision, and its rule is asked: nothing else is remembered, so there is nothing that could be wrong after
+a crash. What is read is never older than the changes, and shows all that this consumer wrote.
 
 Only a job that is deleted cannot be read anew. It is told to the rule with
 the change that deleted it, by which it is known how the job ended.

@@ -24,8 +24,7 @@ from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 class News(NamedTuple):
     """Events for people, each in a group of its own, and timers in which stands what policies ask for.
 
-    The events are told also while the job waits for its last writes, and when
-    its plan cannot be written.
+    The events are told also while the job waits for its last writes, and when its plan cannot be written.
     """
 
     groups: list[Group]

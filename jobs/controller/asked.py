@@ -1,8 +1,7 @@
 """What policies ask of a job and is not carried out yet: now, or when a delay is over (reference: volcano-job §3.5).
 
-What happened to a pod is told once, so what a policy makes of it must outlive
-the process that heard it: all that is asked of a job stands in a timer, which
-is set in the transaction that takes the news, and goes in the one that does
+What happened to a pod is told once, so what a policy makes of it must outlive the process that heard it: all that is
+asked of a job stands in a timer, which is set in the transaction that takes the news, and goes in the one that does
 what was asked.
 """
 
@@ -54,9 +53,8 @@ class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def add(known: Sequence[Asked], new: Asked) -> tuple[Asked, ...]:
     """Return what is asked for after one thing more.
 
-    What is to be done at once is asked for once for what it is about. What
-    waits has one place for each pod: there the first of equal actions stays,
-    with its time, and another action takes its place.
+    What is to be done at once is asked for once for what it is about. What waits has one place for each pod: there the
+    first of equal actions stays, with its time, and another action takes its place.
     """
     if not new.delay_ms:
         same = new.action, new.version, scope(new.action, new.target)

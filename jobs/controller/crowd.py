@@ -1,10 +1,9 @@
 """Many jobs at once: what each would be told first is left out while it is likely to be replaced at once.
 
-A new job is told that it waits for its queue in the round that makes its pod
-group. A scheduler that has room lets the group in some milliseconds later, and
-the status that comes with the job's pods replaces it. One job has both. Of
-thousands each such row delays all that come after, so in a crowd the first is
-only written when its time has come and nothing else was.
+A new job is told that it waits for its queue in the round that makes its pod group. A scheduler that has room lets the
+group in some milliseconds later, and the status that comes with the job's pods replaces it. One job has both. Of
+thousands each such row delays all that come after, so in a crowd the first is only written when its time has come and
+nothing else was.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What the controller sent for a job and has not seen in the log.
 
-A job is not planned from a state that does not show what was done for it last:
-the same would be done again. Which changes are the controller's own is known
-by the revisions that its writes got, not by what stands in them.
+A job is not planned from a state that does not show what was done for it last: the same would be done again. Which
+changes are the controller's own is known by the revisions that its writes got, not by what stands in them.
 """
 
 from __future__ import annotations

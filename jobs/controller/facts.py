@@ -1,8 +1,7 @@
 """What the job controller remembers of jobs, pods and pod groups: little, and no whole object.
 
-A fact is read from the bytes of one stored version. A job keeps its bytes,
-since its pod templates are needed only when pods are made; a pod is a dozen
-words, so that a job of 10,000 pods stays small.
+A fact is read from the bytes of one stored version. A job keeps its bytes, since its pod templates are needed only when
+pods are made; a pod is a dozen words, so that a job of 10,000 pods stays small.
 """
 
 from __future__ import annotations

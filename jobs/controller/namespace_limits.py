@@ -1,8 +1,7 @@
 """Which of a job's missing pods the limit ranges and quotas of its namespace let exist (reference: kubernetes-api §6.3).
 
-The pods that a job needs to start are made together or not at all: part of a
-gang would use up the quota and wait for the rest of it. Beyond them there are
-as many as fit.
+The pods that a job needs to start are made together or not at all: part of a gang would use up the quota and wait for
+the rest of it. Beyond them there are as many as fit.
 """
 
 from __future__ import annotations

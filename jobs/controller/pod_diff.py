@@ -28,10 +28,8 @@ class PodDiff(Struct):
 def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
     """Count a job's pods and find those it does not want (reference: volcano-job §2.4, step 7).
 
-    Pods that belong to an earlier job of the same name are not counted: they
-    only hold their names until they are gone. Those of an earlier run of the
-    job, which there were too many of to end them in one round, count as
-    terminating.
+    Pods that belong to an earlier job of the same name are not counted: they only hold their names until they are gone.
+    Those of an earlier run of the job, which there were too many of to end them in one round, count as terminating.
     """
     diff = PodDiff(Counts({task.name: {} for task in job.tasks}))
     replicas = {task.name: task.replicas for task in job.tasks}

@@ -1,8 +1,7 @@
 """What happened to a job's pods between one version and the next, in Volcano's names (reference: volcano-job §3.3).
 
-State says what should exist; what happened is in the difference of consecutive
-versions alone. Each pair of them is looked at once, also those of the time in
-which no controller ran.
+State says what should exist; what happened is in the difference of consecutive versions alone. Each pair of them is
+looked at once, also those of the time in which no controller ran.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What plugins made for a job: what is known of it, and which writes bring it in line.
 
-A product is the job's when the job controls it. One of the same name that is
-somebody else's is known as well: it is never written over, and deleted by
-whoever it belongs to.
+A product is the job's when the job controls it. One of the same name that is somebody else's is known as well: it is
+never written over, and deleted by whoever it belongs to.
 """
 
 from __future__ import annotations

@@ -15,9 +15,8 @@ _RECOUNTED = ("pending", "running", "succeeded", "failed", "unknown", "terminati
 def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **changes: Any) -> dict[str, Any]:
     """Return the status of a job after a decision.
 
-    The time of the last transition and the history change only with the phase
-    (reference: volcano-job §10, Q-9). What nobody here counts is kept; a
-    change to None takes a field away.
+    The time of the last transition and the history change only with the phase (reference: volcano-job §10, Q-9). What
+    nobody here counts is kept; a change to None takes a field away.
     """
     status = {name: value for name, value in job.status.items() if name not in _RECOUNTED}
     state = dict(job.status.get("state") or {})

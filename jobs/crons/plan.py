@@ -1,9 +1,8 @@
 """What must be written so that a cron job's jobs are made at their times (reference: volcano-queue-podgroup-cli §7.3).
 
-`reconcile` looks at a cron job and the jobs that were made for it, and
-returns writes, all or none to be carried out. A job is made in the
-transaction that notes for which time, under a name made of that time: so
-each time has one job at most, whoever asks how often.
+`reconcile` looks at a cron job and the jobs that were made for it, and returns writes, all or none to be carried out. A
+job is made in the transaction that notes for which time, under a name made of that time: so each time has one job at
+most, whoever asks how often.
 """
 
 from __future__ import annotations

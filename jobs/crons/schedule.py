@@ -1,14 +1,12 @@
 """When a cron job's jobs are made (reference: volcano-queue-podgroup-cli §7.3).
 
-The expressions are those that Kubernetes reads: five fields, names of months
-and days, `*`, `?`, lists, ranges and steps; @hourly and its like; @every with
-a duration. Moments are milliseconds since the epoch, and whole minutes, but
+The expressions are those that Kubernetes reads: five fields, names of months and days, `*`, `?`, lists, ranges and
+steps; @hourly and its like; @every with a duration. Moments are milliseconds since the epoch, and whole minutes, but
 for those of @every.
 
-Where clocks are changed, a time of day that is skipped comes as much later
-as the clock jumped (2:30 at 3:30), and one that is there twice counts once,
-the first time; but a schedule for every hour (`*` in the field of hours)
-goes on through both.
+Where clocks are changed, a time of day that is skipped comes as much later as the clock jumped (2:30 at 3:30), and one
+that is there twice counts once, the first time; but a schedule for every hour (`*` in the field of hours) goes on
+through both.
 """
 
 from __future__ import annotations

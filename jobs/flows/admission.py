@@ -41,8 +41,7 @@ def default(flow: Object, _old: Object | None, _view: FlowRulesView) -> None:
 def validate(flow: Object, old: Object | None, view: FlowRulesView) -> list[Cause]:
     """Return everything that is wrong with a flow that is created or changed.
 
-    What depends on templates is judged by those that are there; a flow may be
-    created before them.
+    What depends on templates is judged by those that are there; a flow may be created before them.
     """
     if told := schema.check(flow, definitions.of(JOB_FLOWS)):
         return told

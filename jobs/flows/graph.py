@@ -1,8 +1,7 @@
 """The jobs of a flow as a graph: where each is drawn, and the lines between them.
 
-A job stands one column to the right of the last job that it waits for. One that
-several steps are about stands where the last of these has it, as it is judged.
-Sizes are those of an SVG's user units.
+A job stands one column to the right of the last job that it waits for. One that several steps are about stands where
+the last of these has it, as it is judged. Sizes are those of an SVG's user units.
 """
 
 from __future__ import annotations

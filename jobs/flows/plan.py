@@ -1,8 +1,7 @@
 """What must be written so that the jobs of a flow run in their order (reference: volcano-queue-podgroup-cli §7.1).
 
-`reconcile` looks at a flow, its jobs and the templates, and returns groups of
-writes; asked again after they were carried out, it returns nothing. A job has
-a name made of those of the flow and of its template, so it is made once.
+`reconcile` looks at a flow, its jobs and the templates, and returns groups of writes; asked again after they were
+carried out, it returns nothing. A job has a name made of those of the flow and of its template, so it is made once.
 """
 
 from __future__ import annotations
@@ -33,9 +32,8 @@ _BEGUN = (JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.COMPLETING, JobPhase.C
 class Known(NamedTuple):
     """A flow and what there is for it.
 
-    `jobs` were made for it and are there, `gone` have been deleted since it
-    was last looked at, both by their names. `templates` are those that it
-    names. `taken` are names of jobs that belong to somebody else.
+    `jobs` were made for it and are there, `gone` have been deleted since it was last looked at, both by their names.
+    `templates` are those that it names. `taken` are names of jobs that belong to somebody else.
     """
 
     flow: JobFlow

@@ -38,9 +38,8 @@ LIST_OF = {
 def entries(flow: JobFlow, before: Object, jobs: Mapping[str, MadeJob], now: int) -> dict[str, dict[str, Any]]:
     """Return an entry of jobStatusList for each job that was made and counts, by the name of its template.
 
-    `jobs` are those that are there, and those that have just been deleted, by
-    their names. One that was deleted before it had ended does not count: it
-    is made again.
+    `jobs` are those that are there, and those that have just been deleted, by their names. One that was deleted before
+    it had ended does not count: it is made again.
     """
     known = {lenient.text(each, "name"): each for each in lenient.sequence(before, "jobStatusList")}
     found = {}

@@ -1,8 +1,7 @@
 """The jobs of a flow: how each is called, made from its template, and what it waits for.
 
-A flow lists its jobs in `spec.flows`; each is made from the JobTemplate of its
-name (reference: volcano-queue-podgroup-cli §7.1). Steps of one name are about one
-job: it is made by the first of them that may start.
+A flow lists its jobs in `spec.flows`; each is made from the JobTemplate of its name (reference:
+volcano-queue-podgroup-cli §7.1). Steps of one name are about one job: it is made by the first of them that may start.
 """
 
 from __future__ import annotations
@@ -61,10 +60,9 @@ def by_hand(template: Object) -> Object:
 def patched(spec: Object, changes: Mapping[str, Any]) -> Object:
     """Return a job's spec with a flow's changes laid over it; PatchError when they cannot be.
 
-    Tasks are found by their names, volumes by their mountPath; a pod template
-    is changed by a strategic merge patch; what else is written replaces what
-    the template says (Volcano's design for overriding templates). null takes
-    a field away.
+    Tasks are found by their names, volumes by their mountPath; a pod template is changed by a strategic merge patch;
+    what else is written replaces what the template says (Volcano's design for overriding templates). null takes a field
+    away.
     """
     rest = {key: value for key, value in changes.items() if key not in ("tasks", "volumes")}
     found = patch.merge(spec, rest)
@@ -96,9 +94,8 @@ def _merged(items: Any, changes: Any, key: str, merge: Callable[[Object, Object]
 def may_start(step: Flow, made: Mapping[str, MadeJob], phases: Mapping[str, JobPhase]) -> bool:
     """Say whether all that a job of a flow waits for has happened.
 
-    `made` are the flow's jobs that are there, `phases` those of all that were
-    made, by the names of their templates. A target must have completed, or
-    the probe must hold for those of its tasks that it names.
+    `made` are the flow's jobs that are there, `phases` those of all that were made, by the names of their templates. A
+    target must have completed, or the probe must hold for those of its tasks that it names.
     """
     probe = step.depends_on.probe
     asked = probe.task_status_list if probe else []

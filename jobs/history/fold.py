@@ -1,15 +1,12 @@
 """Folding the log of a job into its history: (history, changes) → history.
 
-Asked for the whole log or for one piece after another, it gives the same. The
-changes are those of the job, of its pod groups and pods, and of the events
-about these; those of others are not told apart here. Those of the job and its
-groups come in the order of the log, and before those of pods with younger
-revisions; those of each pod in their order.
+Asked for the whole log or for one piece after another, it gives the same. The changes are those of the job, of its pod
+groups and pods, and of the events about these; those of others are not told apart here. Those of the job and its groups
+come in the order of the log, and before those of pods with younger revisions; those of each pod in their order.
 
-A run begins with a pod group that no run has (`jobs.controller.plan` makes a
-new one when all pods were ended, and keeps it when some are), and ends with
-the change of the job that raises status.version or comes to a phase in which
-no pod runs.
+A run begins with a pod group that no run has (`jobs.controller.plan` makes a new one when all pods were ended, and
+keeps it when some are), and ends with the change of the job that raises status.version or comes to a phase in which no
+pod runs.
 """
 
 from __future__ import annotations

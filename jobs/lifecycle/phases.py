@@ -1,14 +1,12 @@
 """What a job does in each phase, and which phase comes next, as tables.
 
-A row of `STEPS` answers "in this phase, asked for this action": bring the pods
-in line with the spec (SYNC) or end them (KILL), then go through the rules, the
-first that holds decides the phase with its reason and message. `TRANSITIONS`
-lists the moves there are (reference: volcano-job §2.5, §2.7); a rule that would
-make another one is a defect and raises.
+A row of `STEPS` answers "in this phase, asked for this action": bring the pods in line with the spec (SYNC) or end them
+(KILL), then go through the rules, the first that holds decides the phase with its reason and message. `TRANSITIONS`
+lists the moves there are (reference: volcano-job §2.5, §2.7); a rule that would make another one is a defect and
+raises.
 
-A column is an action, in rows `(phase, action) → Step` (reference: volcano-job
-§2.6). What is not in the table is answered by the phase's SyncJob row, as
-Volcano does.
+A column is an action, in rows `(phase, action) → Step` (reference: volcano-job §2.6). What is not in the table is
+answered by the phase's SyncJob row, as Volcano does.
 """
 
 from __future__ import annotations

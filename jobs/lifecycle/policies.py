@@ -1,8 +1,7 @@
 """Which action answers what happened to a job (reference: volcano-job §3.4).
 
-A policy answers events or one exit code with an action, at once or after a
-while. The policies of the task that something happened to are asked first, in
-their order, then those of the job: so a task's policies do not switch the
+A policy answers events or one exit code with an action, at once or after a while. The policies of the task that
+something happened to are asked first, in their order, then those of the job: so a task's policies do not switch the
 job's off, event by event.
 """
 
@@ -39,8 +38,7 @@ class Policy(Struct, frozen=True):
     def answers(self) -> frozenset[JobEvent]:
         """The events that can lead to the action.
 
-        A pod that is Pending at once is nothing: PodPending is answered only
-        after a while.
+        A pod that is Pending at once is nothing: PodPending is answered only after a while.
         """
         if self.exit_code is not None:
             return frozenset({JobEvent.POD_FAILED})

@@ -1,8 +1,7 @@
 """Jobs that a controller makes for an object: how they are made, and what is read of them.
 
-They do not pass the door, so what the door does for a person's job is done
-here: the same defaults and the same rules, and the creator is who created
-the object that they are made for.
+They do not pass the door, so what the door does for a person's job is done here: the same defaults and the same rules,
+and the creator is who created the object that they are made for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Carrying operations out: batch by batch through the door, and looking at what came of it.
 
-A batch is one transaction that changes jobs and notes it with their items, so a
-process that is killed has either done both or neither, and whoever goes on asks no job
-twice. Between batches others can write. Rights are those that the
+A batch is one transaction that changes jobs and notes it with their items, so a process that is killed has either done
+both or neither, and whoever goes on asks no job twice. Between batches others can write. Rights are those that the
 person has when the batch begins.
 """
 

@@ -1,7 +1,6 @@
 """Templates that people keep: a JobTemplate whose annotation holds the YAML with placeholders and declares each of them.
 
-The spec of the JobTemplate is what comes of the defaults, so that flows use it
-as any other.
+The spec of the JobTemplate is what comes of the defaults, so that flows use it as any other.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The arguments of a plugin: flags as Go's package `flag` reads them (reference: volcano-job §5.1).
 
-`--name=value`, `-name=value` or `--name value`; a yes-or-no flag stands alone or
-with `=`. At the first word that is wrong the reading stops: what was read before
-it holds, and everything else keeps its default. A word that is no flag ends the
-flags, as `--` does. Of two of a name the later one holds.
+`--name=value`, `-name=value` or `--name value`; a yes-or-no flag stands alone or with `=`. At the first word that is
+wrong the reading stops: what was read before it holds, and everything else keeps its default. A word that is no flag
+ends the flags, as `--` does. Of two of a name the later one holds.
 """
 
 from __future__ import annotations

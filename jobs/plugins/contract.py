@@ -1,8 +1,7 @@
 """What a job plugin is (reference: volcano-job §5).
 
-A plugin says which arguments it takes, what it does to each pod and which
-objects it wants to exist for the job. It is given values and returns values.
-`jobs.plugins.table` lists the plugins in the order in which they work.
+A plugin says which arguments it takes, what it does to each pod and which objects it wants to exist for the job. It is
+given values and returns values. `jobs.plugins.table` lists the plugins in the order in which they work.
 """
 
 from __future__ import annotations
@@ -76,9 +75,8 @@ PodHook = Callable[[Draft, Place], Draft]
 class Product(NamedTuple):
     """An object that a plugin wants to exist while its job has pods.
 
-    `content` is what it holds beside apiVersion, kind and metadata; None where
-    this job is to have no such object. Of an object that exists, the keys of
-    `data` that `keeps` names are kept as `content` says, and nothing else.
+    `content` is what it holds beside apiVersion, kind and metadata; None where this job is to have no such object. Of
+    an object that exists, the keys of `data` that `keeps` names are kept as `content` says, and nothing else.
     """
 
     resource: Resource
@@ -100,12 +98,10 @@ def no_programs(_: Context) -> Mapping[Program, Sequence[str]]:
 class Plugin(NamedTuple):
     """A plugin.
 
-    `pods` is asked once for each task, and what it returns for each pod.
-    `refusals` say why a job cannot be accepted, `warnings` what in it is likely
-    not meant; their contexts come from what somebody wrote, whatever that is,
-    as those of `commands` do, which names the containers that get their command
-    from the plugin, each by its task and its name, and of `programs`, which
-    names what pods cannot do without, each with the tasks that run it.
+    `pods` is asked once for each task, and what it returns for each pod. `refusals` say why a job cannot be accepted,
+    `warnings` what in it is likely not meant; their contexts come from what somebody wrote, whatever that is, as those
+    of `commands` do, which names the containers that get their command from the plugin, each by its task and its name,
+    and of `programs`, which names what pods cannot do without, each with the tasks that run it.
     """
 
     name: str

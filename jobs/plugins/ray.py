@@ -1,8 +1,7 @@
 """The plugin ray: starts a Ray cluster in the pods of a job (reference: volcano-job §5.8).
 
-Volcano lets Ray find out its own address, which is the machine's: two pods on a
-machine, as all pods on this one are, would take each other's ports. So each is
-told its pod's.
+Volcano lets Ray find out its own address, which is the machine's: two pods on a machine, as all pods on this one are,
+would take each other's ports. So each is told its pod's.
 """
 
 from __future__ import annotations

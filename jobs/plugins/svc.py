@@ -1,8 +1,7 @@
 """The plugin svc: lets the pods of a job find each other by name (reference: volcano-job §5.3).
 
-A headless Service has the job's name, which is the pods' subdomain; a ConfigMap
-lists the hosts of each task, as files in /etc/volcano and as variables; a
-NetworkPolicy lets only pods of the job in.
+A headless Service has the job's name, which is the pods' subdomain; a ConfigMap lists the hosts of each task, as files
+in /etc/volcano and as variables; a NetworkPolicy lets only pods of the job in.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The actions on jobs: one table for pages, bulk operations and API.
 
-A row of `ACTIONS` says which right an action takes, what it sends, in which
-phases it applies, and its words. In which phases a Command is heeded is not written here: it
-follows from `jobs.lifecycle.phases`. What an action will do is told before by
-`effect`, what has become of it by `verdict`, which looks at the job as it is and not at what was sent.
+A row of `ACTIONS` says which right an action takes, what it sends, in which phases it applies, and its words. In which
+phases a Command is heeded is not written here: it follows from `jobs.lifecycle.phases`. What an action will do is told
+before by `effect`, what has become of it by `verdict`, which looks at the job as it is and not at what was sent.
 """
 
 from __future__ import annotations

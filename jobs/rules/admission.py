@@ -48,9 +48,8 @@ class JobRulesView(intake.QueuesView, Protocol):
 def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
     """Fill in what a new job leaves open, and store the seeds' spellings as today's.
 
-    On update that is done as well, because who applies the same file again
-    leaves the same fields open; but a number that is written stays: lowering
-    minAvailable to 0 stays 0 (reference: volcano-job §1.6).
+    On update that is done as well, because who applies the same file again leaves the same fields open; but a number
+    that is written stays: lowering minAvailable to 0 stays 0 (reference: volcano-job §1.6).
     """
     spec = job.get("spec")
     if not isinstance(spec, dict):

@@ -20,8 +20,7 @@ _TOKEN = re.compile(r"[0-9a-f]{16}")
 class Draft:
     """A sweep as it was typed; source says which of the three kinds of values counts.
 
-    grid has the values of each placeholder in one text, cells those of the
-    table row by row, csv the text.
+    grid has the values of each placeholder in one text, cells those of the table row by row, csv the text.
     """
 
     text: str

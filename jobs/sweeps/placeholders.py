@@ -1,10 +1,8 @@
 """Placeholders in a job's YAML: `{{name}}` stands for a value that each job of a sweep has of its own.
 
-Values are put into the parsed document and never into its text, so no value
-can change the structure around it. A placeholder that is a whole scalar
-without quotes takes the value as YAML would read it there: a number stays a number. Within quotes or
-inside a longer text the value is text. What a value holds is not searched
-for placeholders again.
+Values are put into the parsed document and never into its text, so no value can change the structure around it. A
+placeholder that is a whole scalar without quotes takes the value as YAML would read it there: a number stays a number.
+Within quotes or inside a longer text the value is text. What a value holds is not searched for placeholders again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a sweep leaves beside its jobs: a ConfigMap that owns them and holds the YAML, the values and the names.
 
-So a sweep is found, read and deleted, with its jobs, by what Kubernetes has:
-on any cluster, with kubectl too.
+So a sweep is found, read and deleted, with its jobs, by what Kubernetes has: on any cluster, with kubectl too.
 """
 
 from __future__ import annotations
