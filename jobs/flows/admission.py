@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ from kube.errors import Cause, forbidden, invalid, required
 from kube.kinds.flow import Flow, JobFlow, RetainPolicy
 from kube.meta import Object
 from kube.patch import PatchError
-from kube.resources import JOB_FLOWS, JOB_TEMPLATES, Resource
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES
 
 UNSENT = (
     "no requests are sent to pods to find out whether a job may start; wait for the phase of a task with"
@@ -25,20 +25,14 @@ UNSENT = (
 )
 
 
-class FlowRulesView(JobRulesView, Protocol):
-    """What the rules for flows may ask about the cluster."""
-
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
-
-
-def default(flow: Object, _old: Object | None, _view: FlowRulesView) -> None:
+def default(flow: Object, _old: Object | None, _view: JobRulesView) -> None:
     """Fill in what a flow leaves open."""
     spec = flow.get("spec")
     if isinstance(spec, dict) and not spec.get("jobRetainPolicy"):
         spec["jobRetainPolicy"] = str(RetainPolicy.RETAIN)
 
 
-def validate(flow: Object, old: Object | None, view: FlowRulesView) -> list[Cause]:
+def validate(flow: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
     """Return everything that is wrong with a flow that is created or changed.
 
     What depends on templates is judged by those that are there; a flow may be created before them.
@@ -58,7 +52,7 @@ def validate(flow: Object, old: Object | None, view: FlowRulesView) -> list[Caus
     return causes or [*_check_templates(flow, view)]
 
 
-def warn(flow: Object, old: Object | None, view: FlowRulesView) -> list[str]:
+def warn(flow: Object, old: Object | None, view: JobRulesView) -> list[str]:
     """Return what a person should know about a new flow although it is accepted."""
     if old is not None:
         return []
@@ -166,7 +160,7 @@ def _check_probes(flow: Object) -> Iterator[Cause]:
                     yield required(f"{where}.taskStatusList[{number}].{field}", remedy)
 
 
-def _check_templates(flow: Object, view: FlowRulesView) -> Iterator[Cause]:
+def _check_templates(flow: Object, view: JobRulesView) -> Iterator[Cause]:
     """Patches fit the templates that are there, what comes of them is a job, and probes name tasks of theirs."""
     place = lenient.text(flow, "metadata", "namespace")
     whole = msgspec.convert({key: value for key, value in flow.items() if key != "status"}, JobFlow)
@@ -185,7 +179,7 @@ def _check_templates(flow: Object, view: FlowRulesView) -> Iterator[Cause]:
                 yield invalid(f"{path}.dependsOn.probe.taskStatusList[{index}].taskName", asked.task_name, detail)
 
 
-def _check_job(flow: JobFlow, step: Flow, template: Object, view: FlowRulesView, path: str) -> Iterator[Cause]:
+def _check_job(flow: JobFlow, step: Flow, template: Object, view: JobRulesView, path: str) -> Iterator[Cause]:
     written = f"{path}.patch.jobSpec" if step.patch.job_spec else f"{path}.name"
     try:
         job = steps.job_for(flow, step, template)

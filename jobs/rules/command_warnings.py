@@ -5,24 +5,17 @@ Commands are accepted all the same, as Volcano does; the pages offer no such act
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import msgspec
 
 from jobs.lifecycle.reading import Job
 from jobs.rules import actions
+from jobs.rules.admission import JobRulesView
 from kube import lenient
 from kube.meta import Object
-from kube.resources import JOBS, Resource
+from kube.resources import JOBS
 
 
-class View(Protocol):
-    """What has to be known of the cluster."""
-
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
-
-
-def warn(command: Object, _old: Object | None, view: View) -> list[str]:
+def warn(command: Object, _old: Object | None, view: JobRulesView) -> list[str]:
     """Return why the target of a Command stays as it is, if it is a job that does not heed the action now."""
     target = lenient.mapping(command, "target")
     action = next((each for order, each in actions.BY_ORDER.items() if order == command.get("action")), None)

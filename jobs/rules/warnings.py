@@ -15,12 +15,15 @@ from jobs.lifecycle import dependencies
 from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.plugins import table
-from jobs.rules import network_warnings, policy_warnings, task_topology_warnings
+from jobs.rules import policy_warnings
 from kube import lenient
 from kube.kinds.batch import Action
 from kube.meta import Object
 from kube.resource import Resource
-from kube.resources import CONFIGMAPS, SECRETS
+from kube.resources import CONFIGMAPS, HYPER_NODES, SECRETS
+from kube.volcano import task_topology, topology
+from kube.volcano.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
+from kube.volcano.topology import HyperNode
 
 
 class ThingsView(Protocol):
@@ -33,6 +36,7 @@ class ThingsView(Protocol):
 
 
 ITERATIONS = ("any", "all")
+WHOLE_TIER = 1  # that of the whole cluster where there is no HyperNode (`scheduler.engine.hyper_nodes`)
 
 
 def of_job(job: Object, view: ThingsView) -> Iterator[str]:
@@ -58,8 +62,8 @@ def of_job(job: Object, view: ThingsView) -> Iterator[str]:
     yield from _missing_claims(spec, namespace, view)
     if not view.runs_images():  # of another cluster's Secrets and ConfigMaps not all are known here
         yield from _missing_sources(job, namespace, view)
-    yield from network_warnings.of_job(spec, view)
-    yield from task_topology_warnings.of_job(job)
+    yield from _network(spec, view)
+    yield from _task_topology(job)
     yield from policy_warnings.of_job(spec)
 
 
@@ -168,3 +172,60 @@ def _waits(spec: dict[str, Any]) -> dict[str, Dependency]:
 
 def _joined(names: Sequence[str], word: str) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def _network(spec: dict[str, Any], view: ThingsView) -> Iterator[str]:
+    """Yield the tiers that a job, or a task's partitions, asks for and no HyperNode has: it would wait (`scheduler.engine.arrange`)."""
+    owners = {"spec": spec}
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        owners[f"spec.tasks[{number}].partitionPolicy"] = lenient.mapping(task, "partitionPolicy")
+    asked = {path: lenient.mapping(owner, "networkTopology") for path, owner in owners.items()}
+    asked = {path: each for path, each in asked.items() if each and lenient.text(each, "mode") != "soft"}
+    if not asked:
+        return
+    hyper_nodes = [topology.read(each) for each in view.listed(HYPER_NODES, "")]
+    for path, each in asked.items():
+        if problem := _missing_tier(each, hyper_nodes):
+            yield f"{path}.networkTopology.{problem}"
+
+
+def _missing_tier(asked: dict[str, Any], hyper_nodes: list[HyperNode]) -> str:
+    """Return the field by which no HyperNode is found and why, "" where there is one or none is asked for."""
+    name, highest = lenient.text(asked, "highestTierName"), lenient.whole(asked, "highestTierAllowed")
+    wait = "so the pods wait until there is one"
+    if name and all(each.tier_name != name for each in hyper_nodes):
+        known = sorted({each.tier_name for each in hyper_nodes if each.tier_name})
+        remedy = f"choose {' or '.join(known)}" if known else "give highestTierAllowed, or leave both out"
+        return f"highestTierName: no HyperNode has the tier {name}, {wait}; {remedy}."
+    lowest = min((each.tier for each in hyper_nodes), default=WHOLE_TIER)
+    if highest is not None and highest < lowest:
+        return (
+            f"highestTierAllowed: no HyperNode has tier {highest} or a lower one, {wait}; set it to {lowest} or more."
+        )
+    return ""
+
+
+def _task_topology(job: Object) -> Iterator[str]:
+    """Yield the tasks that annotations want on one node, or apart, and of which that cannot be.
+
+    Where the scheduler's plugin task-topology is listed, what is named here counts for nothing; the rest of the annotations holds.
+    """
+    notes = lenient.mapping(job, "metadata", "annotations")
+    texts = {name: lenient.text(notes, name) for name in (AFFINITY, ANTI_AFFINITY, TASK_ORDER)}
+    if not any(texts.values()):
+        return
+    tasks = [lenient.text(task, "name") for task in lenient.sequence(job, "spec", "tasks")]
+    for name, text in texts.items():
+        named = dict.fromkeys(task for clause in task_topology.clauses(text) for task in clause)
+        unknown = [task for task in named if task not in tasks]
+        if unknown:
+            yield (
+                f"metadata.annotations[{name}]: there is no task {' or '.join(unknown)}, so this has no effect; "
+                f"name tasks of the job ({', '.join(filter(None, tasks))}), as in ps,worker;worker."
+            )
+    for pair in task_topology.both(texts[AFFINITY], texts[ANTI_AFFINITY]):
+        wanted = f"{' and '.join(sorted(pair))} are wanted" if len(pair) > 1 else f"pods of {min(pair)} are wanted"
+        yield (
+            f"metadata.annotations[{ANTI_AFFINITY}]: {wanted} on one node and apart, so neither has an effect; "
+            "remove them from one of the two annotations."
+        )

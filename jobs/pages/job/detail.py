@@ -26,11 +26,9 @@ from jobs.lifecycle.causes import Failure
 from jobs.operations import outcomes
 from jobs.pages.job import (
     chapters,
-    delayed,
     evictions,
     fired_policies,
     happenings,
-    image_trouble,
     milestones,
     past,
     plugin_sentences,
@@ -250,9 +248,9 @@ class Detail(JobRecord):
         return sorted(found, key=lambda mark: mark.at)
 
     @cached_property
-    def delayed_actions(self) -> list[delayed.Delayed]:
+    def delayed_actions(self) -> list[happenings.Delayed]:
         """What policies will do when their delay is over."""
-        return [] if self.deleted else delayed.of_job(self.stored)
+        return [] if self.deleted else happenings.delayed_of(self.stored)
 
     @cached_property
     def waiting(self) -> Wait:
@@ -305,7 +303,7 @@ class Detail(JobRecord):
 
         Somebody has seen the job alive, and is told that it is gone.
         """
-        images = [] if self.deleted else image_trouble.of_pods(pod for _, pod in self.pods)
+        images = [] if self.deleted else why_waiting.images_of(pod for _, pod in self.pods)
         found = causes.causes(self.failures)
         context = {
             "gone": is_seen,

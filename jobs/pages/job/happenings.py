@@ -1,18 +1,31 @@
-"""What happened to a job: its events, with those that only its record still has."""
+"""What happened to a job, by its events and those that only its record still has, and what its policies will do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from cluster.consumers import consumer
 from cluster.store import Stored, store
+from jobs.controller import asked
 from jobs.history import record
 from jobs.history.record import History
 from jobs.lifecycle.reading import PodGroup
+from jobs.rules import words
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS
 
 MOST_EVENTS = 200
 UNSCHEDULABLE = "Unschedulable"  # as Volcano's scheduler calls it
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """An action, as an instruction; when it is due, in ms; and what it answers, in a sentence."""
+
+    said: str
+    due: int
+    why: str
 
 
 def of_job(job: Stored, history: History) -> list[Event]:
@@ -58,3 +71,15 @@ def everything(job: Stored, history: History, tasks: Sequence[str], *, is_delete
             ours[name] = event
     events = (record.events(history) | ours).values()
     return sorted(events, key=lambda event: event.seen, reverse=True)[:MOST_EVENTS]
+
+
+def delayed_of(stored: Stored) -> list[Delayed]:
+    """Return the delayed actions that a job's policies have asked for and nothing has called off, the next first."""
+    timers = consumer.timers_for("jobs", asked.ASKED, stored.key)
+    waiting = [each for timer in timers for each in asked.read(timer)]
+    found = [
+        Delayed(words.ACTION_WORDS[each.action].said, each.due, each.why)
+        for each in waiting
+        if each.delay_ms and each.uid == stored.uid and each.action in words.ACTION_WORDS
+    ]
+    return sorted(found, key=lambda each: each.due)

@@ -1,11 +1,11 @@
-"""What is read of one job for its page."""
+"""What is read of one job for its page, and what of it a reader sees: the right to see a job says nothing about its pods."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 from cluster import access
 from cluster.access import Actor
@@ -13,13 +13,39 @@ from cluster.store import Stored, store
 from jobs.history import record
 from jobs.history.record import History
 from jobs.lifecycle.reading import Job, PodGroup
-from jobs.pages.job import past, pods, timeline, visible
+from jobs.pages.job import past, pods, timeline
 from jobs.pages.job.pods import Read
-from jobs.pages.job.visible import Sees
 from kube import pod_health
 from kube.errors import NotFound
 from kube.pod_health import Health
-from kube.resources import JOBS, POD_GROUPS
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+
+
+class Sees(NamedTuple):
+    """Whether somebody may list the pods, pod groups and events of a namespace, and read logs there.
+
+    jobs are the namespaces whose jobs he may list.
+    """
+
+    pods: bool = True
+    groups: bool = True
+    events: bool = True
+    logs: bool = True
+    jobs: frozenset[str] | access.Everywhere = access.ALL
+
+    @classmethod
+    def of(cls, actor: Actor, namespace: str) -> Sees:
+        """Return what an actor sees in a namespace."""
+        pods, groups, events = (access.allowed(actor, "list", kind, namespace) for kind in (PODS, POD_GROUPS, EVENTS))
+        logs = access.allowed(actor, "get", f"{PODS.id}/log", namespace)
+        return cls(pods, groups, events, logs, access.namespaces(actor, JOBS))
+
+    @property
+    def lacking(self) -> str:
+        """What is not seen, for a sentence; "" for nothing."""
+        words = {"pods": self.pods, "pod groups": self.groups, "events": self.events}
+        *some, last = [word for word, is_seen in words.items() if not is_seen] or [""]
+        return f"{', '.join(some)} and {last}" if some else last
 
 
 @dataclass(frozen=True)
@@ -34,7 +60,7 @@ class JobRecord:
     run: int = 0
     deleted: int = 0
     told: History = field(default_factory=History)
-    sees: Sees = visible.ALL
+    sees: Sees = field(default_factory=Sees)
 
     @classmethod
     def of(cls, actor: Actor, namespace: str, name: str, run: int = 0) -> Self:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from cluster import clock
+from cluster import access, clock
+from cluster.api import backend
 from cluster.consumers import behind
 from cluster.consumers.behind import Unread
+from cluster.runtime import registry
+from cluster.store import Stored, store
 from dashboard.pages.overview import HOPELESS
-from jobs.lifecycle import phases
+from jobs.lifecycle import image_waits, phases
+from jobs.lifecycle.image_waits import ImageWait
+from jobs.lifecycle.reading import Pod
 from jobs.pages.job import happenings
-from jobs.pages.job import place as places
 from jobs.pages.job.job_record import JobRecord
-from jobs.pages.job.place import Place
 from jobs.rules import remedies
 from kube import pod_health
 from kube.kinds.core import PodPhase
+from kube.volcano.pod_groups import job_of
+from scheduler import waiting_lines
 
 WHOLE = ("Pending", "Restarting")
 """Phases in which the whole job waits."""
@@ -23,6 +30,29 @@ PARTLY = ("WaitingForTasks", "FailedCreate", "PluginBlocked", "NoReplicas")
 """Reasons of a job that runs, and some of which waits."""
 PROGRAMS = {"jobs": "job controller", "scheduler": "scheduler"}
 LOOK_AGAIN_MS = 5000
+MOST_IMAGES = 3  # that are told
+
+
+class Before(NamedTuple):
+    """A job, or another pod group, that is before one: job is "" for a group without, priority the value of its class."""
+
+    namespace: str
+    name: str
+    job: str
+    priority: int
+
+
+class Place(NamedTuple):
+    """The number of a job among those that wait in its queue, of how many, and the nearest before it.
+
+    others are those before it that are not named, be they further off or not for the reader's eyes.
+    """
+
+    queue: str
+    number: int
+    of: int
+    before: list[Before]
+    others: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +107,7 @@ def of_job(record: JobRecord) -> Wait:
         why = (group.why if group else "") or said or happenings.held_back(group)
         reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
         # Whoever cannot start before somebody changes something does not come to its turn by waiting.
-        place = None if reason in HOPELESS else places.of_group(record.stored_group, record.sees.jobs)
+        place = None if reason in HOPELESS else _place_of(record.stored_group, record.sees.jobs)
         return Wait(why, reason, unread=_unread(record), place=place)
     if record.job.phase == "Running" and state.reason in PARTLY:
         return Wait(state.message, state.reason)
@@ -105,3 +135,40 @@ def _unread(record: JobRecord) -> Unread | None:
     if found is None and record.stored_group is not None:
         found = behind.unread("scheduler", record.stored_group.key, record.stored_group.revision)
     return found
+
+
+def _place_of(group: Stored | None, visible: frozenset[str] | access.Everywhere) -> Place | None:
+    """Return where a pod group stands; None when it does not wait, or another scheduler decides.
+
+    visible are the namespaces whose jobs the reader may see.
+    """
+    if group is None or not backend.runs(registry.get("scheduler")):
+        return None
+    with store.reading() as head, waiting_lines.current(head) as lines:
+        found = lines.place(group.key)
+        queue = lines.queue_of(group.key)
+    if found is None:
+        return None
+    named = [
+        Before(each.namespace, each.name, job_of(each.name), priority)
+        for each, priority in found.before
+        if isinstance(visible, access.Everywhere) or each.namespace in visible
+    ]
+    return Place(queue, found.number, found.of, named, found.number - 1 - len(named))
+
+
+def images_of(pods: Iterable[Pod]) -> list[ImageWait]:
+    """Return what pods wait for an image, each image once, those of most pods first."""
+    found: dict[str, ImageWait] = {}
+    for pod in pods:
+        if pod.is_ended:
+            continue
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+            waiting = status.state.waiting
+            if waiting is not None and waiting.reason in image_waits.REASONS:
+                remedy = image_waits.remedy(waiting.reason, waiting.message, elsewhere=backend.is_mirror)
+                wait = ImageWait(status.image, image_waits.said(waiting.message), remedy)
+                before = found.get(wait.image)
+                found[wait.image] = wait._replace(pods=before.pods + 1) if before else wait
+                break
+    return sorted(found.values(), key=lambda each: (-each.pods, each.image))[:MOST_IMAGES]
