@@ -48,7 +48,6 @@ class Operation(models.Model):
 
     @property
     def is_draft(self) -> bool:
-        """Whether it waits to be confirmed."""
         return not self.confirmed
 
     @property
@@ -82,5 +81,4 @@ class OperationItem(models.Model):
 
     @property
     def key(self) -> str:
-        """`namespace/name` of the job."""
         return f"{self.namespace}/{self.name}"

@@ -24,8 +24,6 @@ log = logging.getLogger(__name__)
 
 
 class CronConsumer(Maker):
-    """Makes the jobs of cron jobs."""
-
     name = NAME
     kind = CRON_JOBS
 

@@ -28,13 +28,10 @@ log = logging.getLogger(__name__)
 
 
 class FlowConsumer(Maker):
-    """Makes the jobs of flows."""
-
     name = NAME
     kind = JOB_FLOWS
 
     def unfinished(self) -> list[str]:
-        """Return the keys of the flows that are not over."""
         return list(store.names(JOB_FLOWS, phase=UNFINISHED).values())
 
     def plan(self, state: MakerState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:

@@ -37,12 +37,9 @@ class HistoryState:
 
 
 class HistoryConsumer(Consumer[HistoryState]):
-    """Keeps records of jobs."""
-
     name = "history"
 
     def load(self, shard: int, revision: int) -> HistoryState:
-        """Return a state that asks for a sweep."""
         return HistoryState()
 
     def apply(self, state: HistoryState, change: Change) -> None:

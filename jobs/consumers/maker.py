@@ -80,7 +80,6 @@ class Maker(Consumer[MakerState]):
         """Return what is to be written for objects, and when to look at them again."""
 
     def load(self, shard: int, revision: int) -> MakerState:
-        """Look at everything once."""
         return MakerState(stale=dict.fromkeys(self.unfinished()))
 
     def apply(self, state: MakerState, change: Change) -> None:
@@ -150,7 +149,6 @@ class Maker(Consumer[MakerState]):
         return next((f"{change.namespace}/{name}" for name in names), "")
 
     def _read(self, state: MakerState, keys: Sequence[str]) -> list[Family]:
-        """Read objects with their jobs."""
         with store.reading():
             owners = store.by_keys(self.kind, keys)
             jobs: dict[str, dict[str, MadeJob]] = {owner.uid: {} for owner in owners.values()}

@@ -40,7 +40,6 @@ class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def target(self) -> Target:
-        """What it happened to."""
         return Target(self.task, self.pod, self.partition)
 
     def request(self) -> Request:

@@ -154,7 +154,6 @@ class _Round:
 
     @cached_property
     def whole(self) -> Object:
-        """The job as it is stored."""
         return self.job.whole()
 
     def take_requests(self) -> None:

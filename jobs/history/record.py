@@ -125,5 +125,4 @@ def read(body: bytes) -> History:
 
 
 def write(history: History) -> bytes:
-    """Return a history as it is kept."""
     return msgspec.json.encode(history)

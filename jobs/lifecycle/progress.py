@@ -32,7 +32,6 @@ class Progress:
 
     @property
     def waiting(self) -> int:
-        """Pods that have not started."""
         return max(self.total - self.running - self.succeeded - self.failed, 0)
 
     @property

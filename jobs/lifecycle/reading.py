@@ -46,8 +46,6 @@ class Condition(View):
 
 
 class JobState(View):
-    """A job's phase, why, and since when."""
-
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -55,8 +53,6 @@ class JobState(View):
 
 
 class TaskSpec(View):
-    """A task's name and numbers."""
-
     name: str = ""
     replicas: int = 0
     min_available: int | None = None
@@ -110,12 +106,10 @@ class Job(View):
 
     @property
     def queue(self) -> str:
-        """The queue that it is in."""
         return queue_named(self.spec.queue)
 
     @property
     def replicas(self) -> int:
-        """How many pods all tasks have together."""
         return sum(task.replicas for task in self.spec.tasks)
 
     @property
@@ -132,14 +126,10 @@ class Job(View):
 
 
 class Running(View):
-    """A container that runs."""
-
     started_at: str = ""
 
 
 class Terminated(View):
-    """A container that ended."""
-
     exit_code: int = 0
     signal: int = 0
     reason: str = ""
@@ -149,8 +139,6 @@ class Terminated(View):
 
 
 class Waiting(View):
-    """A container that has not started, or waits to start again."""
-
     reason: str = ""
     message: str = ""
 
@@ -164,8 +152,6 @@ class ContainerState(View):
 
 
 class Device(View):
-    """A device that a container has."""
-
     resource_id: str = ""
 
 
@@ -176,8 +162,6 @@ class Devices(View):
 
 
 class ContainerStatus(View):
-    """How a container does."""
-
     name: str = ""
     image: str = ""
     container_id: str = ""
@@ -188,21 +172,15 @@ class ContainerStatus(View):
 
 
 class Container(View):
-    """A container's name."""
-
     name: str = ""
 
 
 class PodSpec(View):
-    """Where a pod runs, and its containers."""
-
     node_name: str = ""
     containers: list[Container] = []
 
 
 class PodStatus(View):
-    """How far a pod has come."""
-
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -221,7 +199,6 @@ class Pod(View):
 
     @property
     def task(self) -> str:
-        """The name of the pod's task."""
         return self.metadata.annotations.get(TASK) or self.metadata.labels.get(TASK, "")
 
     @property
@@ -254,7 +231,6 @@ class Pod(View):
 
     @property
     def is_ended(self) -> bool:
-        """Whether the pod succeeded or failed."""
         return self.status.phase in ENDED
 
     @property
@@ -361,8 +337,6 @@ class Pod(View):
 
 
 class PodGroupStatus(View):
-    """How far a pod group has come."""
-
     phase: str = ""
     conditions: list[Condition] = []
 

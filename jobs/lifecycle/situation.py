@@ -47,7 +47,6 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     @property
     def replicas(self) -> int:
-        """How many pods the job wants."""
         return sum(task.replicas for task in self.tasks)
 
     @property

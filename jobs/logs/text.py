@@ -89,7 +89,6 @@ class ShownLine:
 
     @property
     def text(self) -> str:
-        """What is shown."""
         return "".join(self._cells) if self._only is None else self._only
 
     def runs(self) -> list[Run]:

@@ -43,12 +43,10 @@ class MadeJob(View):
 
     @property
     def name(self) -> str:
-        """The job's name."""
         return self.metadata.name
 
     @property
     def uid(self) -> str:
-        """The job's uid."""
         return self.metadata.uid
 
     @property
@@ -58,7 +56,6 @@ class MadeJob(View):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the job has come to its end."""
         return self.phase in FINISHED
 
     @property

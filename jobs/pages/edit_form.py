@@ -25,7 +25,6 @@ class Labels(forms.CharField):
     )
 
     def prepare_value(self, value: Any) -> Any:
-        """Write labels as lines."""
         return "\n".join(f"{key}: {text}" for key, text in value.items()) if isinstance(value, dict) else value
 
     def clean(self, value: Any) -> dict[str, str]:
@@ -89,7 +88,6 @@ class JobForm(Form):
 
     @property
     def typed(self) -> Fields:
-        """What was typed, by field."""
         return {name: self.cleaned_data[name] for name in self.names}
 
     @property

@@ -35,17 +35,14 @@ class Builtin:
 
     @cached_property
     def yaml(self) -> str:
-        """The job's YAML with placeholders."""
         return (FOLDER / f"{self.slug}.yaml").read_text()
 
     @cached_property
     def template(self) -> Template:
-        """The YAML, read."""
         return placeholders.read(self.yaml)
 
     @property
     def defaults(self) -> dict[str, str]:
-        """The default of each parameter."""
         return {each.name: each.default for each in self.parameters}
 
 

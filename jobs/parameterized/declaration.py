@@ -43,7 +43,6 @@ class Declaration:
 
     @property
     def defaults(self) -> dict[str, str]:
-        """The default of each parameter."""
         return {each.name: each.default for each in self.parameters}
 
     def job(self) -> dict[str, Any]:

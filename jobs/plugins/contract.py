@@ -53,7 +53,6 @@ class Context(NamedTuple):
     keys: KeyPair | None = None  # where a product is to be made that needs new ones
 
     def task(self, name: str) -> Object | None:
-        """Return the task with a name."""
         return next((task for task in self.tasks if lenient.text(task, "name") == name), None)
 
     def replicas(self, name: str) -> int:
@@ -61,11 +60,9 @@ class Context(NamedTuple):
         return lenient.whole(self.task(name), "replicas") or 0
 
     def text(self, flag: str) -> str:
-        """Return an argument that is a text."""
         return str(self.arguments[flag])
 
     def number(self, flag: str) -> int:
-        """Return an argument that is a whole number."""
         return int(self.arguments[flag])
 
 

@@ -48,17 +48,14 @@ class Written(NamedTuple):
 
     @property
     def action(self) -> str:
-        """What it asks for."""
         return lenient.text(self.policy, "action")
 
     @property
     def events(self) -> list[str]:
-        """The events that it answers."""
         return policies.events_of(self.policy)
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code that it answers."""
         return lenient.whole(self.policy, "exitCode")
 
     def at(self, event: str) -> str:

@@ -46,7 +46,6 @@ class Plan:
         return job | {"metadata": metadata}
 
     def objects(self) -> Iterator[dict[str, Any]]:
-        """Yield every job, in the order of the rows."""
         return (self.job(index) for index in range(len(self.jobs)))
 
 

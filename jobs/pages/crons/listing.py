@@ -94,8 +94,6 @@ def state(cron: CronJob) -> str:
 
 @dataclass(frozen=True)
 class Detail:
-    """One cron job with its jobs."""
-
     stored: Stored
     now: int
     sees_jobs: bool = True

@@ -87,7 +87,6 @@ class Detail(JobRecord):
 
     @property
     def chapter(self) -> Chapter:
-        """The run that is shown."""
         chosen = [each for each in self.chapters if each.number == self.run]
         return chosen[0] if chosen else self.chapters[-1]
 
@@ -110,7 +109,6 @@ class Detail(JobRecord):
 
     @property
     def ran(self) -> progress.Ran:
-        """How long the run that is shown has run."""
         # The status of a job keeps the last time of each phase alone.
         phases: list[tuple[str, int]] = []
         if self.deleted:
@@ -211,7 +209,6 @@ class Detail(JobRecord):
 
     @property
     def total(self) -> int:
-        """How many pods the run that is shown has."""
         return sum(self.counts.values()) if self.shows_living else len(self.told_bars)
 
     @cached_property
@@ -249,7 +246,6 @@ class Detail(JobRecord):
 
     @cached_property
     def delayed_actions(self) -> list[happenings.Delayed]:
-        """What policies will do when their delay is over."""
         return [] if self.deleted else happenings.delayed_of(self.stored)
 
     @cached_property

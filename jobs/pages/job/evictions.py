@@ -52,7 +52,6 @@ class Eviction(NamedTuple):
 
     @property
     def namespace(self) -> str:
-        """The namespace of who gets the room."""
         return self.other.partition("/")[0]
 
     @property

@@ -48,12 +48,10 @@ class Row:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The pods that are named."""
         return self.pods[:MOST_PODS]
 
     @property
     def more(self) -> int:
-        """How many other pods there are."""
         return len(self.pods) - len(self.named)
 
     @property

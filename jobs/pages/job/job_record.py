@@ -91,7 +91,6 @@ class JobRecord:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many pods there are in each phase."""
         found: Counter[str] = Counter()
         for (phase, _), number in self._counts.items() if self.sees.pods else ():
             found[phase] += number
@@ -117,7 +116,6 @@ class JobRecord:
 
     @cached_property
     def every_pod(self) -> Read:
-        """All pods that there are, however many."""
         return self.pods if self.reads_all else pods.every(self.stored)
 
     @cached_property

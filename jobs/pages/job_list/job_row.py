@@ -28,7 +28,6 @@ LONGEST_CAUSE = 44  # characters of a cause that the last column shows whole on 
 
 
 def row_id(stored: Stored) -> str:
-    """Return the id of a job's row."""
     return f"job-{stored.uid}"
 
 

@@ -59,12 +59,10 @@ class Tab:
 
     @property
     def single(self) -> LogPod | None:
-        """The pod, where the log of one is shown."""
         return self.pods[0] if self.pods and not self.asked.is_together else None
 
     @property
     def containers(self) -> list[str]:
-        """The names of the containers of the pods."""
         return list(dict.fromkeys(name for pod in self.pods for name in pod.containers))
 
     @property
@@ -75,7 +73,6 @@ class Tab:
 
     @property
     def download(self) -> str:
-        """The address of the logs as a file."""
         if not self.pods:
             return ""
         asked = self.asked

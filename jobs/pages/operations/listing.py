@@ -100,7 +100,6 @@ class Shown:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many items have which result."""
         return dict(self.items.values_list("result").annotate(number=Count("pk")).order_by())
 
     def forecast(self, actor: Actor) -> Forecast:

@@ -15,7 +15,6 @@ from kube.resources import CONFIGMAPS
 
 @live.topic(listing.SPEC.name)
 def sweep_list(request: TopicRequest) -> Parts:
-    """The list of sweeps."""
     return listing.table(request.actor, listing.SPEC.read(request.params)).parts()
 
 
