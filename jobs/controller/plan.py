@@ -293,11 +293,15 @@ class _Round:
             self.writes.append(Create(POD_GROUPS, pod_group.pod_group(self.job, whole, self.world.priorities)))
             return
         wanted = pod_group.spec_in_step(self.job, whole, self.world.priorities)
-        changes = {
-            name: wanted.get(name) for name in pod_group.KEPT_IN_STEP if wanted.get(name) != group.spec.get(name)
-        }
+        changes = {}
+        for name in pod_group.KEPT_IN_STEP:
+            old, new = group.spec.get(name), wanted.get(name)
+            if old == new:
+                continue
+            if isinstance(old, dict) and isinstance(new, dict):  # a merge patch takes away what it sets to null
+                new = {**dict.fromkeys(old.keys() - new.keys()), **new}
+            changes[name] = new
         if changes:
-            changes = {name: _replaced(group.spec.get(name), value) for name, value in changes.items()}
             self.writes.append(Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid))
 
     def _make_claims(self, whole: Object) -> None:
@@ -471,10 +475,3 @@ def about(job: JobFact) -> Object:
     """Return as much of a job as an Event names."""
     metadata = {"namespace": job.namespace, "name": job.name, "uid": job.uid}
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}
-
-
-def _replaced(old: Any, new: Any) -> Any:
-    """Return the merge patch that turns one mapping into the other."""
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return new
-    return {**dict.fromkeys(old.keys() - new.keys()), **new}

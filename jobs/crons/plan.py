@@ -156,7 +156,11 @@ class _Round:
             detail = "; ".join(map(str, causes[:3]))
             return Notice("FailedCreate", f"Error creating job {run.name}: {detail}")
         if policy == ConcurrencyPolicy.REPLACE:
-            self._replace(names)
+            if self.active:
+                self.tell("ReplaceConcurrent", f"Replacing {names}, which has not ended")
+            for active in self.active:
+                self._delete(active)
+            self.active = []
         self.writes.append(Create(JOBS, job))
         self._note_run(run)
         self.tell("SuccessfulCreate", f"Created job {run.name}")
@@ -184,13 +188,6 @@ class _Round:
         self.writes.append(
             Create(EVENTS, events.event(about(self.cron), reason, message, self.now, component=COMPONENT, kind=kind))
         )
-
-    def _replace(self, names: str) -> None:
-        if self.active:
-            self.tell("ReplaceConcurrent", f"Replacing {names}, which has not ended")
-        for job in self.active:
-            self._delete(job)
-        self.active = []
 
     def _delete(self, job: MadeJob) -> None:
         if not job.is_deleted:

@@ -132,7 +132,7 @@ def _of_events(written: Written) -> Iterator[str]:
             f"{written.at(JobEvent.TASK_FAILED)}: TaskFailed counts restarts of containers, and with restartPolicy "
             "Never there are none; use PodFailed, or restartPolicy OnFailure."
         )
-    runs_forever = _all(written, _runs_forever)
+    runs_forever = _all(written, lambda task: templates.forever(lenient.mapping(task, "template")))
     if JobEvent.TASK_COMPLETED in events and runs_forever:
         yield (
             f"{written.at(JobEvent.TASK_COMPLETED)}: the containers of {_names(written.tasks)} start again whenever "
@@ -209,10 +209,6 @@ def _waits(policy: Any) -> bool:
 
 def _all(written: Written, holds: Callable[[Any], bool]) -> bool:
     return bool(written.tasks) and all(holds(task) for task in written.tasks)
-
-
-def _runs_forever(task: Any) -> bool:
-    return templates.forever(lenient.mapping(task, "template"))
 
 
 def _stays_ended(task: Any) -> bool:

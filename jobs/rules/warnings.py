@@ -68,17 +68,23 @@ def of_job(job: Object, view: ThingsView) -> Iterator[str]:
 
 
 def _dependencies(spec: dict[str, Any]) -> Iterator[str]:
-    tasks, waits = _tasks(spec), _waits(spec)
+    tasks = _tasks(spec)
+    # What each task that depends on others waits for, as the controller reads it.
+    waits: dict[str, Dependency] = {}
+    for task in lenient.sequence(spec, "tasks"):
+        if names := tuple(lenient.texts(task, "dependsOn", "name")):
+            is_any = lenient.text(task, "dependsOn", "iteration") == "any" and len(names) > 1
+            waits[lenient.text(task, "name")] = Dependency(names, is_any)
     found = None
     if not dependencies.cycle({name: each.names for name, each in waits.items()}):
         found = dependencies.deadlock(tasks, waits, lenient.whole(spec, "minAvailable") or 0)
     if found is not None:
-        number = next(at for at, task in enumerate(tasks) if task.name == found.task)
+        number = next(at for at, each in enumerate(tasks) if each.name == found.task)
         yield (
             f"spec.tasks[{number}].dependsOn: the job can never start: {found.why}; "
             f"set spec.minAvailable to {found.enough}."
         )
-    empty = {task.name for task in tasks if task.replicas == 0}
+    empty = {each.name for each in tasks if each.replicas == 0}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path, name = f"spec.tasks[{number}].dependsOn", lenient.text(task, "name")
         for other in waits[name].names if name in waits else ():
@@ -157,17 +163,6 @@ def _tasks(spec: dict[str, Any]) -> list[Task]:
         )
         for task in lenient.sequence(spec, "tasks")
     ]
-
-
-def _waits(spec: dict[str, Any]) -> dict[str, Dependency]:
-    """Return what each task that depends on others waits for, as the controller reads it."""
-    found = {}
-    for task in lenient.sequence(spec, "tasks"):
-        names = tuple(lenient.texts(task, "dependsOn", "name"))
-        is_any = lenient.text(task, "dependsOn", "iteration") == "any" and len(names) > 1
-        if names:
-            found[lenient.text(task, "name")] = Dependency(names, is_any)
-    return found
 
 
 def _joined(names: Sequence[str], word: str) -> str:

@@ -71,27 +71,21 @@ def submit(actor: Actor, text: str, token: str) -> Stored:
 
 def create_once(actor: Actor, job: dict[str, Any], token: str) -> Stored:
     """Create a job. The same token twice is one job: the second answer is the first's."""
+    metadata = job.get("metadata")
+    if token and isinstance(metadata, dict):
+        metadata["annotations"] = {**lenient.mapping(metadata, "annotations"), SUBMISSION: token}
+        prefix = lenient.text(metadata, "generateName")
+        if prefix and not metadata.get("name"):
+            # The name comes from the token, so that a second click meets the first one's job.
+            metadata["name"] = prefix[:58] + suffix(token)
     try:
-        return api.create(actor, JOBS, _marked(job, token))
+        return api.create(actor, JOBS, job)
     except AlreadyExists:
         namespace, name = job["metadata"].get("namespace") or "default", job["metadata"].get("name", "")
         found = store.find(JOBS, namespace=namespace, name=name, limit=1) if token else []
         if not found or lenient.text(found[0].object, "metadata", "annotations", SUBMISSION) != token:
             raise
         return found[0]
-
-
-def _marked(job: dict[str, Any], token: str) -> dict[str, Any]:
-    metadata = job.get("metadata")
-    if not token or not isinstance(metadata, dict):
-        return job
-    annotations = metadata.get("annotations")
-    metadata["annotations"] = {**(annotations if isinstance(annotations, dict) else {}), SUBMISSION: token}
-    prefix = metadata.get("generateName")
-    if isinstance(prefix, str) and prefix and not metadata.get("name"):
-        # The name comes from the token, so that a second click meets the first one's job.
-        metadata["name"] = prefix[:58] + suffix(token)
-    return job
 
 
 def suffix(token: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from cluster import clock
@@ -15,7 +13,6 @@ from jobs.pages.job import effective
 from jobs.rules import remedies
 from kube import lenient
 from kube.meta import Object
-from kube.priorities import PriorityClasses
 from scheduler import rehearsal
 from scheduler.engine.cause import Reason
 
@@ -27,30 +24,24 @@ OF_QUEUES = (Reason.QUEUE_TOO_SMALL, Reason.PARENT_TOO_SMALL, Reason.NODE_GROUP)
 def warnings(job: Object) -> list[str]:
     """Return as `path: sentence` why a job that would be accepted could not start, were nothing else on the nodes."""
     namespace = lenient.text(job, "metadata", "namespace")
+    whole = {**job, "metadata": {"name": NAME, **job["metadata"], "uid": NAME}, "status": {}}
+    fact = facts.read_job(msgspec.json.encode(whole))
     with store.reading() as head, rehearsal.current(head) as world:
-        group, pods = _made(job, effective.priority_classes(), effective.ranges(namespace))
+        priorities, ranges = effective.priority_classes(), effective.ranges(namespace)
+        pods: list[Object] = []  # of many the first of each task
+        for index, task in enumerate(fact.tasks):
+            blueprint = Blueprint(fact, whole, index, priorities, (), ranges)
+            pods += map(blueprint.pod, range(min(task.replicas, max(MOST_PODS // len(fact.tasks), 1))))
+        del pods[MOST_PODS:]
+        for pod in pods:
+            pod["metadata"]["uid"] = pod["metadata"]["name"]
+        group = pod_group(fact, whole, priorities)
+        group["status"] = {"phase": "Pending"}
+        if fact.min_available > len(pods):
+            group["spec"]["minMember"] = len(pods)
+            group["spec"].pop("minTaskMember")
         verdict = world.rehearse(group, pods, clock.milliseconds())
     if verdict is None:
         return []
     path = "spec.queue" if verdict.reason in OF_QUEUES else "spec.tasks"
     return [f"{path}: {verdict.sentence} {remedies.REASONS[verdict.reason].remedy}"]
-
-
-def _made(job: Object, priorities: PriorityClasses, ranges: Sequence[Object]) -> tuple[Object, list[Object]]:
-    """Return the pod group and pods of a job, of many pods the first of each task."""
-    named = {"name": NAME, **job["metadata"], "uid": NAME}
-    whole = {**job, "metadata": named, "status": {}}
-    fact = facts.read_job(msgspec.json.encode(whole))
-    pods: list[Object] = []
-    for index, task in enumerate(fact.tasks):
-        blueprint = Blueprint(fact, whole, index, priorities, (), ranges)
-        pods += map(blueprint.pod, range(min(task.replicas, max(MOST_PODS // len(fact.tasks), 1))))
-    del pods[MOST_PODS:]
-    for pod in pods:
-        pod["metadata"]["uid"] = pod["metadata"]["name"]
-    group = pod_group(fact, whole, priorities)
-    group["status"] = {"phase": "Pending"}
-    if fact.min_available > len(pods):
-        group["spec"]["minMember"] = len(pods)
-        group["spec"].pop("minTaskMember")
-    return group, pods

@@ -65,7 +65,19 @@ def job_new(request: HttpRequest) -> HttpResponse:
         # The way over the login page would lose what was written.
         return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
     if request.method == "POST":
-        return _submit(request)
+        form = JobForm(request.POST)
+        if not form.is_valid():
+            messages.error(request, "The form is damaged; copy your text, load the page again and submit once more.")
+            return editor_page(request, form, status=400)
+        try:
+            job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
+        except (YamlError, ApiError) as error:
+            report = editor.check(access.of(request), form.cleaned_data["text"])
+            if report.accepted and isinstance(error, ApiError):  # what refused it is not in the text
+                return editor_page(request, form, report=editor.refused(report, error), status=error.code)
+            return editor_page(request, form, report=report, status=422)
+        responses.say(request, f"Job {job.name} was submitted.")
+        return redirect("jobs:detail", job.namespace, job.name)
     home = allowed_actions.home(access.of(request))
     if home is None:
         raise allowed_actions.nowhere("To submit jobs")
@@ -108,22 +120,6 @@ def _samples() -> dict[str, Sample]:
 
 def _at(home: str, text: str) -> str:
     return text.replace("  namespace: default\n", f"  namespace: {home}\n", 1)
-
-
-def _submit(request: HttpRequest) -> HttpResponse:
-    form = JobForm(request.POST)
-    if not form.is_valid():
-        messages.error(request, "The form is damaged; copy your text, load the page again and submit once more.")
-        return editor_page(request, form, status=400)
-    try:
-        job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
-    except (YamlError, ApiError) as error:
-        report = editor.check(access.of(request), form.cleaned_data["text"])
-        if report.accepted and isinstance(error, ApiError):  # what refused it is not in the text
-            return editor_page(request, form, report=editor.refused(report, error), status=error.code)
-        return editor_page(request, form, report=report, status=422)
-    responses.say(request, f"Job {job.name} was submitted.")
-    return redirect("jobs:detail", job.namespace, job.name)
 
 
 def editor_page(

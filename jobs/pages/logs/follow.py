@@ -22,7 +22,7 @@ from jobs.logs.merge import Entry, Log
 from jobs.logs.text import Run, ShownLine, written
 from jobs.pages.logs import pods, window
 from jobs.pages.logs.pods import Absent, Asked, LogPod
-from jobs.pages.logs.window import Limits, Mark, Window, log_of
+from jobs.pages.logs.window import Limits, Mark, log_of
 from kube.meta import now_text, parse_time
 from kube.resources import PODS
 
@@ -177,7 +177,16 @@ class Reader:
         return message or None
 
     def _first(self, extents: list[LogExtent]) -> dict[str, Any]:
-        found, note = self._begin(extents)
+        note = ""
+        if self.line == START:
+            found = window.head(self._nodes, extents, AROUND)
+        elif self.mark is None:
+            found = window.tail(self._nodes, extents, TAIL, self.since)
+        elif (around := window.around(self._nodes, extents, self.mark, AROUND)) is not None:
+            found = around
+        else:
+            found = window.tail(self._nodes, extents, TAIL)
+            note = "The line of the link is not kept any more. These are the last lines."
         self.has_begun, self.places = True, found.places
         # The lines that were under way when a reader lost his connection, from where they began.
         theirs = {log_of(each) for each in extents}
@@ -193,16 +202,6 @@ class Reader:
             "note": note,
             **self._lines([*again, *(each for each in found.entries if (each.log, each.line.offset) not in known)]),
         }
-
-    def _begin(self, extents: list[LogExtent]) -> tuple[Window, str]:
-        if self.line == START:
-            return window.head(self._nodes, extents, AROUND), ""
-        if self.mark is None:
-            return window.tail(self._nodes, extents, TAIL, self.since), ""
-        if (found := window.around(self._nodes, extents, self.mark, AROUND)) is not None:
-            return found, ""
-        note = "The line of the link is not kept any more. These are the last lines."
-        return window.tail(self._nodes, extents, TAIL), note
 
     def _pieces(self, mark: Mark) -> Iterator[Entry[Line]]:
         try:
@@ -223,24 +222,19 @@ class Reader:
         lost, sequences = 0, []
         self.is_behind = False
         for extent in grown:
-            entries, skipped = self._read(extent, share)
-            sequences.append(entries)
-            lost += skipped
+            log = log_of(extent)
+            try:
+                chunk = self._nodes.read_log(*log, since_offset=self.places.get(log, 0), most=share)
+            except NoLog:  # removed meanwhile
+                continue
+            # What an ended attempt leaves behind its last whole entry is never completed.
+            self.places[log] = chunk.next if chunk.lines or not extent.ended else extent.end
+            self.is_behind |= bool(chunk.lines) and chunk.next < extent.end
+            sequences.append([Entry(log, line) for line in chunk.lines])
+            lost += chunk.skipped
         if not any(sequences) and not lost:
             return {}
         return {"lost": lost, **self._lines(list(merge.oldest_first(sequences)))}
-
-    def _read(self, extent: LogExtent, most: int) -> tuple[list[Entry[Line]], int]:
-        """Return what came to one log, and how many bytes of it were dropped before they were read."""
-        log = log_of(extent)
-        try:
-            chunk = self._nodes.read_log(*log, since_offset=self.places.get(log, 0), most=most)
-        except NoLog:  # removed meanwhile
-            return [], 0
-        # What an ended attempt leaves behind its last whole entry is never completed.
-        self.places[log] = chunk.next if chunk.lines or not extent.ended else extent.end
-        self.is_behind |= bool(chunk.lines) and chunk.next < extent.end
-        return [Entry(log, line) for line in chunk.lines], chunk.skipped
 
     def _lines(self, entries: list[Entry[Line]]) -> dict[str, Any]:
         logs: dict[int, list[Any]] = {}

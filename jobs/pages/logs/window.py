@@ -89,8 +89,13 @@ def tail(nodes: Nodes, extents: Sequence[LogExtent], limits: Limits, since: str 
 
 def around(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, limits: Limits) -> Window | None:
     """Return the lines around one of them, half before and half behind it; None when that line is not kept."""
-    line = _line(nodes, mark) if mark.log in map(log_of, extents) else None
-    if line is None:
+    if mark.log not in map(log_of, extents):
+        return None
+    try:
+        line = next(iter(nodes.read_log(*mark.log, since_offset=mark.offset, most=1).lines), None)
+    except NoLog:
+        return None
+    if line is None or line.offset != mark.offset:
         return None
     starts = _starts(nodes, extents, mark, line.time)
     half = Limits(limits.lines // 2, limits.size // 2)
@@ -180,15 +185,6 @@ def _first_of(sequences: Sequence[Iterator[Entry[Line]]], limits: Limits) -> tup
         found.append(entry)
         number += entry.line.whole
     return found, False
-
-
-def _line(nodes: Nodes, mark: Mark) -> Line | None:
-    try:
-        chunk = nodes.read_log(*mark.log, since_offset=mark.offset, most=1)
-    except NoLog:
-        return None
-    first = next(iter(chunk.lines), None)
-    return first if first is not None and first.offset == mark.offset else None
 
 
 def _starts(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, time: str) -> dict[Log, int]:

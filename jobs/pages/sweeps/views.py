@@ -54,9 +54,20 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _form(request, _start(request, home))
     draft = Draft.read(request.POST.dict())
-    if request.POST.get("do") == "submit":
-        return _submit(request, draft)
-    return _form(request, draft, more=MORE_ROWS if request.POST.get("do") == "rows" else 0)
+    if request.POST.get("do") != "submit":
+        return _form(request, draft, more=MORE_ROWS if request.POST.get("do") == "rows" else 0)
+    actor = access.of(request)
+    try:
+        made = submission.submit(actor, draft)
+    except (YamlError, ValuesError) as error:
+        status = 400 if isinstance(error, YamlError) else 422
+        return _form(request, draft, found=submission.preview(actor, draft), status=status)
+    except ApiError as error:
+        found = submission.refused(submission.preview(actor, draft), error)
+        return _form(request, draft, found=found, status=error.code)
+    name = record.name_of(made.name)
+    responses.say(request, f"Sweep {name} was submitted.")
+    return redirect("sweeps:detail", made.namespace, name)
 
 
 def _start(request: HttpRequest, home: str) -> Draft:
@@ -77,21 +88,6 @@ def _start(request: HttpRequest, home: str) -> Draft:
 
 def _choices(defaults: Mapping[str, str]) -> dict[str, str]:
     return {name: values.choice(value) for name, value in defaults.items()}
-
-
-def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
-    actor = access.of(request)
-    try:
-        made = submission.submit(actor, draft)
-    except (YamlError, ValuesError) as error:
-        status = 400 if isinstance(error, YamlError) else 422
-        return _form(request, draft, found=submission.preview(actor, draft), status=status)
-    except ApiError as error:
-        found = submission.refused(submission.preview(actor, draft), error)
-        return _form(request, draft, found=found, status=error.code)
-    name = record.name_of(made.name)
-    responses.say(request, f"Sweep {name} was submitted.")
-    return redirect("sweeps:detail", made.namespace, name)
 
 
 def _form(
