@@ -23,20 +23,18 @@ from jobs.lifecycle.progress import of_tasks
 from jobs.lifecycle.reading import Job
 from kube.kinds.core import Event
 from kube.kinds.fields import View
+from kube.kinds.meta import OwnerReference
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS, Resource
 
 
-class _Owner(View):
-    uid: str = ""
-    controller: bool = False
+class OwnedMetadata(View):
+    owner_references: list[OwnerReference] = []
 
 
-class _Metadata(View):
-    owner_references: list[_Owner] = []
+class Owned(View):
+    """As much of an object as says whose it is."""
 
-
-class _Owned(View):
-    metadata: _Metadata = _Metadata()
+    metadata: OwnedMetadata = OwnedMetadata()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,5 +178,5 @@ def _chunks(
 
 
 def _owner_of(change: Change) -> str:
-    owners = change.read(_Owned).metadata.owner_references
+    owners = change.read(Owned).metadata.owner_references
     return next((each.uid for each in owners if each.controller), "")

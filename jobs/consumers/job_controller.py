@@ -61,20 +61,12 @@ class JobConsumer(Consumer[JobsState]):
 
     def load(self, shard: int, revision: int) -> JobsState:
         """Read the unfinished jobs, and finished ones that still have pods to end."""
-        state = JobsState(shard, registry.get(NAME).shards, position=revision)
-        for stored in sorted(store.find(COMMANDS), key=lambda stored: stored.revision):
-            try:
-                _note_command(state, stored.body, stored.revision)
-            except msgspec.ValidationError as error:
-                log.error("ignored command %s, which cannot be read: %s", stored.key, error)
-        for stored in store.find(PRIORITY_CLASSES):
-            state.priorities.put(stored.name, stored.body)
-        for stored in store.find(CLAIMS):
-            state.claims.setdefault(stored.namespace, set()).add(stored.name)
-        for stored in store.find(LIMIT_RANGES):
-            state.ranges.setdefault(stored.namespace, {})[stored.name] = stored.object
-        for stored in store.find(RESOURCE_QUOTAS):
-            state.quotas.setdefault(stored.namespace, {})[stored.name] = quotas.read(stored.object)
+        state = JobsState(shard, registry.get(NAME).shards)
+        for kind in (COMMANDS, PRIORITY_CLASSES, CLAIMS, LIMIT_RANGES, RESOURCE_QUOTAS):
+            for stored in sorted(store.find(kind), key=lambda each: each.revision):
+                key = stored.resource, stored.namespace, stored.name, stored.uid
+                self.apply(state, Change(stored.revision, *key, "ADDED", stored.created, stored.body))
+        state.position = revision
         ending = {facts.job_key_of(stored.body) for stored in store.find(PODS, phase=UNENDED)} - {""}
         jobs = {stored.key: stored for stored in store.find(JOBS, phase=UNFINISHED)}
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
@@ -364,6 +356,22 @@ def _apply_product(state: JobsState, change: Change) -> None:
             state.touched[key] = None
 
 
+def _apply_command(state: JobsState, change: Change) -> None:
+    """Note a Command to a job of this shard until it is gone."""
+    command = commands.read(change.body, change.revision)
+    key = command.target_key
+    if command.target != JOBS.id or not state.holds(key):
+        return
+    waiting = state.commands.setdefault(key, {})
+    if change.verb == "DELETED" or command.deleting:
+        waiting.pop(command.name, None)
+    else:
+        waiting[command.name] = command
+    if not waiting:
+        del state.commands[key]
+    state.touched[key] = None
+
+
 def _apply_claim(state: JobsState, change: Change) -> None:
     names = state.claims.setdefault(change.namespace, set())
     (names.discard if change.verb == "DELETED" else names.add)(change.name)
@@ -387,9 +395,7 @@ def _apply_bound(state: JobsState, change: Change) -> None:
 
 _APPLY: dict[str, Callable[[JobsState, Change], None]] = {
     JOBS.id: _apply_job,
-    COMMANDS.id: lambda state, change: _note_command(
-        state, change.body, change.revision, is_gone=change.verb == "DELETED"
-    ),
+    COMMANDS.id: _apply_command,
     PODS.id: _apply_pod,
     POD_GROUPS.id: _apply_group,
     **dict.fromkeys(products.RESOURCES, _apply_product),
@@ -400,22 +406,6 @@ _APPLY: dict[str, Callable[[JobsState, Change], None]] = {
         change.name, None if change.verb == "DELETED" else change.body
     ),
 }
-
-
-def _note_command(state: JobsState, body: bytes, revision: int, *, is_gone: bool = False) -> None:
-    """Note a Command to a job of this shard until it is gone."""
-    command = commands.read(body, revision)
-    key = command.target_key
-    if command.target != JOBS.id or not state.holds(key):
-        return
-    waiting = state.commands.setdefault(key, {})
-    if is_gone or command.deleting:
-        waiting.pop(command.name, None)
-    else:
-        waiting[command.name] = command
-    if not waiting:
-        del state.commands[key]
-    state.touched[key] = None
 
 
 def _look_for_targets(state: JobsState) -> list[Group]:

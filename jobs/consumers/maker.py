@@ -23,10 +23,9 @@ from cluster.runtime import retries
 from cluster.store import Change, Group, Stored, store
 from cluster.store.types import read
 from cluster.writes import Timer
+from jobs.consumers.gather import Owned
 from jobs.made.jobs import COMPONENT, MadeJob
 from kube.errors import ApiError
-from kube.kinds.fields import View
-from kube.kinds.meta import OwnerReference
 from kube.meta import Object
 from kube.resources import JOBS, Resource
 
@@ -35,14 +34,6 @@ AGAIN_MS = 10_000
 CHUNK = 500  # objects in one query
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-
-
-class _Owned(View):
-    owner_references: list[OwnerReference] = []
-
-
-class _Object(View):
-    metadata: _Owned = _Owned()
 
 
 class Family(NamedTuple):
@@ -141,7 +132,7 @@ class Maker(Consumer[MakerState]):
         if self.kind.kind.encode() not in change.body:
             return ""  # most jobs; decoding each would cost more than all the rest
         try:
-            owners = change.read(_Object).metadata.owner_references
+            owners = change.read(Owned).metadata.owner_references
         except msgspec.ValidationError:
             return ""
         ours = self.kind.api_version, self.kind.kind

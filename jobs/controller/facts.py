@@ -14,22 +14,22 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from jobs.lifecycle import causes, policies
+from jobs.lifecycle import causes, policies, reading
 from jobs.lifecycle.causes import START_ERROR, Failure
 from jobs.lifecycle.dependencies import Dependency
-from jobs.lifecycle.phases import FINISHED, phase_of
+from jobs.lifecycle.phases import FINISHED, RUNS, phase_of
 from jobs.lifecycle.situation import Task
 from jobs.plugins.table import PLUGINS
 from kube import meta
-from kube.kinds.batch import Action, JobEvent, JobPhase, LifecyclePolicy
+from kube.kinds.batch import Action, DependsOn, JobEvent, JobPhase, LifecyclePolicy
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
-from kube.kinds.meta import Condition
+from kube.kinds.meta import OwnerReference
 from kube.kinds.pod import ENDED, OUT_OF_SYNC
+from kube.kinds.scheduling import PodGroupStatus
 from kube.meta import Object
 from kube.resources import JOBS
 from kube.usage import queue_named
-from kube.volcano import kept_room
 from kube.volcano.evictions import FIRST_EVICTED
 from scheduler.reasons.message import people
 
@@ -90,14 +90,12 @@ class JobFact(Struct, frozen=True, kw_only=True):
     @property
     def runs_on(self) -> bool:
         """Whether the job is to run to an end by itself: no pod of an earlier run has a place in it."""
-        phases = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
-        return self.phase in phases and self.retry_count < self.max_retry
+        return self.phase in RUNS and self.retry_count < self.max_retry
 
     @property
     def heeds_policies(self) -> bool:
         """Whether what happens may change what the job does: it does not once its pods are ended for good."""
-        phases = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
-        return self.phase in phases and not self.deleting
+        return self.phase in RUNS and not self.deleting
 
     @property
     def answered(self) -> frozenset[JobEvent]:
@@ -287,7 +285,7 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
 def read_group(body: bytes) -> GroupFact:
     """Read what matters of a pod group."""
     group = _decode_group(body)
-    holding = _holding(group.status.conditions)
+    holding = reading.holding(group.status.conditions)
     return GroupFact(
         name=group.metadata.name,
         uid=group.metadata.uid,
@@ -295,8 +293,8 @@ def read_group(body: bytes) -> GroupFact:
         owner=_controller(group.metadata.owner_references),
         phase=group.status.phase,
         deleting=bool(group.metadata.deletion_timestamp),
-        waiting=people(holding.message) if holding else "",
-        waiting_reason=holding.reason if holding else "",
+        waiting=people(holding.message),
+        waiting_reason=holding.reason,
         first_evicted=group.metadata.annotations.get(FIRST_EVICTED, ""),
         spec=group.spec,
     )
@@ -309,14 +307,6 @@ def _job_key(metadata: _Metadata) -> str:
     return ""
 
 
-class _Owner(View):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-
-
 class _Metadata(View):
     namespace: str = ""
     name: str = ""
@@ -325,16 +315,11 @@ class _Metadata(View):
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
     annotations: dict[str, str] = {}
-    owner_references: list[_Owner] = []
+    owner_references: list[OwnerReference] = []
 
 
 class _Labelled(View):
     metadata: _Metadata = _Metadata()
-
-
-class _DependsOn(View):
-    name: list[str] = []
-    iteration: str = ""
 
 
 class _PartitionPolicy(View):
@@ -346,7 +331,7 @@ class _Task(View):
     replicas: int = 0
     min_available: int | None = None
     max_retry: int = 3
-    depends_on: _DependsOn | None = None
+    depends_on: DependsOn | None = None
     policies: list[LifecyclePolicy] = []
     partition_policy: _PartitionPolicy = _PartitionPolicy()
 
@@ -410,15 +395,10 @@ class _Pod(View):
     status: _PodStatus = _PodStatus()
 
 
-class _GroupStatus(View):
-    phase: str = ""
-    conditions: list[Condition] = []
-
-
 class _Group(View):
     metadata: _Metadata = _Metadata()
     spec: dict[str, Any] = {}
-    status: _GroupStatus = _GroupStatus()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 _decode_labelled = msgspec.json.Decoder(_Labelled).decode
@@ -441,19 +421,9 @@ def _policies(written: list[LifecyclePolicy]) -> tuple[policies.Policy, ...]:
     return tuple(found)
 
 
-def _controller(owners: list[_Owner]) -> str:
+def _controller(owners: list[OwnerReference]) -> str:
     return next((owner.uid for owner in owners if owner.controller), "")
 
 
 def _index(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
-
-
-def _holding(conditions: list[Condition]) -> Condition | None:
-    """Return the newest true condition, which says why the group is not placed; None where that one says Scheduled.
-
-    That room is kept for the group is told in words by another one.
-    """
-    holding = [each for each in conditions if each.status == "True" and each.type != kept_room.CONDITION]
-    newest = max(holding, key=lambda condition: condition.last_transition_time, default=None)
-    return None if newest is None or newest.type == "Scheduled" else newest

@@ -16,17 +16,17 @@ from msgspec import Struct
 from cluster.writes import Create, Delete, Patch, Write
 from jobs.controller.facts import JobFact
 from jobs.controller.pods import noted_creator, owner_of
+from jobs.lifecycle.phases import RUNS
 from jobs.plugins import ssh
 from jobs.plugins.contract import KeyPair, Product
 from jobs.plugins.table import PLUGINS, of_job
-from kube.kinds.batch import JobPhase
 from kube.kinds.fields import View
+from kube.kinds.meta import OwnerReference
 from kube.meta import Object
 from kube.resources import CONFIGMAPS, SECRETS, Resource
 
 EVERY = tuple(product for plugin in PLUGINS.values() for product in plugin.products)
 RESOURCES = {product.resource.id: product.resource for product in EVERY}
-RUNS = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)  # the phases in which products are made
 MOUNTED = (CONFIGMAPS.id, SECRETS.id)  # without which no container starts
 
 Id = tuple[str, str]  # the id of a resource, and a name
@@ -140,14 +140,9 @@ def _digest(value: str) -> str:
     return blake2b(value.encode(), digest_size=16).hexdigest()
 
 
-class _Owner(View):
-    uid: str = ""
-    controller: bool | None = None
-
-
 class _Metadata(View):
     uid: str = ""
-    owner_references: list[_Owner] = []
+    owner_references: list[OwnerReference] = []
 
 
 class _Product(View):

@@ -22,6 +22,7 @@ from kube import pod_health
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import ENDED
 
+RUNS = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)  # in which a job is to come to an end by itself
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
 DELETED = "Deleted"  # stands among the phases for a job that is no more
 WAITING_FOR_QUEUE = "WaitingForQueue"  # the reason of a job whose pod group is not let in yet

@@ -8,9 +8,12 @@ from jobs.lifecycle import causes
 from jobs.lifecycle.causes import Failure
 from jobs.logs.text import of_lines
 from kube import meta, pod_health
+from kube.kinds import batch
+from kube.kinds import meta as meta_kinds
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
+from kube.kinds.scheduling import PodGroupStatus
 from kube.usage import queue_named
 from kube.volcano import kept_room
 
@@ -45,23 +48,10 @@ class Condition(View):
     last_transition_time: str = ""
 
 
-class JobState(View):
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
-
-
 class TaskSpec(View):
     name: str = ""
     replicas: int = 0
     min_available: int | None = None
-
-
-class TaskCount(View):
-    """How many pods of a task are in which phase."""
-
-    phase: dict[str, int] = {}
 
 
 class JobSpec(View):
@@ -75,21 +65,10 @@ class JobSpec(View):
     tasks: list[TaskSpec] = []
 
 
-class JobStatus(View):
+class JobStatus(batch.JobStatus):
     """How far a job has come."""
 
-    state: JobState = JobState()
-    pending: int = 0
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    terminating: int = 0
-    unknown: int = 0
-    retry_count: int = 0
-    version: int = 0
-    task_status_count: dict[str, TaskCount] = {}
     kept_before: str = ""
-    conditions: list[Condition] = []
 
 
 class Job(View):
@@ -336,11 +315,6 @@ class Pod(View):
         ]
 
 
-class PodGroupStatus(View):
-    phase: str = ""
-    conditions: list[Condition] = []
-
-
 class PodGroup(View):
     """A pod group as pages show it."""
 
@@ -348,20 +322,24 @@ class PodGroup(View):
     status: PodGroupStatus = PodGroupStatus()
 
     @property
-    def holding(self) -> Condition:
-        """The condition that says why the group is not placed; one that says nothing when nothing holds it.
-
-        That room is kept for the group is told in words by another one.
-        """
-        standing = (each for each in self.status.conditions if each.status == "True")
-        holding = [each for each in standing if each.type != kept_room.CONDITION]
-        newest = max(holding, key=lambda each: each.last_transition_time, default=None)
-        return newest if newest is not None and newest.type != "Scheduled" else Condition()
+    def holding(self) -> meta_kinds.Condition:
+        """The condition that says why the group is not placed."""
+        return holding(self.status.conditions)
 
     @property
     def why(self) -> str:
         """Why the group is not placed, in the scheduler's words; empty when nothing holds it."""
         return self.holding.message
+
+
+def holding(conditions: Sequence[meta_kinds.Condition]) -> meta_kinds.Condition:
+    """Return the condition that says why a pod group is not placed; one that says nothing when nothing holds it.
+
+    That room is kept for the group is told in words by another one.
+    """
+    true = [each for each in conditions if each.status == "True" and each.type != kept_room.CONDITION]
+    newest = max(true, key=lambda each: each.last_transition_time, default=None)
+    return newest if newest is not None and newest.type != "Scheduled" else meta_kinds.Condition()
 
 
 def moment(text: str) -> int | None:

@@ -13,14 +13,14 @@ from dashboard.pages import overview
 from jobs.controller import commands
 from jobs.lifecycle import image_waits, phases
 from jobs.lifecycle.phases import FINISHED
-from jobs.lifecycle.reading import Job, JobSpec, JobState, JobStatus, Metadata, TaskCount, TaskSpec
+from jobs.lifecycle.reading import Job, JobSpec, JobStatus, Metadata, TaskSpec
 from jobs.plugins.table import PLUGINS
 from jobs.rules import actions, additions, policies, reasons, remedies, short_cause, words
 from jobs.rules.actions import Extent, Result
 from jobs.rules.command_warnings import warn
 from jobs.rules.written import written
 from kube import pod_health
-from kube.kinds.batch import Action, JobEvent, JobPhase
+from kube.kinds.batch import Action, JobEvent, JobPhase, JobState, TaskState
 from kube.pod_health import Cause
 from kube.resources import JOBS
 from scheduler.engine.cause import Reason
@@ -49,7 +49,7 @@ values = nested(st.integers() | st.text(max_size=3), st.sampled_from("abc"))
 
 
 def job(phase="Running", *, reason="", message="", retried=0, deleting=False, replicas=3, there=3, **status):
-    state, counts = JobState(phase=phase, reason=reason, message=message), TaskCount(phase={"Running": there})
+    state, counts = JobState(phase=phase, reason=reason, message=message), TaskState(phase={"Running": there})
     status |= {"state": state, "retry_count": retried, "task_status_count": {"main": counts} if there else {}}
     metadata = Metadata(name="demo", deletion_timestamp="2026-01-01T00:00:00Z" if deleting else "")
     spec = JobSpec(max_retry=3, tasks=[TaskSpec(name="main", replicas=replicas)])

@@ -21,7 +21,7 @@ from cluster.store import decisions
 from cluster.store.decisions import Kept
 from dashboard.live import Watch
 from dashboard.live.topics import address
-from jobs.lifecycle import causes, messages, progress
+from jobs.lifecycle import causes, messages, phases, progress
 from jobs.lifecycle.causes import Failure
 from jobs.operations import outcomes
 from jobs.pages.job import (
@@ -55,8 +55,7 @@ from scheduler import in_force
 # What Volcano's own scheduler says, after the sentence for people.
 _GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
 MOST_DECISIONS = 200
-# Phases whose message says how far the pods have come, which stands beside the phase already.
-_UNDER_WAY = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
+
 # Phases in which no run goes on, once something has ended the newest.
 _BETWEEN = progress.ENDING | {JobPhase.RESTARTING}
 
@@ -344,7 +343,7 @@ class Detail(JobRecord):
     @property
     def message(self) -> str:
         """What the controller says of a job that is over or about to be, without what stands beside it as causes."""
-        if self.is_past or self.job.phase in _UNDER_WAY:
+        if self.is_past or self.job.phase in phases.RUNS:  # how far the pods have come stands beside the phase already
             return ""
         more = max(self.counts.get(PodPhase.FAILED, 0) - len(self.failures), 0)
         said = self.job.status.state.message
