@@ -41,7 +41,15 @@ CONSUMERS: tuple[tuple[str, str, tuple[Resource, ...], dict[str, Any]], ...] = (
     ("history", "history_controller.HistoryConsumer", (JOBS,), {"hears": "edges"}),
 )
 # Their topics, streams and offers register themselves.
-LIVE = ("live", "crons.live", "editor.samples", "flows.live", "logs.follow", "operations.live", "sweeps.live")
+LIVE = (
+    "live",
+    "crons.listing",
+    "editor.samples",
+    "flows.listing",
+    "logs.follow",
+    "operations.listing",
+    "sweeps.listing",
+)
 
 
 class JobsConfig(AppConfig):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.pages import acting, editing, views
+from jobs.pages import editing, views
 from jobs.pages.editor import views as editor
 from jobs.pages.operations import views as operations
 from jobs.pages.parameterized.views import stored_form, template_form, template_new
@@ -31,7 +31,7 @@ urlpatterns = [
     path("<str:namespace>/<str:name>/edit/", editing.edit, name="edit"),
     path("<str:namespace>/<str:name>/scale/", editing.scale, name="scale"),
     *(
-        path(f"<str:namespace>/<str:name>/{each.name}/", acting.act, {"action": each.name}, name=each.name)
+        path(f"<str:namespace>/<str:name>/{each.name}/", views.act, {"action": each.name}, name=each.name)
         for each in actions.CONFIRMED
     ),
 ]

@@ -21,12 +21,11 @@ WAITING = "Waiting"  # the word for a job that is not made yet
 
 
 class Node(NamedTuple):
-    """A job: the template that it is made from, its name and phase, whether it was made, and where it stands."""
+    """A job: the template that it is made from, its name and phase, what it waits for, its times, and where it stands."""
 
     step: str
     job: str
     phase: str
-    is_made: bool
     targets: list[str]
     started: str
     ended: str
@@ -65,7 +64,6 @@ def of(flow: JobFlow, status: Object) -> Graph:
                 template,
                 name,
                 lenient.text(entry, "state") or WAITING,
-                entry is not None,
                 list(dict.fromkeys(chain.from_iterable(named))),
                 lenient.text(entry, "startTimestamp"),
                 lenient.text(entry, "endTimestamp"),

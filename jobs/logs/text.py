@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -226,15 +226,6 @@ def plain(data: bytes) -> str:
 def of_lines(text: str) -> str:
     """Return what is shown of a text of many lines, such as the last words of a container in its status."""
     return "\n".join(plain(line.encode(errors="replace")) for line in text.split("\n"))
-
-
-def runs(pieces: Iterable[bytes]) -> list[Run]:
-    """Return what is shown of a line that is printed in pieces."""
-    line = ShownLine()
-    for piece in pieces:
-        line.feed(piece)
-    line.feed(b"", whole=True)
-    return line.runs()
 
 
 def states(data: bytes) -> list[str]:

@@ -22,7 +22,7 @@ from cluster.store import Stored, store
 from jobs.controller import commands
 from jobs.lifecycle.reading import Job
 from jobs.models import Operation, OperationItem
-from jobs.operations import outcomes
+from jobs.operations import single
 from jobs.rules import actions
 from jobs.rules.actions import OPEN, Action, Result, Verdict
 from kube.errors import ApiError, Conflict, NotFound, ServiceUnavailable
@@ -122,7 +122,7 @@ def settle(operation: Operation) -> None:
         after = items[-1].pk
         jobs = store.by_keys(JOBS, [item.key for item in items])
         now = clock.milliseconds()
-        verdicts = [(item, outcomes.verdict(item, _job_of(item, jobs), now)) for item in items]
+        verdicts = [(item, single.verdict(item, _job_of(item, jobs), now)) for item in items]
         with database.atomic():
             _write([(item, verdict) for item, verdict in verdicts if verdict is not None])
     if not operation.items.filter(result__in=OPEN).exists():

@@ -1,4 +1,4 @@
-"""Views of the job list, one job, its YAML and its log."""
+"""Views of the job list, one job, its YAML and its log, and what is done to one from its page."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
 
 from cluster import access, clock
 from cluster.access import Actor
@@ -15,7 +15,8 @@ from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.parts.table import Table
-from jobs.operations import allowed_actions
+from jobs.lifecycle.reading import Job
+from jobs.operations import allowed_actions, single
 from jobs.pages import live
 from jobs.pages.job import buttons, pod_table
 from jobs.pages.job.detail import Detail
@@ -24,8 +25,8 @@ from jobs.pages.logs import download
 from jobs.pages.logs import tab as log_tab
 from jobs.pages.logs.pods import Asked
 from jobs.pages.logs.window import Mark
-from jobs.rules import yaml_write
-from kube.errors import NotFound
+from jobs.rules import actions, yaml_write
+from kube.errors import ApiError, NotFound
 from kube.resources import BATCH_JOBS, JOBS
 
 TABS = ("overview", "logs", "decisions", "events", "yaml")
@@ -137,3 +138,29 @@ def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase
     if line := Mark.read(request.GET.get("line", "")):
         return download.states(access.of(request), asked, line)
     return download.respond(access.of(request), asked, times=request.GET.get("times") == "1")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@explained
+def act(request: HttpRequest, namespace: str, name: str, action: str) -> HttpResponse:
+    """Ask whether an action is meant, with what it would do; a POST does it."""
+    actor, chosen = access.of(request), actions.BY_NAME[action]
+    access.require(actor, "get", JOBS, namespace, name)
+    stored = store.get(JOBS, namespace, name)
+    if request.method != "POST":
+        job = stored.read(Job)
+        effect = actions.effect(chosen, actions.extent([job]), single.kept())
+        context = {"stored": stored, "action": chosen, "effect": effect}
+        return render(request, "jobs/confirm.html", {**context, "problem": actions.problem(chosen, job)})
+    try:
+        single.send(actor, chosen, stored, request.POST.get("uid", ""))
+    except ApiError as error:
+        responses.refuse(request, error)
+        return redirect("jobs:detail", namespace, name)
+    if chosen is actions.DELETE:
+        is_there = bool(store.find(JOBS, namespace=namespace, uid=stored.uid, limit=1))
+        how = "is being deleted; it goes when its pods have ended" if is_there else "is deleted, and its pods with it"
+        responses.say(request, f"Job {name} {how}.")
+        return redirect("jobs:list")
+    return redirect("jobs:detail", namespace, name)

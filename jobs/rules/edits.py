@@ -13,7 +13,6 @@ from kube import lenient
 from kube.meta import Object
 
 Fields = dict[str, Any]
-OF_TASK = ("replicas", "minAvailable")
 TITLES = {
     "minAvailable": "Pods that must start together",
     "priorityClassName": "Priority class",

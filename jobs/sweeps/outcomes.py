@@ -36,16 +36,14 @@ class Outcomes:
         """Return the outcomes of a sweep, given the phases of its jobs by name; a job that nobody has seen yet is Pending."""
         return cls(record, tuple((phases[job] or PENDING) if job in phases else DELETED for job in record.jobs))
 
-    def chosen(self, values: Mapping[str, str], text: str = "", phase: str = "") -> list[int]:
-        """Return the rows whose values are these, whose job's name holds a text and whose job has a phase; "" is any."""
+    def chosen(self, values: Mapping[str, str], text: str = "") -> list[int]:
+        """Return the rows whose values are these, whose job's name holds a text; "" is any."""
         table = self.record.values
         wanted = [(table.names.index(name), value) for name, value in values.items()]
         return [
             row
             for row, cells in enumerate(table.rows)
-            if all(cells[column] == value for column, value in wanted)
-            and text in self.record.jobs[row]
-            and phase in ("", self.phases[row])
+            if all(cells[column] == value for column, value in wanted) and text in self.record.jobs[row]
         ]
 
     def counts(self, rows: Sequence[int]) -> Mapping[str, int]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from jobs.sweeps import values
@@ -29,11 +28,6 @@ class Record:
     text: str
     values: Values
     jobs: tuple[str, ...]
-
-    @cached_property
-    def by_job(self) -> Mapping[str, int]:
-        """The row of each job, by the job's name."""
-        return {name: row for row, name in enumerate(self.jobs)}
 
 
 def write(plan: Plan, text: str) -> dict[str, Any]:

@@ -130,7 +130,6 @@ def test_a_record_is_read_as_what_was_written_and_found_by_what_it_holds():
     written = record.write(made, TRAIN)
     found = record.read(written)
     assert (found.name, found.text, found.values, found.jobs) == ("train", TRAIN, GRID, made.jobs)
-    assert found.by_job["train-3"] == 2
     assert CONFIGMAPS.index(written).phase == HOLDS_SWEEP
     for data in ({}, {"values.csv": "a\n1\n", "jobs": "x\ny"}, {"values.csv": '"', "jobs": ""}, None):
         assert record.read({"metadata": {"name": "x.sweep"}, "data": data}) is None

@@ -1,4 +1,4 @@
-"""The list of cron jobs, and what is known of one of them."""
+"""The list of cron jobs, what is known of one of them, and the topics of their pages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from cluster import access
+from cluster import access, clock
 from cluster.access import Actor
 from cluster.store import Stored, store
-from dashboard.live import Parts, Watch
+from dashboard import live
+from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.live.topics import address
 from dashboard.parts import phases
+from dashboard.parts.buttons import no_buttons
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.crons import calendar, plan, schedule
@@ -22,6 +24,7 @@ from jobs.crons.schedule import ScheduleError
 from jobs.made.jobs import MadeJob
 from jobs.pages import store_table
 from kube import lenient, meta
+from kube.errors import NotFound
 from kube.kinds.batch import CronJob, Job
 from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, JOBS
 
@@ -193,3 +196,34 @@ class Detail:
 def _job_row(stored: Stored) -> str:
     context = {"stored": stored, "id": f"job-{stored.uid}", "state": stored.read(Job).status.state}
     return render_to_string("crons/_job_row.html", context)
+
+
+@live.topic(SPEC.name)
+def cron_list(request: TopicRequest) -> Parts:
+    """The list of cron jobs."""
+    view = SPEC.read(request.params)
+    return table(request.actor, view, clock.milliseconds()).parts()
+
+
+@live.topic("cronjobs:detail")
+def cron_detail(request: TopicRequest) -> Parts:
+    """One cron job: what may be done with it, its facts and its calendar."""
+    try:
+        return _shown(request).parts(request.actor)
+    except NotFound:
+        place, name = (request.params.get(each, "") for each in ("namespace", "name"))
+        gone = render_to_string("crons/_gone.html", {"namespace": place, "name": name})
+        return Parts(
+            {"cron-head": gone, "cron-actions": no_buttons("cron-actions")}, watches=[Watch(CRON_JOBS.id, place, name)]
+        )
+
+
+@live.topic(JOBS_SPEC.name)
+def cron_jobs(request: TopicRequest) -> Parts:
+    """The jobs that were made for one cron job."""
+    return _shown(request).job_table(JOBS_SPEC.read(request.params)).parts()
+
+
+def _shown(request: TopicRequest) -> Detail:
+    place, name = (request.params.get(each, "") for each in ("namespace", "name"))
+    return Detail.of(request.actor, place, name, clock.milliseconds())

@@ -1,7 +1,8 @@
-"""The lists of flows and of job templates, and what is known of one of them."""
+"""The lists of flows and of job templates, what is known of one of them, and the topics of their pages."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.template.loader import render_to_string
@@ -10,9 +11,11 @@ from django.urls import reverse
 from cluster import access
 from cluster.access import Actor
 from cluster.store import Stored, store
-from dashboard.live import Parts, Watch
+from dashboard import live
+from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.live.topics import address
 from dashboard.parts import phases
+from dashboard.parts.buttons import no_buttons
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.flows import graph, steps
@@ -21,6 +24,7 @@ from jobs.pages import store_table
 from jobs.parameterized.declaration import ANNOTATION
 from jobs.rules import yaml_write
 from kube import lenient
+from kube.errors import NotFound
 from kube.kinds.batch import JobPhase
 from kube.kinds.flow import JobFlow
 from kube.resources import CREATOR_ANNOTATION, JOB_FLOWS, JOB_TEMPLATES, JOBS, Resource
@@ -147,7 +151,7 @@ def parts(actor: Actor, stored: Stored) -> Parts:
         "size": {"width": graph.WIDTH, "height": graph.HEIGHT},
         "there": {key.partition("/")[2] for key in keys},
         "completed": sum(node.phase == JobPhase.COMPLETED for node in drawn.nodes),
-        "may_delete": _may(actor, "delete", JOB_FLOWS, stored),
+        "may_delete": _may_delete(actor, JOB_FLOWS, stored),
     }
     watches = [Watch(JOB_FLOWS.id, stored.namespace, stored.name), Watch(JOBS.id, stored.namespace, owner=stored.uid)]
     return Parts(_render(context, "flow", "actions", "head", "graph", "jobs"), watches=watches)
@@ -177,7 +181,7 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
         "text": yaml_write.dump(written),
         "may_run": access.allowed(actor, "create", JOBS, stored.namespace),
         "has_parameters": bool(lenient.text(stored.object, "metadata", "annotations", ANNOTATION)),
-        "may_delete": _may(actor, "delete", JOB_TEMPLATES, stored),
+        "may_delete": _may_delete(actor, JOB_TEMPLATES, stored),
     }
     watches = [
         Watch(JOB_TEMPLATES.id, stored.namespace, stored.name),
@@ -186,9 +190,44 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
     return Parts(_render(context, "template", "actions", "head", "text"), watches=watches)
 
 
-def _may(actor: Actor, verb: str, resource: Resource, stored: Stored) -> bool:
-    return access.allowed(actor, verb, resource, stored.namespace, owner=owner_of(stored) or None)
+def _may_delete(actor: Actor, resource: Resource, stored: Stored) -> bool:
+    return access.allowed(actor, "delete", resource, stored.namespace, owner=owner_of(stored) or None)
 
 
 def _render(context: dict[str, Any], what: str, *pieces: str) -> dict[str, str]:
     return {f"{what}-{piece}": render_to_string(f"flows/_{what}_{piece}.html", context) for piece in pieces}
+
+
+@live.topic(SPEC.name)
+def flow_list(request: TopicRequest) -> Parts:
+    """The list of flows."""
+    return table(request.actor, SPEC.read(request.params)).parts()
+
+
+@live.topic(TEMPLATES_SPEC.name)
+def template_list(request: TopicRequest) -> Parts:
+    """The list of job templates."""
+    return template_table(request.actor, TEMPLATES_SPEC.read(request.params)).parts()
+
+
+@live.topic("flows:detail")
+def flow_detail(request: TopicRequest) -> Parts:
+    """One flow: what may be done with it, its facts, its graph and its jobs."""
+    return _shown(request, JOB_FLOWS, parts, "flow-head")
+
+
+@live.topic("flows:template")
+def template_detail(request: TopicRequest) -> Parts:
+    """One job template: what may be done with it, its facts and its text."""
+    return _shown(request, JOB_TEMPLATES, template_parts, "template-head")
+
+
+def _shown(request: TopicRequest, resource: Resource, show: Callable[[Actor, Stored], Parts], head: str) -> Parts:
+    """Return the parts of an object, or say that it was deleted while somebody looked at it."""
+    place, name = (request.params.get(each, "") for each in ("namespace", "name"))
+    try:
+        return show(request.actor, read(request.actor, resource, place, name))
+    except NotFound:
+        gone = render_to_string("flows/_gone.html", {"id": head, "namespace": place, "name": name})
+        actions = head.replace("-head", "-actions")
+        return Parts({head: gone, actions: no_buttons(actions)}, watches=[Watch(resource.id, place, name)])

@@ -23,7 +23,7 @@ from dashboard.live import Watch
 from dashboard.live.topics import address
 from jobs.lifecycle import causes, messages, phases, progress
 from jobs.lifecycle.causes import Failure
-from jobs.operations import outcomes
+from jobs.operations import single
 from jobs.pages.job import (
     chapters,
     evictions,
@@ -358,11 +358,11 @@ class Detail(JobRecord):
 
     def asked_part(self, now: int) -> tuple[str, int | None]:
         """Return what became of the last action that was asked of the job, and when (epoch ms) that reads otherwise."""
-        item = outcomes.latest(self.stored.uid, now)
+        item = single.latest(self.stored.uid, now)
         living = None if self.deleted else self.job
-        verdict = None if item is None else outcomes.verdict(item, living, now)
+        verdict = None if item is None else single.verdict(item, living, now)
         html = _render({"item": item, "verdict": verdict, "stored": self.stored}, "asked")["job-asked"]
-        return html, None if item is None else outcomes.again(item, verdict, now)
+        return html, None if item is None else single.again(item, verdict, now)
 
     def timeline_parts(self) -> dict[str, str]:
         """Return the tasks with their gangs, the timeline, and what policies and plugins do."""

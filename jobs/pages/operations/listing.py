@@ -1,7 +1,7 @@
-"""The pages of bulk operations: what one would do, how far it is, the result of each of its jobs, and those before.
+"""Bulk operations: what one would do, how far it is, the result of each of its jobs, those before, and what tables offer.
 
-Who may list the jobs of a namespace may see what was asked of them. So two
-readers with the same rights see the same, whoever asked.
+Who may list the jobs of a namespace may see what was asked of them. So two readers with the same rights see the same,
+whoever asked.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from typing import NamedTuple
 
 from django.db.models import Count, QuerySet
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from cluster import access, clock
 from cluster.access import Actor
 from cluster.api import bulk
 from cluster.store import store
+from dashboard import live
+from dashboard.live import Parts, TopicRequest
+from dashboard.parts import bulk as offers
 from dashboard.parts import paging, phases, svg
+from dashboard.parts.bulk import Bulk, Choice
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle.reading import Job
@@ -28,6 +33,7 @@ from jobs.rules.actions import OPEN, Action, Extent, Result
 from kube.errors import NotFound
 from kube.resources import JOBS
 
+MOST_DIGITS = 18  # of a number in an address
 HIGHEST = 2**63 - 1  # that a database can be asked for
 AGAIN_MS = 1000  # until the page of an operation that runs is drawn anew
 RESULTS = tuple(str(result) for result in Result)
@@ -175,3 +181,20 @@ def table(actor: Actor, view: TableView) -> Table:
 def _row(operation: Operation) -> str:
     context = {"operation": operation, "action": actions.BY_NAME[operation.action]}
     return render_to_string("jobs/operations/_row.html", context)
+
+
+@live.topic(SPEC.name)
+def operation(request: TopicRequest) -> Parts:
+    """How far a bulk operation is, and the results of its jobs."""
+    number = request.params.get("number", "")
+    if not number.isascii() or not number.isdigit() or len(number) > MOST_DIGITS:
+        raise NotFound(f"There is no bulk operation {number[:40]}.")
+    return Shown.of(request.actor, int(number)).table(SPEC.read(request.params)).parts()
+
+
+@offers.source(JOBS.id)
+def offer(actor: Actor) -> Bulk | None:
+    """Return the actions that the actor may do with many jobs."""
+    choices = [Choice(action.name, action.label) for action in allowed_actions.in_bulk(actor)]
+    address = reverse("jobs:operations")
+    return Bulk(address, choices, address) if choices else None

@@ -1,4 +1,4 @@
-"""The list of sweeps, and the outcomes of one: a grid where two values differ, and rows otherwise."""
+"""The list of sweeps, the outcomes of one as a grid or in rows, and the topics of their pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from cluster import access
 from cluster.access import Actor
 from cluster.store import Stored, store
 from cluster.store.types import decode
-from dashboard.live import Watch
+from dashboard import live
+from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.parts import paging, phases, scope
+from dashboard.parts.buttons import no_buttons
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle.reading import Metadata
@@ -197,3 +199,40 @@ def _spec(found: Record) -> Spec:
         noun="job",
         plural="jobs",
     )
+
+
+@live.topic(SPEC.name)
+def sweep_list(request: TopicRequest) -> Parts:
+    return table(request.actor, SPEC.read(request.params)).parts()
+
+
+@live.topic(DETAIL)
+def sweep_outcomes(request: TopicRequest) -> Parts:
+    """The jobs of a sweep, as a grid or in rows, with their counts."""
+    try:
+        stored, found = read(request.actor, *_key(request))
+    except NotFound:
+        return Parts({}, watches=_watch(request))
+    shown, _ = outcomes_of(stored, found, request.params)
+    return shown.parts()
+
+
+@live.topic("sweeps:head")
+def sweep_head(request: TopicRequest) -> Parts:
+    """What may be done with a sweep, and its facts; or that it was deleted while somebody looked at it."""
+    namespace, name = _key(request)
+    try:
+        parts = head(request.actor, *read(request.actor, namespace, name))
+    except NotFound:
+        gone = render_to_string("sweeps/_gone.html", {"namespace": namespace, "name": name})
+        parts = {"sweep-head": gone, "sweep-actions": no_buttons("sweep-actions")}
+    return Parts(parts, watches=_watch(request))
+
+
+def _key(request: TopicRequest) -> tuple[str, str]:
+    return request.params.get("namespace", ""), request.params.get("name", "")
+
+
+def _watch(request: TopicRequest) -> list[Watch]:
+    namespace, name = _key(request)
+    return [Watch(CONFIGMAPS.id, namespace, record.holder_of(name))]

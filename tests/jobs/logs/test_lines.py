@@ -23,7 +23,7 @@ from cluster.backend import Line
 from jobs.logs import merge
 from jobs.logs.merge import Entry, Log
 from jobs.logs.pens import Pen, changed
-from jobs.logs.text import MOST_MOVED, ShownLine, plain, runs
+from jobs.logs.text import MOST_MOVED, ShownLine, plain
 from jobs.pages.logs import window
 from jobs.pages.logs.window import Limits, Mark
 from tests.blocks import blocks
@@ -41,6 +41,14 @@ PARTS = st.sampled_from(
      "\x1b]8;;https://e.x/", "\x1b]0;", "\x07", "\x1b\\", "\\", "\x9b", "\x00", " http://e.x", ")", "\x1b[9999C", "\x1b[3D", "\x1b(B", "\x1bP"]
 ) | st.text(max_size=3)  # fmt: skip
 TEXTS = st.lists(PARTS, max_size=25).map("".join)
+
+
+def runs(pieces):
+    line = ShownLine()
+    for piece in pieces:
+        line.feed(piece)
+    line.feed(b"", whole=True)
+    return line.runs()
 
 
 def sequences(times):
