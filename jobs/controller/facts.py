@@ -363,14 +363,9 @@ class _Running(View):
     pass
 
 
-class _Waiting(View):
-    reason: str = ""
-    message: str = ""
-
-
 class _ContainerState(View):
     running: _Running | None = None
-    waiting: _Waiting | None = None
+    waiting: reading.Waiting | None = None
     terminated: _Terminated | None = None
 
 

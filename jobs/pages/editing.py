@@ -21,6 +21,7 @@ from dashboard.parts import responses
 from dashboard.parts.forms import Form
 from jobs.lifecycle.reading import Job
 from jobs.operations import single
+from jobs.pages import objects
 from jobs.rules import actions, edits
 from jobs.rules.edits import Difference, Fields
 from kube.errors import ApiError, Conflict, Invalid
@@ -166,8 +167,7 @@ def scale(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 
 def _opened(request: HttpRequest, namespace: str, name: str) -> Stored:
     actor = access.of(request)
-    access.require(actor, "get", JOBS, namespace, name)
-    stored = store.get(JOBS, namespace, name)
+    stored = objects.read(actor, JOBS, namespace, name)
     access.require(actor, "update", JOBS, namespace, name, owner=stored.read(Job).creator or None)
     return stored
 

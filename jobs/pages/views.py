@@ -17,7 +17,7 @@ from dashboard.parts import responses
 from dashboard.parts.table import Table
 from jobs.lifecycle.reading import Job
 from jobs.operations import allowed_actions, single
-from jobs.pages import live
+from jobs.pages import live, objects
 from jobs.pages.job import buttons, pod_table
 from jobs.pages.job.detail import Detail
 from jobs.pages.job_list import kubernetes_jobs, listing
@@ -123,8 +123,7 @@ def _parts(request: HttpRequest, actor: Actor, shown: Detail, tab: str) -> dict[
 @login_required
 @explained
 def job_yaml(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    access.require(access.of(request), "get", JOBS, namespace, name)
-    text = yaml_write.dump(store.get(JOBS, namespace, name).object)
+    text = yaml_write.dump(objects.read(access.of(request), JOBS, namespace, name).object)
     response = HttpResponse(text, content_type="application/yaml; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}.yaml"'
     return response
@@ -146,8 +145,7 @@ def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase
 def act(request: HttpRequest, namespace: str, name: str, action: str) -> HttpResponse:
     """Ask whether an action is meant, with what it would do; a POST does it."""
     actor, chosen = access.of(request), actions.BY_NAME[action]
-    access.require(actor, "get", JOBS, namespace, name)
-    stored = store.get(JOBS, namespace, name)
+    stored = objects.read(actor, JOBS, namespace, name)
     if request.method != "POST":
         job = stored.read(Job)
         effect = actions.effect(chosen, actions.extent([job]), single.kept())

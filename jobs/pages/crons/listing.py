@@ -22,7 +22,7 @@ from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.crons import calendar, plan, schedule
 from jobs.crons.schedule import ScheduleError
 from jobs.made.jobs import MadeJob
-from jobs.pages import store_table
+from jobs.pages import objects
 from kube import lenient, meta
 from kube.errors import NotFound
 from kube.kinds.batch import CronJob, Job
@@ -85,7 +85,7 @@ def table(actor: Actor, view: TableView, now: int) -> Table:
         }
         return render_to_string("crons/_row.html", context)
 
-    found = store_table.table(actor, view, CRON_JOBS, row, name="cron", empty=EMPTY, phases=phases.CRON_STATES)
+    found = objects.table(actor, view, CRON_JOBS, row, name="cron", empty=EMPTY, phases=phases.CRON_STATES)
     found.again = min(upcoming, default=None)
     return found
 
@@ -104,9 +104,8 @@ class Detail:
     @classmethod
     def of(cls, actor: Actor, namespace: str, name: str, now: int) -> Detail:
         """Read a cron job; Forbidden or NotFound says why there is nothing to show."""
-        access.require(actor, "get", CRON_JOBS, namespace, name)
-        sees_jobs = access.allowed(actor, "list", JOBS, namespace)
-        return cls(store.get(CRON_JOBS, namespace, name), now, sees_jobs)
+        cron = objects.read(actor, CRON_JOBS, namespace, name)
+        return cls(cron, now, access.allowed(actor, "list", JOBS, namespace))
 
     @cached_property
     def cron(self) -> CronJob:
@@ -171,9 +170,9 @@ class Detail:
         filters: dict[str, Any] = {"namespace": self.stored.namespace, "owner": self.stored.uid}
         if not self.sees_jobs:
             filters["namespace"] = ()
-        counts = store_table.by_phase(store.count(JOBS, **filters))
-        page = store_table.page_of(view, counts)
-        phase = store_table.of_phase(view.get("phase"))
+        counts = objects.by_phase(store.count(JOBS, **filters))
+        page = objects.page_of(view, counts)
+        phase = objects.of_phase(view.get("phase"))
         found = store.find(JOBS, phase=phase, order=view.sort, **page.span, **filters)
         return Table(
             view=view,

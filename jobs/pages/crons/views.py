@@ -13,6 +13,7 @@ from dashboard.pages import events
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from jobs.crons import plan
+from jobs.pages import objects
 from jobs.pages.crons import listing
 from jobs.pages.crons.listing import Detail
 from kube.errors import ApiError
@@ -68,8 +69,7 @@ def set_suspended(request: HttpRequest, namespace: str, name: str, *, wish: bool
 def run_now(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     """Make a job of a cron job now, whatever its schedule says."""
     actor = access.of(request)
-    access.require(actor, "get", CRON_JOBS, namespace, name)
-    cron = store.get(CRON_JOBS, namespace, name).read(CronJob)
+    cron = objects.read(actor, CRON_JOBS, namespace, name).read(CronJob)
     try:
         job = api.create(actor, JOBS, plan.by_hand(cron))
     except ApiError as error:

@@ -19,6 +19,7 @@ from cluster.store import store
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
 from jobs.operations import allowed_actions
+from jobs.pages import objects
 from jobs.pages.editor import choices, converted, editor, samples
 from jobs.pages.editor.forms import JobForm
 from jobs.pages.editor.samples import Sample
@@ -92,13 +93,11 @@ def _start(request: HttpRequest, home: str) -> tuple[str, str]:
         return _at(home, sample.yaml), f"From the sample “{sample.title}”."
     namespace, _, name = request.GET.get("kept", "").partition("/")
     if name:
-        access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
-        text = editor.template_text(store.get(JOB_TEMPLATES, namespace, name))
+        text = editor.template_text(objects.read(access.of(request), JOB_TEMPLATES, namespace, name))
         return text, f"From the template {name}, which is kept in {namespace}."
     namespace, _, name = request.GET.get("batch", "").partition("/")
     if name:
-        access.require(access.of(request), "get", BATCH_JOBS, namespace, name)
-        text = converted.text(store.get(BATCH_JOBS, namespace, name).object)
+        text = converted.text(objects.read(access.of(request), BATCH_JOBS, namespace, name).object)
         return text, f"The Job {namespace}/{name} of batch/v1, which stays as it is stored."
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:

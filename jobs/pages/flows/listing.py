@@ -20,7 +20,7 @@ from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.flows import graph, steps
 from jobs.operations import allowed_actions
-from jobs.pages import store_table
+from jobs.pages import objects
 from jobs.parameterized.declaration import ANNOTATION
 from jobs.rules import yaml_write
 from kube import lenient
@@ -75,7 +75,7 @@ def table(actor: Actor, view: TableView) -> Table:
         "url": reverse("flows:templates"),
         "label": "Templates",
     }
-    return store_table.table(actor, view, JOB_FLOWS, _row, name="row", empty=empty, phases=phases.FLOW_PHASES)
+    return objects.table(actor, view, JOB_FLOWS, _row, name="row", empty=empty, phases=phases.FLOW_PHASES)
 
 
 def template_table(actor: Actor, view: TableView) -> Table:
@@ -87,7 +87,7 @@ def template_table(actor: Actor, view: TableView) -> Table:
     }
     if allowed_actions.home(actor, JOB_TEMPLATES) is not None:
         empty |= {"url": reverse("jobs:template-new"), "label": "New template"}
-    return store_table.table(actor, view, JOB_TEMPLATES, _template_row, name="row", empty=empty)
+    return objects.table(actor, view, JOB_TEMPLATES, _template_row, name="row", empty=empty)
 
 
 def _row(stored: Stored) -> str:
@@ -129,12 +129,6 @@ def owner_of(stored: Stored) -> str:
 def topic(name: str, stored: Stored) -> str:
     """Return the canonical spelling of the topic of a flow or a template."""
     return address(name, {"namespace": stored.namespace, "name": stored.name})
-
-
-def read(actor: Actor, resource: Resource, namespace: str, name: str) -> Stored:
-    """Return a flow or a template; Forbidden or NotFound says why there is nothing to show."""
-    access.require(actor, "get", resource, namespace, name)
-    return store.get(resource, namespace, name)
 
 
 def parts(actor: Actor, stored: Stored) -> Parts:
@@ -226,7 +220,7 @@ def _shown(request: TopicRequest, resource: Resource, show: Callable[[Actor, Sto
     """Return the parts of an object, or say that it was deleted while somebody looked at it."""
     place, name = (request.params.get(each, "") for each in ("namespace", "name"))
     try:
-        return show(request.actor, read(request.actor, resource, place, name))
+        return show(request.actor, objects.read(request.actor, resource, place, name))
     except NotFound:
         gone = render_to_string("flows/_gone.html", {"id": head, "namespace": place, "name": name})
         actions = head.replace("-head", "-actions")

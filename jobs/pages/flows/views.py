@@ -14,6 +14,7 @@ from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from jobs.flows import steps
 from jobs.operations import allowed_actions
+from jobs.pages import objects
 from jobs.pages.flows import listing
 from kube.errors import ApiError
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
@@ -43,7 +44,7 @@ def template_list(request: HttpRequest) -> HttpResponse:
 def flow_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     actor = access.of(request)
     with store.reading() as revision:
-        stored = listing.read(actor, JOB_FLOWS, namespace, name)
+        stored = objects.read(actor, JOB_FLOWS, namespace, name)
         context = {
             "stored": stored,
             "parts": listing.parts(actor, stored).parts,
@@ -60,7 +61,7 @@ def flow_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse
 def template_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     actor = access.of(request)
     with store.reading() as revision:
-        stored = listing.read(actor, JOB_TEMPLATES, namespace, name)
+        stored = objects.read(actor, JOB_TEMPLATES, namespace, name)
         context = {
             "stored": stored,
             "parts": listing.template_parts(actor, stored).parts,
@@ -76,7 +77,7 @@ def template_detail(request: HttpRequest, namespace: str, name: str) -> HttpResp
 def run_once(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     """Make a job from a template, which belongs to no flow."""
     actor = access.of(request)
-    stored = listing.read(actor, JOB_TEMPLATES, namespace, name)
+    stored = objects.read(actor, JOB_TEMPLATES, namespace, name)
     try:
         job = api.create(actor, JOBS, steps.by_hand(stored.object))
     except ApiError as error:

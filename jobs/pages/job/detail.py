@@ -227,7 +227,11 @@ class Detail(JobRecord):
         """How many pods of the run run on a clock; of very many those that ask for it."""
         if self.reads_all:
             return sum(bar.pod.is_simulated for bar in self.bars)
-        return pods.asking_for_simulation(self.stored)
+        return sum(
+            lenient.whole(task, "replicas") or 0
+            for task in lenient.sequence(self.stored.object, "spec", "tasks")
+            if simulation.asks(lenient.mapping(task, "template", "spec"))
+        )
 
     @property
     def marks(self) -> list[timeline.Mark]:
@@ -411,7 +415,7 @@ class Detail(JobRecord):
             bar.pod.metadata.uid: evictions.cause_of(bar.pod, self.evictions) for bar in bars if bar.state == "evicted"
         }
         if len(bars) == self.total + len(self.evicted_bars):
-            met = timeline.gang_met(self.job, bars)
+            met = chapters.nth([bar.started for bar in bars], self.job.spec.min_available)
             return timeline.data(self.job, bars, times.begun, marks, waits, met=met, causes=causes, room=room)
         totals = {name: each.total - each.failed for name, each in self.tasks}
         totals[PodPhase.FAILED.value] = sum(each.failed for _, each in self.tasks)

@@ -13,6 +13,7 @@ from cluster.store import Stored, store
 from jobs.history import record
 from jobs.history.record import History
 from jobs.lifecycle.reading import Job, PodGroup
+from jobs.pages import objects
 from jobs.pages.job import past, pods, timeline
 from jobs.pages.job.pods import Read
 from kube import pod_health
@@ -65,8 +66,7 @@ class JobRecord:
     @classmethod
     def of(cls, actor: Actor, namespace: str, name: str, run: int = 0) -> Self:
         """Read the job; Forbidden or NotFound says why there is nothing to show."""
-        access.require(actor, "get", JOBS, namespace, name)
-        return cls(store.get(JOBS, namespace, name), run, sees=Sees.of(actor, namespace))
+        return cls(objects.read(actor, JOBS, namespace, name), run, sees=Sees.of(actor, namespace))
 
     @classmethod
     def of_deleted(cls, actor: Actor, namespace: str, name: str, uid: str = "", run: int = 0) -> Self:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cluster.rules import simulation
 from cluster.store import Stored, store
 from jobs.lifecycle.causes import MOST_FAILURES
 from jobs.lifecycle.reading import Pod
 from jobs.pages.job.timeline import IMPORTANCE, MOST_BARS
-from kube import lenient, pod_health
+from kube import pod_health
 from kube.kinds.core import PodPhase
 from kube.resources import PODS
 
@@ -59,15 +58,6 @@ def most_important(job: Stored, counted: dict[str, int]) -> Read:
 def failed(job: Stored) -> Read:
     """Return the pods of a job that failed, the first MOST_FAILURES of them."""
     return _read(_of_phase(job, PodPhase.FAILED, "revision", MOST_FAILURES))
-
-
-def asking_for_simulation(job: Stored) -> int:
-    """Return how many pods of a job ask for simulated nodes."""
-    return sum(
-        lenient.whole(task, "replicas") or 0
-        for task in lenient.sequence(job.object, "spec", "tasks")
-        if simulation.asks(lenient.mapping(task, "template", "spec"))
-    )
 
 
 def _of_phase(job: Stored, phase: str, order: str, limit: int) -> list[Stored]:

@@ -155,13 +155,6 @@ def bar_of_span(span: PodSpan) -> Bar:
     return bar_of(span.pod, span.created, span.stretches, span.removed, is_stopped=is_stopped)
 
 
-def gang_met(job: Job, bars: Sequence[Bar]) -> int | None:
-    """Return when as many pods as are needed ran."""
-    starts = sorted(bar.started for bar in bars if bar.started is not None)
-    needed = job.spec.min_available
-    return starts[needed - 1] if 0 < needed <= len(starts) else None
-
-
 def data(
     job: Job,
     bars: Sequence[Bar],

@@ -8,7 +8,7 @@ from cluster.access import Actor
 from cluster.store import Stored
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
-from jobs.pages import store_table
+from jobs.pages import objects
 from kube.resources import BATCH_JOBS, CREATOR_ANNOTATION
 
 SPEC = Spec(
@@ -41,4 +41,4 @@ def table(actor: Actor, view: TableView) -> Table:
         return render_to_string("jobs/_kubernetes_row.html", {"stored": stored, "owner": owner})
 
     owner = view.get("owner") or None
-    return store_table.table(actor, view, BATCH_JOBS, row, name="batch", empty=EMPTY, creator=owner)
+    return objects.table(actor, view, BATCH_JOBS, row, name="batch", empty=EMPTY, creator=owner)

@@ -19,7 +19,7 @@ from jobs.lifecycle.phases import DELETED
 from jobs.lifecycle.progress import Ran
 from jobs.lifecycle.reading import Job
 from jobs.operations import allowed_actions
-from jobs.pages import store_table
+from jobs.pages import objects
 from jobs.pages.job import past, pods
 from jobs.pages.job_list import job_filters
 from jobs.pages.job_list.job_row import row, row_id
@@ -90,12 +90,12 @@ def table(actor: Actor, view: TableView) -> Table:
     allowed = access.namespaces(actor, JOBS)
     chosen = filters(view, allowed, clock.milliseconds())
     every = {**chosen, "phase": None}
-    counts = store_table.by_phase(store.count(JOBS, by="phase", **every))
+    counts = objects.by_phase(store.count(JOBS, by="phase", **every))
     # What owned a deleted job is not recorded, so of a sweep's there is none.
     counts[DELETED] = 0 if chosen["owner"] is not None else records.count(JOBS, **every)
     is_past = view.get("phase") == DELETED
     living = {phase: number for phase, number in counts.items() if phase != DELETED}
-    page = store_table.page_of(view, counts if is_past else living)
+    page = objects.page_of(view, counts if is_past else living)
     offer = None if is_past else bulk.offered(JOBS.id, actor)
     if not is_past:
         found = store.find(JOBS, order=view.order, **page.span, **chosen)
@@ -180,7 +180,7 @@ def filters(view: TableView, allowed: frozenset[str] | access.Everywhere, now: i
     return {
         "namespace": namespace,
         "queue": view.get("queue") or None,
-        "phase": store_table.of_phase(view.get("phase")),
+        "phase": objects.of_phase(view.get("phase")),
         "creator": view.get("owner") or None,
         "owner": sweeps,
         "text": view.q or None,

@@ -13,10 +13,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from cluster import access, api
-from cluster.store import store
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
 from jobs.operations import allowed_actions
+from jobs.pages import objects
 from jobs.pages.editor.forms import JobForm
 from jobs.pages.editor.views import editor_page
 from jobs.parameterized import declaration
@@ -64,8 +64,7 @@ def template_form(request: HttpRequest, slug: str) -> HttpResponse:
 def stored_form(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     """Ask for the values of a template that somebody keeps; with them, open the editor with the job."""
     _home(request)
-    access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
-    declared = declaration.of_stored(store.get(JOB_TEMPLATES, namespace, name).object)
+    declared = declaration.of_stored(objects.read(access.of(request), JOB_TEMPLATES, namespace, name).object)
     text = f"A template with parameters that is kept in {namespace}."
     sweep = f"{reverse('sweeps:new')}?kept={namespace}/{name}"
     return _ask(request, Asked(name, text, declared.template, declared.parameters, namespace, sweep))

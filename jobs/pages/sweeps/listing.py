@@ -21,7 +21,7 @@ from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle.reading import Metadata
 from jobs.operations import allowed_actions
-from jobs.pages import store_table
+from jobs.pages import objects
 from jobs.pages.sweeps import grid_html
 from jobs.sweeps import outcomes, record
 from jobs.sweeps.outcomes import Grid, Outcomes
@@ -99,7 +99,7 @@ def table(actor: Actor, view: TableView) -> Table:
 
 def _row(stored: Stored, counted: Mapping[str, int]) -> str:
     holder = stored.read(_Holder)
-    named = store_table.by_phase(counted)
+    named = objects.by_phase(counted)
     return render_to_string(
         "sweeps/_row.html",
         {

@@ -19,6 +19,7 @@ from dashboard.live.topics import address
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
 from jobs.operations import allowed_actions
+from jobs.pages import objects
 from jobs.pages.sweeps import listing, samples, submission
 from jobs.pages.sweeps.submission import Preview
 from jobs.parameterized import declaration
@@ -76,8 +77,7 @@ def _start(request: HttpRequest, home: str) -> Draft:
         return samples.at(home, Draft(text=template.yaml, grid=_choices(template.defaults)))
     if kept := request.GET.get("kept", ""):
         namespace, _, name = kept.partition("/")
-        access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
-        declared = declaration.of_stored(store.get(JOB_TEMPLATES, namespace, name).object)
+        declared = declaration.of_stored(objects.read(access.of(request), JOB_TEMPLATES, namespace, name).object)
         return Draft(text=declared.yaml, grid=_choices(declared.defaults))
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:

@@ -1,4 +1,4 @@
-"""A page of the objects of one kind that a reader may see, as a table."""
+"""Stored objects that a reader may see: one of them, or a page of those of a kind as a table."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from dashboard.parts.table import Table, TableView
 from kube.resources import Resource
 
 PENDING = "Pending"
+
+
+def read(actor: Actor, resource: Resource, namespace: str, name: str) -> Stored:
+    """Return an object; Forbidden or NotFound says why there is nothing to show."""
+    access.require(actor, "get", resource, namespace, name)
+    return store.get(resource, namespace, name)
 
 
 def by_phase(counted: Mapping[str, int]) -> dict[str, int]:
