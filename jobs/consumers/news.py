@@ -11,7 +11,7 @@ from cluster.store import Change, Create, Group, store
 from cluster.writes import Timer
 from jobs.consumers.state import JobsState, readable
 from jobs.controller import answers, asked, facts, plan, pod_events
-from jobs.controller.answers import Answers
+from jobs.controller.answers import PolicyActions
 from jobs.controller.facts import JobFact, PodFact
 from jobs.controller.pod_events import Happening
 from jobs.controller.requests import EXECUTED
@@ -62,7 +62,7 @@ def _event(job: JobFact, reason: str, message: str, now: int, kind: str) -> Grou
     return Group([Create(EVENTS, plan.event(job, reason, message, now, kind=kind))])
 
 
-def _remember(state: JobsState, job: JobFact, found: Answers, news: News, now: int) -> None:
+def _remember(state: JobsState, job: JobFact, found: PolicyActions, news: News, now: int) -> None:
     """Note what is asked of a job now; all of it stands in its timer, whatever becomes of its plan."""
     if found.asked == state.asked.get(job.key, ()):
         return

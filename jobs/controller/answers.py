@@ -22,7 +22,7 @@ _ENDS_NO_POD = (Action.RESUME_JOB, Action.SYNC_JOB, Action.ENQUEUE_JOB)
 OF_TASKS = (JobEvent.TASK_COMPLETED, JobEvent.TASK_FAILED)
 
 
-class Answers(NamedTuple):
+class PolicyActions(NamedTuple):
     """What is asked of a job after the news, and what of it is to wait, to be told to people."""
 
     asked: tuple[Asked, ...]
@@ -31,11 +31,11 @@ class Answers(NamedTuple):
 
 def to_pods(
     job: JobFact, pods: Collection[PodFact], known: Sequence[Asked], happenings: Iterable[Happening], now: int
-) -> Answers:
+) -> PolicyActions:
     """Return what is asked of a job after these happenings, in their order; `pods` are the job's as they are now."""
     found, delayed = tuple(known), list[Asked]()
     if not job.heeds_policies:
-        return Answers(found)
+        return PolicyActions(found)
     seen: set[tuple[JobEvent, str]] = set()
     for happening in happenings:
         event, pod = happening
@@ -56,14 +56,14 @@ def to_pods(
         before, found = found, asked.add(found, new)
         if new.delay_ms and new in found and new not in before:
             delayed.append(new)
-    return Answers(found, tuple(delayed))
+    return PolicyActions(found, tuple(delayed))
 
 
-def to_group(job: JobFact, known: Sequence[Asked], now: int) -> Answers:
+def to_group(job: JobFact, known: Sequence[Asked], now: int) -> PolicyActions:
     """Return what is asked of a job when its pod group has become Unknown: some of its pods run, and others have no place."""
     policy = job.policy_for(JobEvent.UNKNOWN) if job.heeds_policies else None
     if policy is None:
-        return Answers(tuple(known))
+        return PolicyActions(tuple(known))
     what = "some of the job's pods run, and there is no room for the others it needs"
     new = Asked(
         action=policy.action,
@@ -75,7 +75,7 @@ def to_group(job: JobFact, known: Sequence[Asked], now: int) -> Answers:
         version=job.version,
     )
     found = asked.add(known, new)
-    return Answers(found, (new,) if new.delay_ms and new in found and new not in known else ())
+    return PolicyActions(found, (new,) if new.delay_ms and new in found and new not in known else ())
 
 
 class Overdue(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from jobs.history.record import History, Phase, PodSpan, Run, Stretch, Told
+from jobs.history.record import EventRecord, History, Phase, PodSpan, Run, Stretch
 from jobs.lifecycle.progress import ENDING, STOPPED
 from jobs.lifecycle.reading import INDEX, TASK, Job, Metadata, Pod, PodGroup, moment
 from kube.kinds.batch import JobPhase
@@ -162,7 +162,7 @@ class _Draft:
     def event(self, change: Change) -> None:
         event = _events.decode(change.body)
         last = moment(event.seen) or change.at
-        self.told[change.name] = Told(
+        self.told[change.name] = EventRecord(
             kind=event.involved_object.kind,
             name=event.involved_object.name,
             type=event.type,

@@ -69,7 +69,7 @@ class Run(View):
         return all(span.removed is not None or span.pod.is_ended for span in self.pods.values())
 
 
-class Told(View):
+class EventRecord(View):
     """An event about the job, its groups or its pods; `last` is when it was seen last, in ms."""
 
     kind: str
@@ -87,7 +87,7 @@ class History(View):
     version: int = 0
     phases: list[Phase] = []
     runs: list[Run] = []
-    told: dict[str, Told] = {}
+    told: dict[str, EventRecord] = {}
 
     @property
     def is_settled(self) -> bool:

@@ -13,7 +13,7 @@ from jobs.lifecycle.reading import Job
 from jobs.models import OperationItem
 from jobs.operations import drafts
 from jobs.rules import actions
-from jobs.rules.actions import Action, Kept, Result, Verdict
+from jobs.rules.actions import Action, Result, Retention, Verdict
 from kube.errors import Conflict
 from kube.resources import COMMANDS, JOBS
 
@@ -32,9 +32,9 @@ def send(actor: Actor, action: Action, job: Stored, uid: str) -> None:
     note(actor, action, job)
 
 
-def kept() -> Kept:
+def retention() -> Retention:
     """Return for how long something stays of a job that is deleted."""
-    return Kept(settings.JOB_HISTORY_DAYS, settings.LOG_DAYS)
+    return Retention(settings.JOB_HISTORY_DAYS, settings.LOG_DAYS)
 
 
 def note(actor: Actor, action: Action, job: Stored) -> None:

@@ -23,7 +23,7 @@ from jobs.pages.job.detail import Detail
 from jobs.pages.job_list import kubernetes_jobs, listing
 from jobs.pages.logs import download
 from jobs.pages.logs import tab as log_tab
-from jobs.pages.logs.pods import Asked
+from jobs.pages.logs.pods import LogQuery
 from jobs.pages.logs.window import Mark
 from jobs.rules import actions, yaml_write
 from kube.errors import ApiError, NotFound
@@ -133,7 +133,7 @@ def job_yaml(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @login_required
 @explained  # type: ignore[arg-type]  # a streamed answer is no HttpResponse
 def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase:
-    asked = Asked.read(namespace, name, request.GET)
+    asked = LogQuery.read(namespace, name, request.GET)
     if line := Mark.read(request.GET.get("line", "")):
         return download.states(access.of(request), asked, line)
     return download.respond(access.of(request), asked, times=request.GET.get("times") == "1")
@@ -148,7 +148,7 @@ def act(request: HttpRequest, namespace: str, name: str, action: str) -> HttpRes
     stored = objects.read(actor, JOBS, namespace, name)
     if request.method != "POST":
         job = stored.read(Job)
-        effect = actions.effect(chosen, actions.extent([job]), single.kept())
+        effect = actions.effect(chosen, actions.extent([job]), single.retention())
         context = {"stored": stored, "action": chosen, "effect": effect}
         return render(request, "jobs/confirm.html", {**context, "problem": actions.problem(chosen, job)})
     try:

@@ -37,7 +37,7 @@ spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TemplateDraft:
     """A template as it was typed: its namespace is that of its YAML, its parameters are those of the YAML's placeholders."""
 
     text: str
@@ -46,7 +46,7 @@ class Kept:
     parameters: tuple[Parameter, ...]
 
     @classmethod
-    def begin(cls, namespace: str) -> Kept:
+    def begin(cls, namespace: str) -> TemplateDraft:
         """Return what the page begins with."""
         said = {
             "text": BEGINNING.replace("namespace: default", f"namespace: {namespace}"),
@@ -59,7 +59,7 @@ class Kept:
         return cls.read(said)
 
     @classmethod
-    def read(cls, data: Mapping[str, str]) -> Kept:
+    def read(cls, data: Mapping[str, str]) -> TemplateDraft:
         """Take a template from the fields of its form, or from those of a sweep, whose first values become defaults."""
         text = data.get("text", "").replace("\r\n", "\n")
         try:

@@ -130,7 +130,7 @@ class Extent(NamedTuple):
     last_restart: int = 0
 
 
-class Kept(NamedTuple):
+class Retention(NamedTuple):
     """For how many days what is known of a deleted job stays, and what its pods printed."""
 
     history: int
@@ -147,7 +147,7 @@ def extent(jobs: Iterable[Job]) -> Extent:
     return total
 
 
-def effect(action: Action, about: Extent, kept: Kept) -> list[str]:
+def effect(action: Action, about: Extent, retention: Retention) -> list[str]:
     """Say in sentences what an action on one job or on many will do, and what stays of a job that is deleted."""
     theirs = "its" if about.jobs == 1 else "their"
     running = "No pod runs" if not about.running else f"{_pods(about.running, 'running')} will be stopped"
@@ -170,8 +170,8 @@ def effect(action: Action, about: Extent, kept: Kept) -> list[str]:
     if action is DELETE:
         jobs = "The job is" if about.jobs == 1 else f"{about.jobs:,} jobs are"
         removed = f"{jobs} removed with {theirs} {_pods(about.replicas)}."
-        logs = f"stays for {_days(kept.logs)}" if kept.logs else "goes with them"
-        return [stops, f"{removed} What happened stays for {_days(kept.history)}, what they printed {logs}."]
+        logs = f"stays for {_days(retention.logs)}" if retention.logs else "goes with them"
+        return [stops, f"{removed} What happened stays for {_days(retention.history)}, what they printed {logs}."]
     return []
 
 

@@ -37,7 +37,7 @@ RESTARTS = (Action.RESTART_JOB, Action.RESTART_TASK, Action.RESTART_POD, Action.
 TARGETED = RESTARTS[1:]
 
 
-class Written(NamedTuple):
+class PolicyAt(NamedTuple):
     """A policy where it is written: its path, the tasks whose pods it hears of, and whether it is a task's own."""
 
     policy: Any
@@ -74,7 +74,7 @@ def of_job(spec: dict[str, Any]) -> Iterator[str]:
     yield from _of_list(listed, "spec.policies", tasks, max_retry, is_task=False)
     # The tasks' policies come first (reference: volcano-job §3.4).
     for number, policy in enumerate(listed):
-        written = Written(policy, f"spec.policies[{number}]", tasks, False, max_retry)
+        written = PolicyAt(policy, f"spec.policies[{number}]", tasks, False, max_retry)
         for event in written.events:
             if event in OF_TASKS and _all(written, partial(_answers, event=event)):
                 yield f"{written.at(event)}: never acts, because policies of every task answer {event} first; remove one of them."
@@ -95,7 +95,7 @@ def _of_list(
 ) -> Iterator[str]:
     answers_failures = ""
     for number, policy in enumerate(listed):
-        written = Written(policy, f"{path}[{number}]", tasks, is_task, max_retry)
+        written = PolicyAt(policy, f"{path}[{number}]", tasks, is_task, max_retry)
         yield from _of_events(written)
         yield from _of_action(written)
         yield from _exit_codes(written)
@@ -108,7 +108,7 @@ def _of_list(
             answers_failures = written.path
 
 
-def _of_events(written: Written) -> Iterator[str]:
+def _of_events(written: PolicyAt) -> Iterator[str]:
     events = written.events
     if JobEvent.JOB_UPDATED in events:
         yield f"{written.at(JobEvent.JOB_UPDATED)}: JobUpdated never happens, so nothing follows from it; remove it."
@@ -147,7 +147,7 @@ def _of_events(written: Written) -> Iterator[str]:
         )
 
 
-def _of_action(written: Written) -> Iterator[str]:
+def _of_action(written: PolicyAt) -> Iterator[str]:
     if (_delay_ms(written.policy) or 0) < 0:
         yield f"{written.path}.timeout: is negative, and so none; leave it out or make it positive."
     if written.action == Action.RESUME_JOB:
@@ -168,7 +168,7 @@ def _of_action(written: Written) -> Iterator[str]:
         )
 
 
-def _exit_codes(written: Written) -> Iterator[str]:
+def _exit_codes(written: PolicyAt) -> Iterator[str]:
     code = written.exit_code
     if code is None:
         return
@@ -207,7 +207,7 @@ def _waits(policy: Any) -> bool:
     return (_delay_ms(policy) or 0) > 0
 
 
-def _all(written: Written, holds: Callable[[Any], bool]) -> bool:
+def _all(written: PolicyAt, holds: Callable[[Any], bool]) -> bool:
     return bool(written.tasks) and all(holds(task) for task in written.tasks)
 
 

@@ -85,7 +85,7 @@ def test_an_action_applies_in_the_phases_that_heed_it_and_clients_are_warned_of_
     "delete thousands": ("delete", Extent(5000, 20000, 12)),
 })  # fmt: skip
 def test_the_effect_is_told_in_numbers(golden, name, about):
-    golden("effects", " ".join(actions.effect(actions.BY_NAME[name], about, actions.Kept(30, 14))))
+    golden("effects", " ".join(actions.effect(actions.BY_NAME[name], about, actions.Retention(30, 14))))
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 5)), max_size=20))

@@ -25,7 +25,9 @@ def html(shown: Detail, actor: Actor) -> str:
         "room": room if room is not None and room.may_release else None,
         "names": [action.name for action in allowed],
         "confirmed": [
-            (action, actions.effect(action, about, single.kept())) for action in allowed if action in actions.CONFIRMED
+            (action, actions.effect(action, about, single.retention()))
+            for action in allowed
+            if action in actions.CONFIRMED
         ],
     }
     return render_to_string("jobs/_actions.html", context)

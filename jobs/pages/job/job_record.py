@@ -86,7 +86,7 @@ class JobRecord:
         return self.stored.read(Job)
 
     @cached_property
-    def _counts(self) -> pods.Kept:
+    def _counts(self) -> pods.TroubleCounts:
         return {} if self.deleted else pods.counts(self.stored)
 
     @cached_property

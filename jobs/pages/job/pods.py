@@ -13,19 +13,19 @@ from kube.kinds.core import PodPhase
 from kube.resources import PODS
 
 Read = list[tuple["Stored", Pod]]
-Kept = dict[tuple[str, str], int]  # by phase and cause, or another trouble
+TroubleCounts = dict[tuple[str, str], int]  # by phase and cause, or another trouble
 CAUSES = tuple(pod_health.SAID)
 
 
-def counts(job: Stored) -> Kept:
+def counts(job: Stored) -> TroubleCounts:
     """Return how many pods a job has in each phase and with each trouble, "" for none; one of which no node has told has the phase ""."""
     found = store.tally(PODS, ("phase", "trouble"), namespace=job.namespace, owner=job.uid)
     return {(phase, trouble): number for (phase, trouble), number in found.items()}
 
 
-def kept(jobs: Iterable[Stored]) -> dict[str, Kept]:
+def kept(jobs: Iterable[Stored]) -> dict[str, TroubleCounts]:
     """Return how many pods of jobs do not run although they have their nodes, by the uid of the job."""
-    found: dict[str, Kept] = {}
+    found: dict[str, TroubleCounts] = {}
     owners = [job.uid for job in jobs]
     tally = store.tally(PODS, ("owner", "phase", "trouble"), trouble=CAUSES, owner=owners) if owners else {}
     for (owner, phase, cause), number in tally.items():

@@ -42,7 +42,7 @@ class Before(NamedTuple):
     priority: int
 
 
-class Place(NamedTuple):
+class QueuePlace(NamedTuple):
     """The number of a job among those that wait in its queue, of how many, and the nearest before it.
 
     others are those before it that are not named, be they further off or not for the reader's eyes.
@@ -67,7 +67,7 @@ class Wait:
     reason: str = ""
     pods: int = 0
     unread: Unread | None = None
-    place: Place | None = None
+    place: QueuePlace | None = None
 
     @property
     def known(self) -> remedies.Waiting | None:
@@ -137,7 +137,7 @@ def _unread(record: JobRecord) -> Unread | None:
     return found
 
 
-def _place_of(group: Stored | None, visible: frozenset[str] | access.Everywhere) -> Place | None:
+def _place_of(group: Stored | None, visible: frozenset[str] | access.Everywhere) -> QueuePlace | None:
     """Return where a pod group stands; None when it does not wait, or another scheduler decides.
 
     visible are the namespaces whose jobs the reader may see.
@@ -154,7 +154,7 @@ def _place_of(group: Stored | None, visible: frozenset[str] | access.Everywhere)
         for each, priority in found.before
         if isinstance(visible, access.Everywhere) or each.namespace in visible
     ]
-    return Place(queue, found.number, found.of, named, found.number - 1 - len(named))
+    return QueuePlace(queue, found.number, found.of, named, found.number - 1 - len(named))
 
 
 def images_of(pods: Iterable[Pod]) -> list[ImageWait]:

@@ -16,7 +16,7 @@ from dashboard.parts import phases, svg
 from jobs.lifecycle import progress
 from jobs.lifecycle.progress import Ran
 from jobs.lifecycle.reading import Job
-from jobs.pages.job.pods import Kept
+from jobs.pages.job.pods import TroubleCounts
 from jobs.rules import short_cause
 from kube import pod_health
 from kube.meta import short_duration_words
@@ -32,7 +32,12 @@ def row_id(stored: Stored) -> str:
 
 
 def row(
-    stored: Stored, *, selectable: bool = False, deleted: int = 0, kept: Kept | None = None, ran: Ran | None = None
+    stored: Stored,
+    *,
+    selectable: bool = False,
+    deleted: int = 0,
+    kept: TroubleCounts | None = None,
+    ran: Ran | None = None,
 ) -> str:
     """Return a job's row; it depends on the job alone, so that it is the same for every reader.
 

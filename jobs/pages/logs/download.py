@@ -15,7 +15,7 @@ from cluster.api import backend
 from cluster.backend import LogExtent, NodeAway, Nodes, NoLog
 from jobs.logs import text
 from jobs.pages.logs import pods
-from jobs.pages.logs.pods import Absent, Asked, LogPod
+from jobs.pages.logs.pods import Absent, LogPod, LogQuery
 from jobs.pages.logs.window import Mark
 from kube.errors import NotFound
 
@@ -24,7 +24,7 @@ STATES_BYTES = 1024 * 1024  # of a line are read for its states
 MISSING = "missing.txt"
 
 
-def respond(actor: Actor, asked: Asked, *, times: bool) -> StreamingHttpResponse:
+def respond(actor: Actor, asked: LogQuery, *, times: bool) -> StreamingHttpResponse:
     """Return logs as a file, with the time before each line when `times`; NotFound says why there are none.
 
     A single log is a text. Several are an archive, with a file for each attempt of each container.
@@ -46,7 +46,7 @@ def respond(actor: Actor, asked: Asked, *, times: bool) -> StreamingHttpResponse
     return _file(body, "application/zip", f"{'-'.join(filter(None, whose))}-logs.zip")
 
 
-def states(actor: Actor, asked: Asked, mark: Mark) -> HttpResponse:
+def states(actor: Actor, asked: LogQuery, mark: Mark) -> HttpResponse:
     """Return what one line has said before it was overwritten, each state on a line of its own; NotFound without such a line."""
     found = pods.chosen(actor, asked)
     try:

@@ -21,7 +21,7 @@ from jobs.logs import merge
 from jobs.logs.merge import Entry, Log
 from jobs.logs.text import Run, ShownLine, written
 from jobs.pages.logs import pods, window
-from jobs.pages.logs.pods import Absent, Asked, LogPod
+from jobs.pages.logs.pods import Absent, LogPod, LogQuery
 from jobs.pages.logs.window import Limits, Mark, log_of
 from kube.meta import now_text, parse_time
 from kube.resources import PODS
@@ -43,7 +43,7 @@ LATE_MS = 5000  # what is printed reaches the disk within that time
 class Followed:
     """The pods that one reader follows; those of a living run are looked up again while he reads."""
 
-    def __init__(self, actor: Actor, asked: Asked) -> None:
+    def __init__(self, actor: Actor, asked: LogQuery) -> None:
         self._actor = actor
         self._asked = asked
         shown = pods.of_job(actor, asked) if asked.is_together else None
@@ -136,7 +136,7 @@ class Reader:
     def __init__(self, actor: Actor, params: Mapping[str, str]) -> None:
         self.actor = actor
         self._nodes = backend.nodes_for(actor)
-        self.asked = Asked.read(params.get("namespace", ""), params.get("job", ""), params)
+        self.asked = LogQuery.read(params.get("namespace", ""), params.get("job", ""), params)
         self.line = params.get("line") or ""
         self.mark = Mark.read("" if self.line == START else self.line)
         self.since = ""  # the time from which on a reader who comes back gets lines again, as logs write it
@@ -277,7 +277,7 @@ class Reader:
 
 def may(request: StreamRequest) -> None:
     """Let a reader follow logs only where he may see them."""
-    asked = Asked.read(request.params.get("namespace", ""), request.params.get("job", ""), request.params)
+    asked = LogQuery.read(request.params.get("namespace", ""), request.params.get("job", ""), request.params)
     pods.require(request.actor, asked.namespace, asked.pod)
 
 

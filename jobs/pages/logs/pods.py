@@ -38,7 +38,7 @@ class Absent(NamedTuple):
     names: list[str]
 
 
-class Asked(NamedTuple):
+class LogQuery(NamedTuple):
     """Whose logs a reader asks for, in the words of the address; empty is what was not said.
 
     `pod` is a pod's name, `task/NAME` for all pods of a task or `*` for all of the run. `of` is the job's uid.
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
     attempt: int | None
 
     @classmethod
-    def read(cls, namespace: str, job: str, params: Mapping[str, str]) -> Asked:
+    def read(cls, namespace: str, job: str, params: Mapping[str, str]) -> LogQuery:
         """Read what an address or a subscription asks for."""
         words = {name: params.get(name) or "" for name in ("of", "run", "pod", "uid", "container")}
         return cls(namespace=namespace, job=job, attempt=number(params.get("attempt") or ""), **words)
@@ -118,7 +118,7 @@ def require(actor: Actor, namespace: str, name: str) -> None:
     access.require(actor, "get", f"{PODS.id}/log", namespace, name)
 
 
-def of_job(actor: Actor, asked: Asked) -> Detail:
+def of_job(actor: Actor, asked: LogQuery) -> Detail:
     """Return the job or the deleted one whose logs are asked for, at the run that is asked for."""
     run = number(asked.run) or 0
     if asked.of:
@@ -128,7 +128,7 @@ def of_job(actor: Actor, asked: Asked) -> Detail:
     return Detail.of(actor, asked.namespace, asked.job, run)
 
 
-def chosen(actor: Actor, asked: Asked, shown: Detail | None = None) -> list[LogPod]:
+def chosen(actor: Actor, asked: LogQuery, shown: Detail | None = None) -> list[LogPod]:
     """Return the pods that are asked for, those whose logs help most first; Forbidden or NotFound says why there are none.
 
     shown is the job's page, where it has been read already.
@@ -188,7 +188,7 @@ def find(namespace: str, name: str, uid: str, job_uid: str) -> LogPod:
     raise NotFound(f"There is no pod {name} in the namespace {namespace}, and no record of one.")
 
 
-def absent(actor: Actor, asked: Asked, found: Iterable[LogPod], present: Collection[str]) -> list[Absent]:
+def absent(actor: Actor, asked: LogQuery, found: Iterable[LogPod], present: Collection[str]) -> list[Absent]:
     """Return the pods that have no log by the reason why, given the uids of those that have one."""
     lacking = [pod for pod in found if pod.uid not in present]
     waiting = {pod.uid for pod in lacking if not pod.is_gone and not pod.pod.spec.node_name}

@@ -19,7 +19,7 @@ from jobs.logs.text import Run, ShownLine
 from jobs.pages.job.detail import Detail
 from jobs.pages.logs import pods, window
 from jobs.pages.logs.follow import MOST_PODS
-from jobs.pages.logs.pods import EVERY, TASK, Asked, LogPod
+from jobs.pages.logs.pods import EVERY, TASK, LogPod, LogQuery
 from jobs.pages.logs.window import Limits, Mark, Window
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
@@ -49,7 +49,7 @@ class Tab:
     """What the tab shows: the options, what is asked for, and the end of the logs or why there is none."""
 
     options: list[Option]
-    asked: Asked
+    asked: LogQuery
     pods: Sequence[LogPod] = ()
     earlier: Sequence[tuple[str, int]] = ()  # (uid, creation) of the pods that have had the name, newest first
     attempts: Sequence[int] = ()
@@ -87,7 +87,7 @@ class Tab:
 def show(actor: Actor, shown: Detail, params: Mapping[str, str]) -> Tab:
     """Return what the tab shows; without a choice the logs that help most."""
     place = {**params, "of": shown.stored.uid, "run": str(shown.run or "")}
-    asked = Asked.read(shown.stored.namespace, shown.stored.name, place)
+    asked = LogQuery.read(shown.stored.namespace, shown.stored.name, place)
     listed = options(shown)
     if not asked.pod:
         asked = asked._replace(pod=pods.interesting(shown))
@@ -104,7 +104,7 @@ def show(actor: Actor, shown: Detail, params: Mapping[str, str]) -> Tab:
         return Tab(listed, asked, why=error.message)
 
 
-def _tab(actor: Actor, shown: Detail, asked: Asked, listed: list[Option], line: str) -> Tab:
+def _tab(actor: Actor, shown: Detail, asked: LogQuery, listed: list[Option], line: str) -> Tab:
     found = pods.chosen(actor, asked, shown)
     nodes = backend.nodes_for(actor)
     kept = nodes.log_extents({pod.uid: pod.node for pod in found[:MOST_PODS]})

@@ -80,14 +80,14 @@ class Forecast(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shown:
+class OperationView:
     """A bulk operation with those of its items that a reader may see."""
 
     operation: Operation
     items: QuerySet[OperationItem]
 
     @classmethod
-    def of(cls, actor: Actor, number: int) -> Shown:
+    def of(cls, actor: Actor, number: int) -> OperationView:
         """Read an operation; NotFound when there is none, or none of its jobs is for the actor to see."""
         operation = Operation.objects.filter(pk=min(number, HIGHEST), is_bulk=True).first()
         if operation is not None:
@@ -189,7 +189,7 @@ def operation(request: TopicRequest) -> Parts:
     number = request.params.get("number", "")
     if not number.isascii() or not number.isdigit() or len(number) > MOST_DIGITS:
         raise NotFound(f"There is no bulk operation {number[:40]}.")
-    return Shown.of(request.actor, int(number)).table(SPEC.read(request.params)).parts()
+    return OperationView.of(request.actor, int(number)).table(SPEC.read(request.params)).parts()
 
 
 @offers.source(JOBS.id)

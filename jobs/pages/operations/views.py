@@ -14,7 +14,7 @@ from dashboard.parts import responses
 from jobs import tasks
 from jobs.operations import allowed_actions, drafts, single
 from jobs.pages.operations import listing, selection
-from jobs.pages.operations.listing import Shown
+from jobs.pages.operations.listing import OperationView
 from jobs.rules import actions
 from kube.errors import ApiError, BadRequest, Forbidden
 
@@ -49,11 +49,14 @@ def operation(request: HttpRequest, number: int) -> HttpResponse:
     """Show what an operation would do, or how far it is."""
     actor = access.of(request)
     with store.reading():
-        shown = Shown.of(actor, number)
+        shown = OperationView.of(actor, number)
         context = {"operation": shown.operation, "action": shown.action}
         if shown.operation.is_draft:
             forecast = shown.forecast(actor)
-            context |= {"forecast": forecast, "effect": actions.effect(shown.action, forecast.extent, single.kept())}
+            context |= {
+                "forecast": forecast,
+                "effect": actions.effect(shown.action, forecast.extent, single.retention()),
+            }
             return render(request, "jobs/operations/confirm.html", context)
         # Results are not in the log: no revision says how far a page is, so its socket brings it up to date whole.
         table = shown.table(listing.SPEC.read(request.GET))
@@ -66,7 +69,7 @@ def operation(request: HttpRequest, number: int) -> HttpResponse:
 @explained
 def confirm(request: HttpRequest, number: int) -> HttpResponse:
     """Let an operation begin; doing it twice is doing it once."""
-    shown = Shown.of(access.of(request), number)
+    shown = OperationView.of(access.of(request), number)
     if shown.operation.actor != request.user.get_username():
         raise Forbidden(f"Only {shown.operation.actor}, who prepared this operation, can confirm it.")
     if drafts.confirm(shown.operation):
@@ -79,7 +82,7 @@ def confirm(request: HttpRequest, number: int) -> HttpResponse:
 @explained
 def stop(request: HttpRequest, number: int) -> HttpResponse:
     """Ask no further jobs of an operation."""
-    shown = Shown.of(access.of(request), number)
+    shown = OperationView.of(access.of(request), number)
     if not _may_stop(request, shown):
         raise Forbidden(f"Only {shown.operation.actor}, who began it, or an operator can stop this operation.")
     left = drafts.stop(shown.operation, access.of(request))
@@ -89,6 +92,6 @@ def stop(request: HttpRequest, number: int) -> HttpResponse:
     return redirect("jobs:operation", number)
 
 
-def _may_stop(request: HttpRequest, shown: Shown) -> bool:
+def _may_stop(request: HttpRequest, shown: OperationView) -> bool:
     actor = access.of(request)
     return shown.operation.actor == actor.name or access.allowed(actor, "list", "audit", access.EVERYWHERE)

@@ -22,7 +22,7 @@ from jobs.pages.editor.views import editor_page
 from jobs.parameterized import declaration
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.declaration import DeclarationError
-from jobs.parameterized.keeping import Kept
+from jobs.parameterized.keeping import TemplateDraft
 from jobs.parameterized.parameters import KINDS, Parameter, fill
 from jobs.rules import yaml_write
 from jobs.sweeps.placeholders import Template
@@ -34,7 +34,7 @@ PREFIX = "value-"  # of the form's fields, so that a parameter may have any name
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TemplateForm:
     """A template whose values are asked for; namespace is that of its jobs, sweep the page that makes many of them."""
 
     title: str
@@ -55,7 +55,7 @@ def template_form(request: HttpRequest, slug: str) -> HttpResponse:
         raise Http404(f"There is no template {slug}.")
     text = f"{found.text} Needs on the machine that runs it: {found.needs}"
     sweep = f"{reverse('sweeps:new')}?template={slug}"
-    return _ask(request, Asked(found.title, text, found.template, found.parameters, _home(request), sweep))
+    return _ask(request, TemplateForm(found.title, text, found.template, found.parameters, _home(request), sweep))
 
 
 @require_GET
@@ -67,7 +67,7 @@ def stored_form(request: HttpRequest, namespace: str, name: str) -> HttpResponse
     declared = declaration.of_stored(objects.read(access.of(request), JOB_TEMPLATES, namespace, name).object)
     text = f"A template with parameters that is kept in {namespace}."
     sweep = f"{reverse('sweeps:new')}?kept={namespace}/{name}"
-    return _ask(request, Asked(name, text, declared.template, declared.parameters, namespace, sweep))
+    return _ask(request, TemplateForm(name, text, declared.template, declared.parameters, namespace, sweep))
 
 
 def _home(request: HttpRequest) -> str:
@@ -78,30 +78,30 @@ def _home(request: HttpRequest) -> str:
     return home
 
 
-def _ask(request: HttpRequest, asked: Asked) -> HttpResponse:
+def _ask(request: HttpRequest, form: TemplateForm) -> HttpResponse:
     """Show the form with the defaults, with what is wrong, or the editor with the job that comes of it."""
     if not any(key.startswith(PREFIX) for key in request.GET):
-        return _form(request, asked, {each.name: each.default for each in asked.parameters}, {})
-    given = {each.name: request.GET.get(f"{PREFIX}{each.name}", "") for each in asked.parameters}
+        return _form(request, form, {each.name: each.default for each in form.parameters}, {})
+    given = {each.name: request.GET.get(f"{PREFIX}{each.name}", "") for each in form.parameters}
     try:
-        job = fill(asked.template, asked.parameters, given)
+        job = fill(form.template, form.parameters, given)
     except ValuesError as error:
         wrong = {problem.column: problem.message for problem in error.problems}
-        return _form(request, asked, given, wrong, status=422)
+        return _form(request, form, given, wrong, status=422)
     if isinstance(job.get("metadata"), dict):
-        job["metadata"] = job["metadata"] | {"namespace": asked.namespace}
-    form = JobForm(initial={"text": yaml_write.dump(job)})
-    return editor_page(request, form, source=f"From the template {asked.title}.")
+        job["metadata"] = job["metadata"] | {"namespace": form.namespace}
+    editor_form = JobForm(initial={"text": yaml_write.dump(job)})
+    return editor_page(request, editor_form, source=f"From the template {form.title}.")
 
 
 def _form(
-    request: HttpRequest, asked: Asked, values: Mapping[str, str], problems: Mapping[str, str], status: int = 200
+    request: HttpRequest, form: TemplateForm, values: Mapping[str, str], problems: Mapping[str, str], status: int = 200
 ) -> HttpResponse:
     fields = [
         (each, f"{PREFIX}{each.name}", values.get(each.name, ""), problems.get(each.name, ""))
-        for each in asked.parameters
+        for each in form.parameters
     ]
-    return render(request, "jobs/template_form.html", {"asked": asked, "fields": fields}, status=status)
+    return render(request, "jobs/template_form.html", {"form": form, "fields": fields}, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -113,7 +113,7 @@ def template_new(request: HttpRequest) -> HttpResponse:
     home = allowed_actions.home(access.of(request), JOB_TEMPLATES)
     if home is None:
         raise allowed_actions.nowhere("To keep templates", JOB_TEMPLATES)
-    kept = Kept.read(request.POST.dict()) if request.method == "POST" else Kept.begin(home)
+    kept = TemplateDraft.read(request.POST.dict()) if request.method == "POST" else TemplateDraft.begin(home)
     problems: tuple[str, ...] = ()
     status = 200
     try:

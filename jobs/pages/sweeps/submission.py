@@ -27,7 +27,7 @@ MOST_REFUSALS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class JobPreview:
     """One job of a sweep as it would be made."""
 
     name: str
@@ -49,7 +49,7 @@ class Preview:
     causes: tuple[Finding, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[Finding, ...] = ()
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[JobPreview, ...] = ()
     number: int = 0
 
 
@@ -145,7 +145,7 @@ def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
         tuple(problems),
         (*never, *understood, *known, *map(Finding, (*some_never, *some, *unused))),
         tuple(
-            Shown(made.jobs[index], made.values.row(index), yaml_write.dump(made.job(index)))
+            JobPreview(made.jobs[index], made.values.row(index), yaml_write.dump(made.job(index)))
             for index in range(min(number, SHOWN) if accepted else 0)
         ),
         number,

@@ -10,7 +10,7 @@ from cluster.remote.logs import log_ends, log_memory
 from cluster.remote.logs.nodes import RemoteNodes
 from cluster.store import Patch, store
 from jobs.pages.logs import download, window
-from jobs.pages.logs.pods import Asked
+from jobs.pages.logs.pods import LogQuery
 from jobs.pages.logs.window import Limits, Mark
 from kube.resources import PODS
 from node.link import linked_node
@@ -135,12 +135,12 @@ def test_download_has_all_of_it(alice, gang, api, monkeypatch):
     api.write("train-worker-1", (1, "b"))
     api.refused["train-worker-2"] = 500, "the node does not answer"
     actor = access.for_user(alice)
-    asked = Asked.read("default", "train", {"pod": "*", "of": gang.job.uid})
+    asked = LogQuery.read("default", "train", {"pod": "*", "of": gang.job.uid})
     files = unpacked(download.respond(actor, asked, times=False))
     missing = "train-worker-2: The cluster does not hand out the log of this pod: the node does not answer\n"
     assert files.pop("missing.txt") == missing
     assert sorted(files.values()) == sorted(["".join(f"a{n}\n" for n in range(1000)), "b\n"])
-    one = Asked.read("default", "train", {"pod": "train-worker-0", "uid": gang.uid["worker-0"]})
+    one = LogQuery.read("default", "train", {"pod": "train-worker-0", "uid": gang.uid["worker-0"]})
     assert body(download.respond(actor, one, times=True)).startswith(b"2026-11-01T00:00:00.000000Z a0\n")
 
 
