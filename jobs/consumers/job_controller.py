@@ -12,7 +12,7 @@ they were stored; each is deleted together with what it does.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from cluster.runtime import registry, retries
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from cluster.writes import Timer
 from jobs.consumers import news
-from jobs.consumers.state import JobEntry, JobsState, readable
+from jobs.consumers.state import JobEntry, JobsState, read_beside_log, refresh, remember
 from jobs.controller import answers, asked, crowd, facts, plan, products, ssh_keys, unfilled
 from jobs.controller import commands as of_jobs
 from jobs.controller.asked import ASKED
@@ -43,13 +43,15 @@ from kube.volcano import commands
 
 NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
-CHUNK = 500  # names in one query
 KEY_COST = 150  # writes that a key pair counts for, by the time that it takes
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
-# Kinds of timers: the end of a finished job; what is left to do for one that has just finished; writes that should have
-# come back; more to plan than one transaction takes.
-TTL, LEFT, LOST, MORE = "ttl", "left", "lost", "more"
-PENDING = "pending"  # pods that will have been Pending for too long; what policies ask for has a timer in `asked`
+# Kinds of timers, by what happens when one is due. Beside them there are ASKED (what policies ask for), crowd.SAY, and
+# RETRY of a group of writes that failed, whose job is read anew.
+TTL = "ttl"  # a finished job is deleted
+LEFT = "left"  # a job that has just finished is looked at again, unless nothing is left to do for it
+LOST = "lost"  # writes should have come back: a job whose writes have not is read anew
+MORE = "more"  # what was more than one transaction takes is planned
+PENDING = "pending"  # pods of a job have been Pending for too long
 LEFT_MS = 60_000  # after which a finished job is looked at again, unless nothing is left to do for it
 log = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ class JobConsumer(Consumer[JobsState]):
         ending = {facts.job_key_of(stored.body) for stored in store.find(PODS, phase=UNENDED)} - {""}
         jobs = {stored.key: stored for stored in store.find(JOBS, phase=UNFINISHED)}
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
-        _remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
+        remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
         for timer in timers_of(NAME, shard, ASKED):
             if timer.key in state.entries:  # of a job that is gone or finished nothing is asked any more
                 state.note_asked(timer.key, asked.read(timer))
@@ -91,22 +93,7 @@ class JobConsumer(Consumer[JobsState]):
 
     def plan(self, state: JobsState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Plan every job that something happened to, as far as one transaction should reach."""
-
-        def about(key: str) -> Object | None:
-            return plan.about(state.entries[key].known.job) if key in state.entries else None
-
-        groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
-        groups += retries.told(timers, about, now, plan.COMPONENT)
-        lost = _look_back(state, now)
-        failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
-        left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
-        _refresh(state, [*lost, *failed, *(key for key in left if key not in state.entries)])
-        state.touched |= left
-        state.touched |= dict.fromkeys(crowd.late(state.unsaid, now))
-        groups += _look_for_targets(state)
-        heard = news.hear(state, changes, now)
-        groups += heard.groups
-        deadlines: list[Timer] = [*heard.timers, *_kept(state, timers, now)]
+        groups, deadlines, left = _wake(state, changes, timers, now)
         over: list[tuple[str, str]] = []
         world = state.world()
         room, is_unheard, is_crowd = ROOM, False, len(state.touched) > crowd.CROWD
@@ -173,6 +160,38 @@ class JobConsumer(Consumer[JobsState]):
                 sent.revisions = frozenset(row.revision for row in outcome if row.resource in _APPLY)
 
 
+def _wake(
+    state: JobsState, changes: Sequence[Change], timers: Sequence[Timer], now: int
+) -> tuple[list[Group], list[Timer], dict[str, None]]:
+    """Touch the jobs that something happened to, or for which something is due.
+
+    Return what is written and awaited whatever becomes of them, and the keys of jobs that have just finished.
+    """
+
+    def about(key: str) -> Object | None:
+        return plan.about(state.entries[key].known.job) if key in state.entries else None
+
+    groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
+    groups += retries.told(timers, about, now, plan.COMPONENT)
+    lost = _look_back(state, now)
+    failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
+    left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
+    refresh(state, [*lost, *failed, *(key for key in left if key not in state.entries)])
+    state.touched |= left
+    state.touched |= dict.fromkeys(crowd.late(state.unsaid, now))
+    groups += _look_for_targets(state)
+    heard = news.hear(state, changes, now)
+    deadlines = [*heard.timers]
+    for timer in timers:
+        if timer.kind == ASKED and timer.key in state.asked:
+            # What is asked of a job stays in its timer until it is carried out.
+            deadlines += asked.timers(timer.key, state.asked[timer.key], now)
+            state.touched[timer.key] = None
+        elif timer.kind == PENDING and timer.key in state.entries:
+            state.touched[timer.key] = None
+    return [*groups, *heard.groups], deadlines, left
+
+
 def _plan_one(
     state: JobsState, entry: JobEntry, world: World, keys: KeyPair | None, now: int, *, is_crowd: bool
 ) -> list[Write]:
@@ -218,18 +237,6 @@ def _group(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int)
         return Group(writes, key, within_quota)
     timers = asked.timers(key, entry.left_asked, now)
     return Group(writes, key, within_quota, timers, [(ASKED, key)])
-
-
-def _kept(state: JobsState, timers: Sequence[Timer], now: int) -> list[Timer]:
-    """Have jobs planned of which something is due, and keep what is asked of them until it is carried out."""
-    kept = []
-    for timer in timers:
-        if timer.kind == ASKED and timer.key in state.asked:
-            state.touched[timer.key] = None
-            kept += asked.timers(timer.key, state.asked[timer.key], now)
-        elif timer.kind == PENDING and timer.key in state.entries:
-            state.touched[timer.key] = None
-    return kept
 
 
 def _look_back(state: JobsState, now: int) -> list[str]:
@@ -412,7 +419,7 @@ def _look_for_targets(state: JobsState) -> list[Group]:
     """Remember the finished jobs that Commands are for; return the end of Commands to jobs that are gone."""
     unknown = [key for key in state.commands if key in state.touched and key not in state.entries]
     if unknown:
-        _read(state, unknown)
+        read_beside_log(state, unknown)
     groups = []
     for key in [key for key in state.commands if key in state.touched]:
         entry = state.entries.get(key)
@@ -428,72 +435,6 @@ def _look_for_targets(state: JobsState) -> list[Group]:
         if not state.commands[key]:
             del state.commands[key]
     return groups
-
-
-def _remember(state: JobsState, jobs: Iterable[Stored]) -> None:
-    """Put stored jobs into the state, with their pods, pod groups and products."""
-    entries = {job.uid: JobEntry(Known(job)) for job in readable(jobs)}
-    uids = list(entries)
-    for start in range(0, len(uids), CHUNK):
-        owners = uids[start : start + CHUNK]
-        for stored in store.find(PODS, owner=owners):
-            _, pod = facts.read_pod(stored.body)
-            entries[pod.owner].known.pods[pod.name] = pod
-        for stored in store.find(POD_GROUPS, owner=owners):
-            group = facts.read_group(stored.body)
-            known = entries[group.owner].known
-            if group.name == known.job.group_name:
-                known.group = group
-    _remember_products([entry.known for entry in entries.values()])
-    for entry in entries.values():
-        state.keep(entry)
-
-
-def _remember_products(jobs: Sequence[Known]) -> None:
-    """Note what has the names of the products of jobs; two jobs may want one name."""
-    found: dict[products.Id, Stored] = {}
-    for kind, resource in products.RESOURCES.items():
-        names = {
-            f"{known.job.namespace}/{name}": None
-            for known in jobs
-            for id_, name in products.ids(known.job)
-            if id_ == kind
-        }
-        found |= {(kind, key): stored for key, stored in store.by_keys(resource, list(names)).items()}
-    for known in jobs:
-        for (kind, name), product in products.ids(known.job).items():
-            if stored := found.get((kind, f"{known.job.namespace}/{name}")):
-                known.products[kind, name] = products.read(product, stored.body)
-
-
-def _refresh(state: JobsState, keys: Sequence[str]) -> None:
-    """Read jobs again for which the store holds something that this state does not show."""
-    if not keys:
-        return
-    for key in keys:
-        state.forget(key)
-        state.touched[key] = None
-    with store.reading():
-        for key in _read(state, keys):
-            # Pods of somebody else, such as an earlier job of the same name, may hold the names of missing ones.
-            known = state.entries[key].known
-            job, pods = known.job, known.pods
-            names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
-            missing = [f"{job.namespace}/{name}" for name in names if name not in pods]
-            for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
-                _, pods[stored.name] = facts.read_pod(stored.body)
-
-
-def _read(state: JobsState, keys: Sequence[str]) -> list[str]:
-    """Read jobs beside the log; return which could be read.
-
-    What the log still has to tell of them up to that moment is not applied any more.
-    """
-    with store.reading() as revision:
-        found = store.by_keys(JOBS, keys)
-        _remember(state, found.values())
-    state.ahead |= dict.fromkeys(keys, revision)
-    return [key for key in found if key in state.entries]
 
 
 def _is_over(known: Known) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,8 +12,8 @@ import msgspec
 from cluster.rules.quota_accounts import Account
 from cluster.rules.quotas import Quota
 from cluster.runtime import registry
-from cluster.store import Stored
-from jobs.controller import facts, unfilled
+from cluster.store import Stored, store
+from jobs.controller import facts, plan, products, unfilled
 from jobs.controller.asked import Asked
 from jobs.controller.crowd import Unsaid
 from jobs.controller.expectations import Sent
@@ -22,8 +22,10 @@ from jobs.controller.plan import Known, World
 from kube.kinds.batch import JobEvent
 from kube.meta import Object
 from kube.priorities import PriorityClasses
+from kube.resources import JOBS, POD_GROUPS, PODS
 from kube.volcano.commands import CommandFact
 
+CHUNK = 500  # names in one query
 log = logging.getLogger(__name__)
 
 
@@ -129,3 +131,69 @@ def readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
             yield facts.read_job(unfilled.filled_in(stored.body))
         except msgspec.ValidationError as error:
             log.error("ignored job %s, which cannot be read: %s", stored.key, error)
+
+
+def remember(state: JobsState, jobs: Iterable[Stored]) -> None:
+    """Put stored jobs into the state, with their pods, pod groups and products."""
+    entries = {job.uid: JobEntry(Known(job)) for job in readable(jobs)}
+    uids = list(entries)
+    for start in range(0, len(uids), CHUNK):
+        owners = uids[start : start + CHUNK]
+        for stored in store.find(PODS, owner=owners):
+            _, pod = facts.read_pod(stored.body)
+            entries[pod.owner].known.pods[pod.name] = pod
+        for stored in store.find(POD_GROUPS, owner=owners):
+            group = facts.read_group(stored.body)
+            known = entries[group.owner].known
+            if group.name == known.job.group_name:
+                known.group = group
+    _remember_products([entry.known for entry in entries.values()])
+    for entry in entries.values():
+        state.keep(entry)
+
+
+def _remember_products(jobs: Sequence[Known]) -> None:
+    """Note what has the names of the products of jobs; two jobs may want one name."""
+    found: dict[products.Id, Stored] = {}
+    for kind, resource in products.RESOURCES.items():
+        names = {
+            f"{known.job.namespace}/{name}": None
+            for known in jobs
+            for id_, name in products.ids(known.job)
+            if id_ == kind
+        }
+        found |= {(kind, key): stored for key, stored in store.by_keys(resource, list(names)).items()}
+    for known in jobs:
+        for (kind, name), product in products.ids(known.job).items():
+            if stored := found.get((kind, f"{known.job.namespace}/{name}")):
+                known.products[kind, name] = products.read(product, stored.body)
+
+
+def refresh(state: JobsState, keys: Sequence[str]) -> None:
+    """Read jobs again for which the store holds something that this state does not show."""
+    if not keys:
+        return
+    for key in keys:
+        state.forget(key)
+        state.touched[key] = None
+    with store.reading():
+        for key in read_beside_log(state, keys):
+            # Pods of somebody else, such as an earlier job of the same name, may hold the names of missing ones.
+            known = state.entries[key].known
+            job, pods = known.job, known.pods
+            names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
+            missing = [f"{job.namespace}/{name}" for name in names if name not in pods]
+            for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
+                _, pods[stored.name] = facts.read_pod(stored.body)
+
+
+def read_beside_log(state: JobsState, keys: Sequence[str]) -> list[str]:
+    """Read jobs at the store's newest revision; return which could be read.
+
+    What the log still has to tell of them up to that moment is not applied any more.
+    """
+    with store.reading() as revision:
+        found = store.by_keys(JOBS, keys)
+        remember(state, found.values())
+    state.ahead |= dict.fromkeys(keys, revision)
+    return [key for key in found if key in state.entries]

@@ -422,9 +422,9 @@ def products_left(put: Put) -> None:
 
 @plant("what plugins made for a job is not known to a controller that starts")
 def products_unknown(put: Put) -> None:
-    from jobs.consumers import job_controller
+    from jobs.consumers import state
 
-    put(job_controller, "_remember_products", lambda jobs: None)
+    put(state, "_remember_products", lambda jobs: None)
 
 
 # ---- what makes jobs

@@ -22,7 +22,7 @@ from cluster.controllers import definitions, garbage, namespaces
 from cluster.runtime import retention
 from cluster.store import sql
 from dashboard.live import hub
-from jobs.consumers import job_controller
+from jobs.consumers import job_controller, state
 from jobs.controller import plan
 from node import listen
 from node.simulator import simulator
@@ -40,7 +40,7 @@ SMALL: tuple[tuple[Any, str, Any], ...] = (
     (namespaces, "ROOM", 3),
     (definitions, "ROOM", 3),
     (job_controller, "ROOM", 6),
-    (job_controller, "CHUNK", 2),
+    (state, "CHUNK", 2),
     (plan.reconcile, "__kwdefaults__", {**(plan.reconcile.__kwdefaults__ or {}), "room": 3}),
     (listen, "BATCH", 3),
     (WatchFollower, "batch", 4),
