@@ -54,11 +54,11 @@ async def read(function: Callable[..., T], *arguments: Any) -> T:
     return await _readers.run(connected, function, *arguments)
 
 
-async def write(function: Callable[..., T], *arguments: Any) -> T:
+async def write(function: Callable[..., T], *arguments: Any, **options: Any) -> T:
     """Run what may write."""
 
     def alone(*_: object) -> list[T]:
-        return [function(*arguments)]
+        return [function(*arguments, **options)]
 
     done: T = await _writer.run(asking.get(), Call(alone, None))
     return done

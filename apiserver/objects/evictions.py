@@ -5,10 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from apiserver.http import query, respond, routes, threads
-from apiserver.http.query import DeleteOptions
 from apiserver.http.request import Request
 from cluster import api
-from cluster.store import Stored
 from kube import errors, lenient
 from kube.errors import BadRequest, Invalid, MethodNotAllowed
 from kube.meta import Object
@@ -47,12 +45,9 @@ async def _bound(request: Request, pod: str, body: Object) -> Response:
     if causes:
         raise Invalid.of("Binding", pod, causes)
     uid = str(lenient.mapping(body, "metadata").get("uid") or "")
-    await threads.write(_bind, request, pod, target["name"], uid, options.dry_run)
+    place = request.info.namespace, pod
+    await threads.write(api.bind, request.actor, *place, target["name"], uid=uid, dry_run=options.dry_run)
     return respond.success(request, code=201)
-
-
-def _bind(request: Request, pod: str, node: str, uid: str, dry_run: bool) -> Stored:
-    return api.bind(request.actor, request.info.namespace, pod, node, uid=uid, dry_run=dry_run)
 
 
 @routes.subresource(PODS, "eviction")
@@ -63,12 +58,8 @@ async def eviction(request: Request) -> Response:
     _check_body(request.info.name, body, "Eviction", EVICTIONS)
     options = query.delete_options(request.query, lenient.mapping(body, "deleteOptions"))
     dry_run = options.dry_run or query.write_options(request.query, "", request.method).dry_run
-    await threads.write(_evict, request, options, dry_run)
-    return respond.success(request, code=201)
-
-
-def _evict(request: Request, options: DeleteOptions, dry_run: bool) -> Stored:
-    return api.evict(
+    await threads.write(
+        api.evict,
         request.actor,
         request.info.namespace,
         request.info.name,
@@ -77,6 +68,7 @@ def _evict(request: Request, options: DeleteOptions, dry_run: bool) -> Stored:
         grace=options.grace,
         dry_run=dry_run,
     )
+    return respond.success(request, code=201)
 
 
 def _only_post(request: Request) -> None:

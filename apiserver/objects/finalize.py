@@ -5,12 +5,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from apiserver.http import query, respond, routes, threads
-from apiserver.http.query import WriteOptions
 from apiserver.http.request import Request
 from apiserver.objects.verbs import placed
 from cluster import api
-from cluster.store import Stored
-from kube.meta import Object
 from kube.resources import NAMESPACES
 
 
@@ -19,8 +16,7 @@ async def finalize(request: Request) -> Response:
     """Replace the finalizers of a namespace's spec; without any left, one that is being deleted is gone."""
     options = query.write_options(request.query, request.user_agent, request.method)
     obj = placed(request, await request.object())
-    return respond.object(request, await threads.write(_finalize, request, obj, options))
-
-
-def _finalize(request: Request, obj: Object, options: WriteOptions) -> Stored:
-    return api.update(request.actor, NAMESPACES, obj, subresource="finalize", dry_run=options.dry_run)
+    stored = await threads.write(
+        api.update, request.actor, NAMESPACES, obj, subresource="finalize", dry_run=options.dry_run
+    )
+    return respond.object(request, stored)

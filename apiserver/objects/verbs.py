@@ -137,16 +137,14 @@ async def create(request: Request) -> Response:
     await _check_fields(request, resource, options, decoded)
     if options.dry_run:
         with _read_as(resource):
-            stored = await threads.write(_try_creating, request, resource, obj, options)
+            stored = await threads.write(
+                api.create, request.actor, resource, obj, manager=options.manager, dry_run=True, warn=request.warn
+            )
     else:
         creation = Creation(request.actor, resource, obj, options.manager, request.warn)
         with _read_as(resource):
             stored = await threads.write_together(api.create_each, creation, resource)
     return await _shown(request, stored, 201)
-
-
-def _try_creating(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
-    return api.create(request.actor, resource, obj, manager=options.manager, dry_run=True, warn=request.warn)
 
 
 @contextmanager
@@ -228,24 +226,18 @@ async def update(request: Request) -> Response:
     obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
     with _read_as(resource):
-        stored = await threads.write(_update, request, resource, obj, options)
+        stored = await threads.write(api.update, request.actor, resource, obj, **_change_options(request, options))
     return await _shown(request, stored)
 
 
-def _update(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
-    return api.update(
-        request.actor,
-        resource,
-        obj,
-        manager=options.manager,
-        subresource=_subresource(request),
-        dry_run=options.dry_run,
-        warn=request.warn,
-    )
-
-
-def _subresource(request: Request) -> Literal["", "status"]:
-    return cast("Literal['', 'status']", request.info.subresource)
+def _change_options(request: Request, options: WriteOptions) -> dict[str, Any]:
+    """Return the options that updating, patching and applying have in common."""
+    return {
+        "manager": options.manager,
+        "subresource": request.info.subresource,
+        "dry_run": options.dry_run,
+        "warn": request.warn,
+    }
 
 
 async def patch(request: Request) -> Response:
@@ -263,7 +255,10 @@ async def patch(request: Request) -> Response:
         raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
     decoded = await request.decoded(bodies.JSON)
     await _check_fields(request, resource, options, decoded, how)
-    stored = await threads.write(_patch, request, resource, decoded.value, how, options)
+    place = request.info.namespace, request.info.name
+    stored = await threads.write(
+        api.patch, request.actor, resource, *place, decoded.value, how=how, **_change_options(request, options)
+    )
     return await _shown(request, stored)
 
 
@@ -271,24 +266,6 @@ def patch_types(resource: Resource) -> tuple[str, ...]:
     """Return the media types in which a kind can be patched."""
     strategic = () if resource.schema is not None else (STRATEGIC_PATCH,)
     return (JSON_PATCH, MERGE_PATCH, *strategic, APPLY_PATCH)
-
-
-def _patch(
-    request: Request, resource: Resource, change: Any, how: Literal["json", "merge", "strategic"], options: WriteOptions
-) -> Stored:
-    info = request.info
-    return api.patch(
-        request.actor,
-        resource,
-        info.namespace,
-        info.name,
-        change,
-        how=how,
-        manager=options.manager,
-        subresource=_subresource(request),
-        dry_run=options.dry_run,
-        warn=request.warn,
-    )
 
 
 async def apply(request: Request) -> Response:
@@ -301,24 +278,11 @@ async def apply(request: Request) -> Response:
     decoded = await request.decoded(bodies.YAML)
     config = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
-    stored, created = await threads.write(_apply, request, resource, config, options)
-    return await _shown(request, stored, 201 if created else 200)
-
-
-def _apply(request: Request, resource: Resource, config: Object, options: WriteOptions) -> tuple[Stored, bool]:
-    info = request.info
-    return api.apply(
-        request.actor,
-        resource,
-        info.namespace,
-        info.name,
-        config,
-        manager=options.manager,
-        force=options.force,
-        subresource=_subresource(request),
-        dry_run=options.dry_run,
-        warn=request.warn,
+    place = request.info.namespace, request.info.name
+    stored, created = await threads.write(
+        api.apply, request.actor, resource, *place, config, force=options.force, **_change_options(request, options)
     )
+    return await _shown(request, stored, 201 if created else 200)
 
 
 async def delete(request: Request) -> Response:
@@ -383,7 +347,15 @@ async def delete_collection(request: Request) -> Response:
     options = query.delete_options(request.query, await _delete_body(request))
     _warn_of_orphans(request, resource, options)
     page = await threads.read(listing.find, resource, request.info.namespace, chosen)
-    outcomes = await threads.write(_delete_many, request, resource, page.items, options)
+    outcomes = await threads.write(
+        api.delete_many,
+        request.actor,
+        resource,
+        [(item.namespace, item.name) for item in page.items],
+        grace=options.grace,
+        propagation=options.propagation or None,
+        dry_run=options.dry_run,
+    )
     gone = [o for o in outcomes if not isinstance(o, NotFound)]
     for outcome in gone:
         if isinstance(outcome, ApiError):
@@ -391,19 +363,6 @@ async def delete_collection(request: Request) -> Response:
     deleted = cast("list[Stored]", gone)
     pieces = forms.write_list(request.form, resource, deleted, page.metadata, request.now)
     return respond.respond(request, await intake.work(b"".join, pieces))
-
-
-def _delete_many(
-    request: Request, resource: Resource, items: list[Stored], options: query.DeleteOptions
-) -> list[Stored | ApiError]:
-    return api.delete_many(
-        request.actor,
-        resource,
-        [(item.namespace, item.name) for item in items],
-        grace=options.grace,
-        propagation=options.propagation or None,
-        dry_run=options.dry_run,
-    )
 
 
 HANDLERS: dict[str, Callable[[Request], Awaitable[Response]]] = {
