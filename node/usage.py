@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from node.faults import Faults
+from node.faults import Repeated
 from node.paths import Layout
 from node.shim.shim import write_json
 
@@ -66,7 +65,7 @@ class Usage(NamedTuple):
     window_ms: int
 
 
-class Sampler:
+class Sampler(Repeated):
     """Measures again and again; `running` says which containers there are, `devices` how devices are; both are called in another thread."""
 
     def __init__(
@@ -76,35 +75,15 @@ class Sampler:
         running: Callable[[], list[Container]],
         devices: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
+        super().__init__(self.sample, "usage", EVERY_S, "measuring what pods use", log, at_once=True)
         self.path = layout.root / NAME
         self.node = node
         self._running = running
         self._devices = devices
         self._before: dict[int, Total] = {}  # by shim
-        self._inits: dict[
-            int, int
-        ] = {}  # by shim: the init of its container's namespace of processes, 0 if it has none
+        # By shim: the init of its container's namespace of processes, 0 if it has none.
+        self._inits: dict[int, int] = {}
         self._machine = Total(0.0, 0.0)
-        self._faults = Faults("measuring what pods use", log)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
-
-    def start(self) -> None:
-        """Begin to measure."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Measure no more."""
-        self._stop.set()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self.sample()
-            except Exception as error:
-                # Whatever it is: without this thread there would be no figures any more.
-                self._faults.note(error)
-            self._stop.wait(EVERY_S)
 
     def sample(self) -> None:
         """Measure once, and write down what has been used since the last time; too soon after that do nothing."""
@@ -146,7 +125,10 @@ class Sampler:
                 totals[owner][1] += process.memory if pid not in (owner, self._inits.get(owner)) else 0
         for shim in totals:
             if shim not in self._before:
-                self._begin(shim, processes[shim].started / TICKS, now)
+                # A container that has started since the last look had used nothing when it did.
+                started = processes[shim].started / TICKS
+                if now - started < 2 * EVERY_S:
+                    self._before[shim] = Total(started, 0.0)
         return {shim: Total(now, ticks / TICKS, memory) for shim, (ticks, memory) in totals.items()}
 
     def _know_inits(self, processes: dict[int, Process], shims: set[int]) -> None:
@@ -157,11 +139,6 @@ class Sampler:
         for pid, process in processes.items():
             if process.parent in fresh and _is_init(pid):
                 self._inits[process.parent] = pid
-
-    def _begin(self, shim: int, started: float, now: float) -> None:
-        """A container that has started since the last look had used nothing when it did."""
-        if now - started < 2 * EVERY_S:
-            self._before[shim] = Total(started, 0.0)
 
 
 def _owner(pid: int, processes: dict[int, Process], owners: dict[int, int]) -> int:

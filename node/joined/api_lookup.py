@@ -21,13 +21,12 @@ from kube.errors import ApiError, Forbidden, NotFound
 from kube.kinds.core import ConfigMap, Pod, Secret
 from kube.meta import Object
 from kube.resources import CLAIMS, CONFIGMAPS, SECRETS, Resource
-from node.faults import Faults
+from node.faults import Repeated
 from node.joined.client import Client
 from node.pods.cluster import Dismissed
 from node.pods.environment import Claim, claim_of, decoded
 
 LOOK_S = 10.0  # how often what was given out is looked at: mounted files follow their objects, within twice that
-_encode = msgspec.json.Encoder().encode
 log = logging.getLogger(__name__)
 
 
@@ -51,45 +50,39 @@ UNREAD = Read(None, "unread")  # what an earlier agent gave to containers that r
 KINDS = {each.id: each for each in (CONFIGMAPS, SECRETS)}
 
 
-class ApiLookup:
-    """Asks the API each time. While that does not answer, what was last read counts, which is in memory only.
+class ApiLookup(Repeated):
+    """The `Lookup` that asks the API each time. While that does not answer, what was last read counts, which is in memory only.
 
     A companion of the agent: it looks whether what was read has changed, and forgets what no pod of this node mentions
     any more, which the server says by its refusal.
     """
 
     def __init__(self, client: Client, tell: Callable[[Change], None], cluster: str) -> None:
+        what = "looking for changes of ConfigMaps and Secrets"
+        super().__init__(self._look_once, "configuration", LOOK_S, what, log)
         self._client = client
         self._cluster = cluster
         self._tell = tell
         self._read: dict[Key, Read] = {}
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look_forever, name="configuration", daemon=True)
-        self._outage = Outage("looking for changes of ConfigMaps and Secrets", log)
-        self._faults = Faults("looking for changes of ConfigMaps and Secrets", log)
+        self._outage = Outage(what, log)
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        """Return the values of a ConfigMap by key, None when there is no such ConfigMap."""
         return self._values(Key(CONFIGMAPS.id, namespace, name))
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        """Return the values of a Secret by key, None when there is no such Secret."""
         return self._values(Key(SECRETS.id, namespace, name))
 
     def claim(self, namespace: str, name: str) -> Claim | None:
-        """Return a claim, None when there is no such claim."""
         try:
             return claim_of(self._client.ask("GET", paths.one(CLAIMS, namespace, name)))
         except (NotFound, Forbidden):  # Forbidden: the pod is gone, or not bound to this node any more
             return None
 
     def existing_claims(self, uids: Collection[str]) -> set[str]:
-        """Return which of these claims there are."""
         return set(self._client.ask("POST", "/node/claims", body={"uids": sorted(uids)})["existing"])
 
     def cluster(self) -> str:
-        """Return by what the cluster is told from any other."""
         return self._cluster
 
     def host_paths(self, pod: Pod) -> tuple[str, ...]:
@@ -139,26 +132,14 @@ class ApiLookup:
         secret = msgspec.convert(obj, Secret)
         return Read(decoded(secret.string_data, secret.data), version)
 
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._stop.set()
-
-    def _look_forever(self) -> None:
-        while not self._stop.wait(LOOK_S):
-            try:
-                self.look()
-                self._outage.over()
-            except Unreachable as error:
-                self._outage.lasts(error)
-            except Dismissed:
-                return  # the watch says so
-            except Exception as error:
-                # Whatever it is: without this thread pods would go on with what ConfigMaps and Secrets said before.
-                self._faults.note(error)
+    def _look_once(self) -> None:
+        try:
+            self.look()
+            self._outage.over()
+        except Unreachable as error:
+            self._outage.lasts(error)
+        except Dismissed:
+            self.stop()  # the watch says so
 
     def look(self) -> None:
         """Tell of what has changed since it was read."""
@@ -175,10 +156,6 @@ class ApiLookup:
             if found.version != known.version:
                 with self._lock:
                     self._read[key] = found
-                self._tell(_changed(key, found))
-
-
-def _changed(key: Key, found: Read) -> Change:
-    """Return the change of which an agent hears; it has no place in the log."""
-    verb: Verb = "MODIFIED" if found.version else "DELETED"
-    return Change(0, key.kind, key.namespace, key.name, "", verb, 0, b"{}")
+                verb: Verb = "MODIFIED" if found.version else "DELETED"
+                # It has no place in the log: only its kind, name and verb count for the agent.
+                self._tell(Change(0, key.kind, key.namespace, key.name, "", verb, 0, b"{}"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ from cluster.remote.http.request import Unreachable
 from kube.errors import ApiError, NotFound
 from node import membership
 from node.agent.machine import LOOPBACK, valid_name
-from node.faults import Faults
+from node.faults import Repeated
 from node.joined import addresses, client
 from node.joined.client import Client
 from node.membership import Membership
@@ -58,7 +57,7 @@ def begin(data: Path, wish: Wish) -> Membership:
         url = addresses.checked(wish.url)
     except ValueError as error:
         raise JoinError(str(error)) from None
-    if kept is not None and kept.has_joined and not _asks_for_another(kept, wish):
+    if kept is not None and kept.has_joined and (not wish.name or valid_name(wish.name) == kept.name):
         if kept.url == url:
             return kept
         if not wish.token:  # the cluster has moved: whom the node trusts, and who it is, stays
@@ -76,10 +75,6 @@ def begin(data: Path, wish: Wish) -> Membership:
 def again(kept: Membership, wish: Wish) -> Membership:
     """Return what is kept with the token that was given now. The node stays the one that it was, also in what it trusts."""
     return replace(kept, token=wish.token, ca=_authority(kept.url, wish.ca) if wish.ca else kept.ca)
-
-
-def _asks_for_another(kept: Membership, wish: Wish) -> bool:
-    return bool(wish.name) and valid_name(wish.name) != kept.name
 
 
 def _kept(data: Path) -> Membership | None:
@@ -120,47 +115,30 @@ def join(data: Path, found: Membership, name: str) -> Membership:
             f"{data} is the state directory of a node of another cluster than the one at {found.url}, whose pods may still "
             "run here. Give this node another directory, with VOLCANO_UI_DATA."
         )
-    _tell_skew(answer["time"] - clock.milliseconds())
-    kept = replace(found, name=answer["name"], token=answer["token"] or found.token, cluster=answer["cluster"])
-    membership.write(data, kept)
-    return kept
-
-
-class Renewal:
-    """A companion of the agent: joins again each day, so that the token of a node that runs for years does not end."""
-
-    def __init__(self, data: Path, joined: Membership) -> None:
-        self._data, self._joined = data, joined
-        self._faults = Faults("renewing the node's token", log)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._renew_forever, name="renewal", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Renew no more."""
-        self._stop.set()
-
-    def _renew_forever(self) -> None:
-        while not self._stop.wait(RENEW_S):
-            try:
-                join(self._data, self._joined, self._joined.name)
-            except (Unreachable, Dismissed, JoinError, OSError) as error:
-                log.warning("the node's token was not renewed: %s", error)  # tomorrow, or the watch says why
-            except Exception as error:
-                # Whatever it is: without this thread the token would end.
-                self._faults.note(error)
-
-
-def _tell_skew(ahead_ms: int) -> None:
+    ahead_ms = answer["time"] - clock.milliseconds()
     if abs(ahead_ms) > SKEW_MS:
         log.warning(
             "this machine's clock is %d s %s the cluster's, and so are the times of its pods; set it, with NTP",
             abs(ahead_ms) // 1000,
             "behind" if ahead_ms > 0 else "ahead of",
         )
+    kept = replace(found, name=answer["name"], token=answer["token"] or found.token, cluster=answer["cluster"])
+    membership.write(data, kept)
+    return kept
+
+
+class Renewal(Repeated):
+    """A companion of the agent: joins again each day, so that the token of a node that runs for years does not end."""
+
+    def __init__(self, data: Path, joined: Membership) -> None:
+        super().__init__(self._renew, "renewal", RENEW_S, "renewing the node's token", log)
+        self._data, self._joined = data, joined
+
+    def _renew(self) -> None:
+        try:
+            join(self._data, self._joined, self._joined.name)
+        except (Unreachable, Dismissed, JoinError, OSError) as error:
+            log.warning("the node's token was not renewed: %s", error)  # tomorrow, or the watch says why
 
 
 def address_towards(url: str) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 from kube.kinds.core import Pod
 from node import attempts, file_trees
-from node.faults import Faults
+from node.faults import Repeated
 from node.file_trees import Size
 from node.paths import TMP, VOLUMES, WORK, Layout
 from node.rules import storage
@@ -23,10 +22,11 @@ REMOVING_S = 3.0  # of that, for what was discarded
 log = logging.getLogger(__name__)
 
 
-class StorageWatch:
+class StorageWatch(Repeated):
     """Which pods use more of the disk than they may. Pods without a limit cost nothing."""
 
     def __init__(self, layout: Layout) -> None:
+        super().__init__(self.look, "storage", EVERY_S, "looking at what pods have on the disk", log)
         self._layout = layout
         self._watched: dict[str, Limits] = {}
         self._excess: dict[str, str] = {}
@@ -34,17 +34,6 @@ class StorageWatch:
         self._to_clear: list[str] = []
         self._to_free: list[str] = []
         self._trash = Trash(layout.memory_trash, layout.trash)
-        self._faults = Faults("looking at what pods have on the disk", log)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._stop.set()
 
     def watch(self, pod: Pod) -> None:
         """Look at a pod from now on, if it has limits."""
@@ -77,24 +66,13 @@ class StorageWatch:
             retention.remove_scratch(self._layout, self._to_clear.pop())
         for uid, limits in list(self._watched.items()):
             if uid not in self._excess:
-                self._look_at(uid, limits)
+                try:
+                    if text := storage.excess(limits, used(self._layout, uid)):
+                        self._excess[uid] = text
+                except Exception as error:
+                    # Whatever it is: others' limits hold all the same.
+                    self._faults.note(error)
         self._trash.empty(REMOVING_S)
-
-    def _look_at(self, uid: str, limits: Limits) -> None:
-        try:
-            if text := storage.excess(limits, used(self._layout, uid)):
-                self._excess[uid] = text
-        except Exception as error:
-            # Whatever it is: others' limits hold all the same.
-            self._faults.note(error)
-
-    def _run(self) -> None:
-        while not self._stop.wait(EVERY_S):
-            try:
-                self.look()
-            except Exception as error:
-                # Whatever it is: without this thread no limit would hold any more.
-                self._faults.note(error)
 
 
 def used(layout: Layout, uid: str) -> Used:
