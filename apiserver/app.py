@@ -31,19 +31,7 @@ from apiserver.objects import custom_kinds, verbs
 from apiserver.watch import follower
 from cluster import access, clock
 from cluster.access import Actor
-from kube import resources
-from kube.errors import (
-    ApiError,
-    BadRequest,
-    Forbidden,
-    InternalError,
-    MethodNotAllowed,
-    NotFound,
-    ServiceUnavailable,
-    Timeout,
-    TooManyRequests,
-    Unauthorized,
-)
+from kube import errors, resources
 from kube.resources import Resource
 
 MOST = {"read": 400, "write": 200}  # requests in flight (§2.3)
@@ -76,7 +64,13 @@ class App:
         elif scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
         elif scope["type"] == "lifespan":
-            await _lifespan(receive, send)
+            # Follow the log for as long as the process serves.
+            await receive()
+            await follower.start()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await follower.stop()
+            await send({"type": "lifespan.shutdown.complete"})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = time.perf_counter()
@@ -99,18 +93,18 @@ class App:
         """Return the answer to a request, whatever happens."""
         try:
             if request is None:
-                raise NotFound()
+                raise errors.NotFound()
             return await answer(request)
-        except ApiError as problem:
+        except errors.ApiError as problem:
             return respond.error(request, problem)
         except TimeoutError:
-            return respond.error(request, Timeout.of("request did not complete within the allotted timeout"))
+            return respond.error(request, errors.Timeout.of("request did not complete within the allotted timeout"))
         except DatabaseError as problem:
             log.warning("database failed", extra={"error": str(problem)})
-            return respond.error(request, ServiceUnavailable(f"The database failed: {problem}."))
+            return respond.error(request, errors.ServiceUnavailable(f"The database failed: {problem}."))
         except Exception:
             log.exception("request failed", extra={"path": request.path if request else ""})
-            return respond.error(request, InternalError.of("the server's log says what happened."))
+            return respond.error(request, errors.InternalError.of("the server's log says what happened."))
 
     async def _answer(self, request: Request) -> Response:
         request.intake = self._intake
@@ -120,10 +114,12 @@ class App:
         if not request.info.is_resource:
             return await self._answer_path(request)
         if request.actor.name == ANONYMOUS:
-            raise Unauthorized("Unauthorized")
+            raise errors.Unauthorized("Unauthorized")
         if request.info.subresource != "log":  # which is text, whatever is accepted
             request.negotiate()
-        resource = _served(request)
+        resource, verbs = _found(request)
+        if request.info.verb not in verbs:
+            raise errors.MethodNotAllowed()
         if _lasts(request):
             await _authorize(request, resource)
             return await _handled(request, resource)
@@ -137,10 +133,10 @@ class App:
     async def _answer_path(self, request: Request) -> Response:
         found = _path(request)
         if request.method not in found.methods:
-            raise MethodNotAllowed()
+            raise errors.MethodNotAllowed()
         if found.right and not await threads.read(access.allowed, request.actor, "get", found.right, ""):
             refusal = f'forbidden: User "{request.actor.name}" cannot get path "{request.path}"'
-            raise Forbidden(f"{refusal}. {access.remedy('get', found.right)}")
+            raise errors.Forbidden(f"{refusal}. {access.remedy('get', found.right)}")
         async with asyncio.timeout(LONGEST_S):
             return await found.handler(request)
 
@@ -149,7 +145,9 @@ class App:
         """Count a request while it is worked on; TooManyRequests when there are as many already as may be."""
         kind = "read" if request.info.verb in READING else "write"
         if self._running[kind] >= MOST[kind]:
-            raise TooManyRequests("Too many requests are being served. Please wait and try again.", retry_after_s=1)
+            raise errors.TooManyRequests(
+                "Too many requests are being served. Please wait and try again.", retry_after_s=1
+            )
         self._running[kind] += 1
         try:
             with telemetry.inflight(request.info.verb):
@@ -167,7 +165,11 @@ class App:
 
         refusal = await self._guarded(_request(scope, receive, noting), self._upgrade)
         if refusal is not None and not is_answered:
-            await _refuse(scope, receive, send, refusal)
+            # In words where the server can say them.
+            if "websocket.http.response" in scope.get("extensions", {}):
+                await refusal(scope, receive, send)
+            else:
+                await send({"type": "websocket.close", "code": 1008, "reason": ""})
         elif refusal is not None and is_open:
             await send(
                 {"type": "websocket.close", "code": DEFECT, "reason": "Internal error; the server's log has it."}
@@ -180,25 +182,15 @@ class App:
         await custom_kinds.find(request)
         if not request.info.is_resource:
             _path(request)
-            raise BadRequest(NOT_UPGRADED)
+            raise errors.BadRequest(NOT_UPGRADED)
         if request.actor.name == ANONYMOUS:
-            raise Unauthorized("Unauthorized")
+            raise errors.Unauthorized("Unauthorized")
         resource, _ = _found(request)
         handler = routes.find_websocket(resource, request.info.subresource or request.info.verb)
         if handler is None:
-            raise BadRequest(NOT_UPGRADED)
+            raise errors.BadRequest(NOT_UPGRADED)
         await _authorize(request, resource)
         await handler(request)
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    """Follow the log for as long as the process serves."""
-    await receive()
-    await follower.start()
-    await send({"type": "lifespan.startup.complete"})
-    await receive()
-    await follower.stop()
-    await send({"type": "lifespan.shutdown.complete"})
 
 
 def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:
@@ -208,8 +200,6 @@ def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:
         path = raw_path.partition(b"?")[0].decode("ascii")
     except UnicodeError:
         return None
-    # What an upgraded connection does on a subresource counts as creating it, whatever its method (§6.4).
-    upgrade = scope["type"] == "websocket"
     method = scope.get("method", "GET")
     found = infos.parse(method, path)
     if found is None:
@@ -217,7 +207,8 @@ def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:
     request = Request(scope, receive, send, found, clock.milliseconds())
     if found.is_resource and found.verb in ("get", "list") and not found.subresource and flag(request.query, "watch"):
         request.info = infos.parse(method, path, watch=True) or found
-    elif upgrade and found.subresource:
+    elif scope["type"] == "websocket" and found.subresource:
+        # What an upgraded connection does on a subresource counts as creating it, whatever its method (§6.4).
         request.info = infos.parse("POST", path) or found
     return request
 
@@ -226,32 +217,24 @@ def _path(request: Request) -> routes.Path:
     """Return who answers a path that names no object; NotFound when nobody does, and Unauthorized before that."""
     found = routes.find_path(request.path)
     if (found is None or not found.anonymous) and request.actor.name == ANONYMOUS:
-        raise Unauthorized("Unauthorized")
+        raise errors.Unauthorized("Unauthorized")
     if found is None:
-        raise NotFound()
+        raise errors.NotFound()
     return found
-
-
-def _served(request: Request) -> Resource:
-    """Return the resource that is asked for; NotFound or MethodNotAllowed when the path or the verb has none."""
-    resource, allowed = _found(request)
-    if request.info.verb not in allowed:
-        raise MethodNotAllowed()
-    return resource
 
 
 def _found(request: Request) -> tuple[Resource, tuple[str, ...]]:
     """Return the resource that a path names, and the verbs that go there; NotFound when it names none."""
     info, resource = request.info, request.info.resource
     if resource is None or (info.namespace and not resource.namespaced):
-        raise NotFound()
+        raise errors.NotFound()
     if info.name and resource.namespaced and not info.namespace and info.verb != "watch":
-        raise NotFound()
+        raise errors.NotFound()
     if not info.subresource:
         return resource, resource.verbs
     part = next((part for part in resource.parts if part.name == info.subresource), None)
     if part is None:
-        raise NotFound()
+        raise errors.NotFound()
     return resource, part.verbs
 
 
@@ -286,13 +269,5 @@ async def _handled(request: Request, resource: Resource) -> Response:
     else:
         handler = verbs.answer
     if handler is None:
-        raise NotFound()
+        raise errors.NotFound()
     return await handler(request)
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send, response: Response) -> None:
-    """Answer an upgrade with an error where the server can say it, otherwise close the connection."""
-    if "websocket.http.response" in scope.get("extensions", {}):
-        await response(scope, receive, send)
-    else:
-        await send({"type": "websocket.close", "code": 1008, "reason": ""})

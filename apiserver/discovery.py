@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from operator import is_
 from typing import Any, NamedTuple
@@ -29,22 +28,10 @@ from kube.resources import Resource, Subresource
 
 # The order in which Kubernetes lists its own groups; custom groups follow, and metrics come last.
 GROUPS = (
-    "",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-)
+    "", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch",
+    "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io", "apiextensions.k8s.io",
+    "scheduling.k8s.io", "coordination.k8s.io", "discovery.k8s.io",
+)  # fmt: skip
 LAST_GROUP = "metrics.k8s.io"
 AGGREGATED = "apidiscovery.k8s.io"
 AGGREGATED_VERSIONS = ("v2", "v2beta1")
@@ -72,7 +59,15 @@ class Discovery:
 
     def __init__(self, served: tuple[Resource, ...]) -> None:
         self.served = served
-        self.groups = _groups(served)
+        found: dict[str, dict[str, list[Resource]]] = {}
+        for resource in served:
+            found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
+        ranks = {name: rank for rank, name in enumerate(GROUPS)}
+        names = sorted(found, key=lambda name: (name == LAST_GROUP, ranks.get(name, len(ranks))))
+        self.groups = {
+            name: Group(name, {version: found[name][version] for version in sorted(found[name], key=rank)})
+            for name in names
+        }
         self._documents: dict[tuple[str, str], Document] = {}
 
     def of(self, path: str, form: str) -> Document | None:
@@ -126,18 +121,6 @@ def current() -> Discovery:
     return _latest
 
 
-def _groups(served: Iterable[Resource]) -> dict[str, Group]:
-    found: dict[str, dict[str, list[Resource]]] = {}
-    for resource in served:
-        found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
-    ranks = {name: rank for rank, name in enumerate(GROUPS)}
-    names = sorted(found, key=lambda name: (name == LAST_GROUP, ranks.get(name, len(ranks))))
-    return {
-        name: Group(name, {version: found[name][version] for version in sorted(found[name], key=rank)})
-        for name in names
-    }
-
-
 def rank(version: str) -> tuple[int, int, int, str]:
     """Return a key that sorts versions as Kubernetes prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, others."""
     match = _VERSION.fullmatch(version)
@@ -171,7 +154,17 @@ def _api_group(group: Group) -> Object:
 def _api_resources(group: str, version: str, served: list[Resource]) -> Object:
     listed = []
     for resource in sorted(served, key=lambda resource: resource.plural):
-        listed.append(_api_resource(resource))
+        content = {
+            "name": resource.plural,
+            "singularName": resource.singular,
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            "verbs": sorted(resource.verbs),
+            "shortNames": resource.short_names,
+            "categories": resource.categories,
+            "storageVersionHash": storage_hash(resource),
+        }
+        listed.append(_without_empty(content))
         listed += [_api_subresource(resource, part) for part in _parts(resource)]
     head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": _group_version(group, version)}
     return {**head, "resources": listed}
@@ -179,20 +172,6 @@ def _api_resources(group: str, version: str, served: list[Resource]) -> Object:
 
 def _parts(resource: Resource) -> list[Subresource]:
     return sorted(resource.parts, key=lambda part: part.name)
-
-
-def _api_resource(resource: Resource) -> Object:
-    content = {
-        "name": resource.plural,
-        "singularName": resource.singular,
-        "namespaced": resource.namespaced,
-        "kind": resource.kind,
-        "verbs": sorted(resource.verbs),
-        "shortNames": resource.short_names,
-        "categories": resource.categories,
-        "storageVersionHash": storage_hash(resource),
-    }
-    return _without_empty(content)
 
 
 def _api_subresource(resource: Resource, part: Subresource) -> Object:

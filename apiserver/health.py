@@ -62,18 +62,16 @@ PATHS = {"/healthz": tuple(CHECKS), "/livez": ("ping", "log"), "/readyz": tuple(
 
 def failing(names: Iterable[str]) -> set[str]:
     """Run these checks and return those that fail."""
-    return {name for name in names if not _passes(name)}
-
-
-def _passes(name: str) -> bool:
-    outage = _outages.setdefault(name, Outage(f"what check {name} stands for", log))
-    try:
-        CHECKS[name]()
-    except (DatabaseError, redis.RedisError, OSError) as error:
-        outage.lasts(error)
-        return False
-    outage.over()
-    return True
+    failed = set()
+    for name in names:
+        outage = _outages.setdefault(name, Outage(f"what check {name} stands for", log))
+        try:
+            CHECKS[name]()
+            outage.over()
+        except (DatabaseError, redis.RedisError, OSError) as error:
+            outage.lasts(error)
+            failed.add(name)
+    return failed
 
 
 @routes.path("/version", anonymous=True)
@@ -119,7 +117,11 @@ async def readyz(request: Request) -> Response:
 async def _health(request: Request, path: str) -> Response:
     one = request.path.removeprefix(path).strip("/")
     if one:
-        return await _health_of_one(path, one)
+        if one not in PATHS[path]:
+            raise NotFound()
+        if await threads.read(failing, [one]):
+            return PlainTextResponse("internal server error: reason withheld\n", status_code=500, headers=_HEADERS)
+        return PlainTextResponse("ok", headers=_HEADERS)
     names = PATHS[path]
     excluded = set(request.query.getlist("exclude"))
     failed = await threads.read(failing, [name for name in names if name not in excluded])
@@ -131,14 +133,6 @@ async def _health(request: Request, path: str) -> Response:
         lines.append(f"warn: some health checks cannot be excluded: no matches for {listed}")
     lines.append(f"{path[1:]} check {'failed' if failed else 'passed'}")
     return PlainTextResponse("\n".join(lines) + "\n", status_code=500 if failed else 200, headers=_HEADERS)
-
-
-async def _health_of_one(path: str, name: str) -> Response:
-    if name not in PATHS[path]:
-        raise NotFound()
-    if await threads.read(failing, [name]):
-        return PlainTextResponse("internal server error: reason withheld\n", status_code=500, headers=_HEADERS)
-    return PlainTextResponse("ok", headers=_HEADERS)
 
 
 def _line(name: str, excluded: bool, failed: bool) -> str:

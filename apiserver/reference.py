@@ -37,19 +37,12 @@ _MEDIA = [
     ),
     ("`/openapi/v2`", "also `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`"),
 ]
-_OF_VERB = {
-    "list": "list, watch",
-    "create": "create",
-    "update": "update",
-    "patch": "patch",
-    "delete": "delete",
-    "deletecollection": "deletecollection",
-}
 
 
 def text(differences: str) -> str:
     """Return the whole page; differences is the part that is written by hand, without its title."""
-    parts = [_HEAD, *_groups(), *_printed(), *_paths(), *_media(), *_parameters()]
+    media = "## Media types", table(("Where", "Which"), _MEDIA)
+    parts = [_HEAD, *_groups(), *_printed(), *_paths(), *media, *_parameters()]
     return "\n\n".join((*parts, "## Differences", differences.strip())) + "\n"
 
 
@@ -100,16 +93,11 @@ def _paths() -> Iterator[str]:
     yield table(("Path", "Methods", "For"), rows)
 
 
-def _media() -> Iterator[str]:
-    yield "## Media types"
-    yield table(("Where", "Which"), _MEDIA)
-
-
 def _parameters() -> Iterator[str]:
     yield "## Query parameters"
     found: dict[str, tuple[Object, list[str]]] = {"pretty": (parameters.PRETTY, ["all"])}
     spoken = [
-        *((_OF_VERB[verb], listed) for verb, listed in parameters.OF_VERB.items()),
+        *(("list, watch" if verb == "list" else verb, listed) for verb, listed in parameters.OF_VERB.items()),
         *((f"pods/{name}", listed) for name, listed in parameters.OF_PART.items()),
     ]
     for where, listed in spoken:

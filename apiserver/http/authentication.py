@@ -88,17 +88,14 @@ def _secret(headers: Mapping[str, str]) -> str | None:
         return rest.strip()
     for offered in headers.get("sec-websocket-protocol", "").split(","):
         if offered.strip().startswith(PROTOCOL):
-            return _decoded(offered.strip().removeprefix(PROTOCOL))
+            text = offered.strip().removeprefix(PROTOCOL)
+            if len(text) > 2 * LONGEST:
+                raise _unauthorized()
+            try:
+                return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
+            except (binascii.Error, ValueError):
+                raise _unauthorized() from None
     return None
-
-
-def _decoded(text: str) -> str:
-    if len(text) > 2 * LONGEST:
-        raise _unauthorized()
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
-    except (binascii.Error, ValueError):
-        raise _unauthorized() from None
 
 
 def _remembered(secret: str) -> Actor | None:

@@ -71,21 +71,20 @@ def from_json(body: bytes) -> Decoded:
     """Read JSON; numbers that are no numbers and texts that are no text are refused."""
     found: list[_Pairs] = []
     try:
-        _check_text(body)
+        # To decode a million values would hold up all threads.
+        if _signs(body) > MOST_VALUES and (
+            _texts(body) > 2 * MOST_VALUES or _signs(_STRING.sub(b"", body)) > MOST_VALUES
+        ):
+            raise ValueError(TOO_MANY)
         value = _decode_json(body)
         if _check_size(value) == _texts(body):
             return Decoded(value)
         # The fast decoder lets the last of two equal keys win without a word; this one sees them.
         pairs = json.loads(body, object_pairs_hook=functools.partial(_Pairs.of, found))
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadRequest(f"couldn't get version/kind; json parse error: {_one_line(error)}") from None
+        problem = " ".join(str(error).split())[:500]
+        raise BadRequest(f"couldn't get version/kind; json parse error: {problem}") from None
     return Decoded(value, tuple(itertools.islice(_duplicates(pairs), MOST_DUPLICATES)))
-
-
-def _check_text(body: bytes) -> None:
-    """Raise ValueError when a JSON text has too many values: to decode a million of them holds up all threads."""
-    if _signs(body) > MOST_VALUES and (_texts(body) > 2 * MOST_VALUES or _signs(_STRING.sub(b"", body)) > MOST_VALUES):
-        raise ValueError(TOO_MANY)
 
 
 def _signs(text: bytes) -> int:
@@ -177,7 +176,3 @@ def from_yaml(body: bytes) -> Decoded:
 def _no_yaml(problem: Problem) -> BadRequest:
     line = f"yaml: line {problem.line}: " if problem.line else "yaml: "
     return BadRequest(f"error converting YAML to JSON: {line}{problem.message}"[:500])
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:500]

@@ -86,17 +86,11 @@ def find(resource: Resource, namespace: str, options: ListOptions) -> ListPage:
             raise Timeout.too_large_resource_version(at, head)
         exact = at if _exact(options) and at != NEWEST else None
         try:
-            found = _selected(
-                pages.read(
-                    store,
-                    resource,
-                    namespace=namespace,
-                    after=f"{resource.id}/{start}" if start else "",
-                    at=exact,
-                    filters={} if exact is not None else _filters(resource, options),
-                ),
-                options,
-            )
+            after = f"{resource.id}/{start}" if start else ""
+            filters = {} if exact is not None else _filters(resource, options)
+            found = pages.read(store, resource, namespace=namespace, after=after, at=exact, filters=filters)
+            if options.labels is not None or options.fields is not None:
+                found = (stored for stored in found if matches(stored, options))
             return _cut(resource, namespace, options, found, head if exact is None else exact)
         except Expired:
             if not options.continue_:
@@ -148,12 +142,6 @@ def _filters(resource: Resource, options: ListOptions) -> dict[str, str]:
         elif column := COLUMNS.get((resource.id, path)):
             found[column] = value
     return found
-
-
-def _selected(found: Iterator[Stored], options: ListOptions) -> Iterator[Stored]:
-    if options.labels is None and options.fields is None:
-        return found
-    return (stored for stored in found if matches(stored, options))
 
 
 def matches(subject: Stored | Change, options: ListOptions) -> bool:

@@ -18,7 +18,7 @@ Match = Literal["", "Exact", "NotOlderThan"]
 Validation = Literal["Ignore", "Warn", "Strict"]
 VALIDATIONS = ("Ignore", "Strict", "Warn")
 PROPAGATIONS = ("Foreground", "Background", "Orphan")
-MATCHES = ("Exact", "NotOlderThan")
+MATCH, MATCHES = "resourceVersionMatch", ("Exact", "NotOlderThan")
 UNREADABLE = "unable to parse requirement: "
 OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 LONGEST_MANAGER = 128
@@ -77,7 +77,7 @@ def list_options(query: QueryParams, resource: Resource) -> ListOptions:
         limit=_number(query, "limit") or 0,
         continue_=query.get("continue", ""),
         resource_version=query.get("resourceVersion", ""),
-        match=cast("Match", query.get("resourceVersionMatch", "")),
+        match=cast("Match", query.get(MATCH, "")),
         send_initial_events=None if initial is None else flag(query, "sendInitialEvents"),
         allow_bookmarks=flag(query, "allowWatchBookmarks"),
         timeout_seconds=_number(query, "timeoutSeconds"),
@@ -94,26 +94,18 @@ def check_list(options: ListOptions, *, watch: bool) -> None:
 
 def _match_causes(options: ListOptions) -> list[Cause]:
     if options.match and options.match not in MATCHES:
-        return [errors.not_supported("resourceVersionMatch", options.match, (*MATCHES, ""))]
+        return [errors.not_supported(MATCH, options.match, (*MATCHES, ""))]
     return []
 
 
 def _list_causes(options: ListOptions) -> list[Cause]:
     causes = _match_causes(options)
     if options.match and not options.resource_version:
-        causes.append(
-            errors.forbidden(
-                "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            )
-        )
+        causes.append(errors.forbidden(MATCH, f"{MATCH} is forbidden unless resourceVersion is provided"))
     if options.match and options.continue_:
-        causes.append(errors.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden with continue"))
+        causes.append(errors.forbidden(MATCH, f"{MATCH} is forbidden with continue"))
     if options.match == "Exact" and options.resource_version == "0":
-        causes.append(
-            errors.forbidden(
-                "resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            )
-        )
+        causes.append(errors.forbidden(MATCH, f'{MATCH} "exact" is forbidden for resourceVersion "0"'))
     if options.send_initial_events is not None:
         causes.append(errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return causes
@@ -122,22 +114,13 @@ def _list_causes(options: ListOptions) -> list[Cause]:
 def _watch_causes(options: ListOptions) -> list[Cause]:
     causes = _match_causes(options)
     if options.send_initial_events is not None and options.match != "NotOlderThan":
-        causes.append(
-            errors.forbidden(
-                "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            )
-        )
+        causes.append(errors.forbidden(MATCH, f"sendInitialEvents requires setting {MATCH} to NotOlderThan"))
     if options.match and options.send_initial_events is None:
-        causes.append(
-            errors.forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )
-        )
+        causes.append(errors.forbidden(MATCH, f"{MATCH} is forbidden for watch unless sendInitialEvents is provided"))
     if options.match == "Exact":
-        causes.append(errors.not_supported("resourceVersionMatch", options.match, ("NotOlderThan",)))
+        causes.append(errors.not_supported(MATCH, options.match, ("NotOlderThan",)))
     if options.match and options.continue_:
-        causes.append(errors.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden with continue"))
+        causes.append(errors.forbidden(MATCH, f"{MATCH} is forbidden with continue"))
     return causes
 
 
@@ -187,11 +170,8 @@ def delete_options(query: QueryParams, body: Object | None) -> DeleteOptions:
     propagation = given.get("propagationPolicy") or ""
     orphan = given.get("orphanDependents")
     if propagation and orphan is not None:
-        causes.append(
-            errors.invalid(
-                "propagationPolicy", propagation, "orphanDependents and deletionPropagation cannot be both set"
-            )
-        )
+        both = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(errors.invalid("propagationPolicy", propagation, both))
     if propagation and propagation not in PROPAGATIONS:
         causes.append(errors.not_supported("propagationPolicy", propagation, (*PROPAGATIONS, "nil")))
     if orphan is not None and not propagation:

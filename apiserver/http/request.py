@@ -92,17 +92,14 @@ class Request:
             size += len(part)
             if size > LARGEST_BODY:
                 raise too_large()
-            self._hold(len(part))
+            if self.intake is not None:
+                self.intake.hold(len(part))
+                self._held += len(part)
             parts.append(part)
             more = message.get("more_body", False)
         self._read = True
         self._body = b"".join(parts)
         return self._body
-
-    def _hold(self, size: int) -> None:
-        if self.intake is not None:
-            self.intake.hold(size)
-            self._held += size
 
     async def decoded(self, content_type: str = "") -> Decoded:
         """Return the body read by its Content-Type or the given one, with the fields that it gives twice."""

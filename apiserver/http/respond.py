@@ -41,9 +41,11 @@ def respond(request: Request, body: bytes, status: int = 200) -> Response:
 
 
 def finish(request: Request, response: Response) -> Response:
-    """Add the warnings that came up on the way."""
+    """Add the warnings that came up on the way, each fit for a header: one line of ASCII, cut, its quotes escaped."""
     for text in request.warnings:
-        response.headers.append("Warning", f'299 - "{_quoted(text)}"')
+        line = " ".join(text.split())[:LONGEST_WARNING]
+        quoted = "".join(c if " " <= c <= "~" else "?" for c in line).replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.append("Warning", f'299 - "{quoted}"')
     return response
 
 
@@ -65,10 +67,3 @@ def error(request: Request | None, problem: ApiError) -> Response:
     if problem.retry_after_s:
         response.headers["Retry-After"] = str(problem.retry_after_s)
     return finish(request, response) if request else response
-
-
-def _quoted(text: str) -> str:
-    """Make a text fit for a header: one line of ASCII, cut, its quotes escaped."""
-    line = " ".join(text.split())[:LONGEST_WARNING]
-    safe = "".join(c if " " <= c <= "~" else "?" for c in line)
-    return safe.replace("\\", "\\\\").replace('"', '\\"')

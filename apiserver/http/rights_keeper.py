@@ -69,20 +69,23 @@ class RightsKeeper:
     @contextmanager
     def holding(self, request: Request, end: Callable[[], None]) -> Iterator[None]:
         """Call `end` once, in the event loop, if the right to the request is gone before the block is over."""
-        claim, held = _claim(request), Held(request, end)
+        info = request.info
+        assert info.resource is not None  # noqa: S101  nothing else lasts
+        place = info.name if info.resource is resources.NAMESPACES else info.namespace
+        right = Right(
+            request.actor, info.verb, info.target, info.resource, place, info.name, authorize.fields_of(request)
+        )
+        claim, held = Claim(authentication.credentials(request.headers), right), Held(request, end)
         self._held.setdefault(claim, {})[held] = None
         if self._task is None or self._task.done() or self._task.get_loop() is not asyncio.get_running_loop():
             self._task = asyncio.create_task(self._look_forever())
         try:
             yield
         finally:
-            self._release(claim, held)
-
-    def _release(self, claim: Claim, held: Held) -> None:
-        holders = self._held.get(claim, {})
-        holders.pop(held, None)
-        if not holders:
-            self._held.pop(claim, None)
+            holders = self._held.get(claim, {})
+            holders.pop(held, None)
+            if not holders:
+                self._held.pop(claim, None)
 
     async def _look_forever(self) -> None:
         """Look until nothing is held."""
@@ -114,14 +117,6 @@ class RightsKeeper:
     def _end(self, claim: Claim) -> None:
         for held in self._held.pop(claim, {}):
             held.end()
-
-
-def _claim(request: Request) -> Claim:
-    info = request.info
-    assert info.resource is not None  # noqa: S101  nothing else lasts
-    place = info.name if info.resource is resources.NAMESPACES else info.namespace
-    right = Right(request.actor, info.verb, info.target, info.resource, place, info.name, authorize.fields_of(request))
-    return Claim(authentication.credentials(request.headers), right)
 
 
 def _lost(claims: Sequence[Claim]) -> list[Claim]:

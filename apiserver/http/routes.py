@@ -28,12 +28,10 @@ class Path(NamedTuple):
 
 _exact: dict[str, Path] = {}
 _prefixes: dict[str, Path] = {}
-_subresources: dict[tuple[str, str], Handler] = {}
-_any_resource: dict[str, Handler] = {}
+_subresources: dict[tuple[str, str], Handler] = {}  # by the resource's id, "" for all
 _virtual: dict[str, Handler] = {}
 _everybody: set[str] = set()
 _upgrades: dict[tuple[str, str], Upgrade] = {}
-_any_upgrade: dict[str, Upgrade] = {}
 
 
 def path(
@@ -57,10 +55,7 @@ def subresource(resource: Resource | None, name: str) -> Callable[[Handler], Han
     """Answer a subresource of one kind, or with None of every kind that has it. The right was checked before."""
 
     def register(handler: Handler) -> Handler:
-        if resource is None:
-            _any_resource[name] = handler
-        else:
-            _subresources[resource.id, name] = handler
+        _subresources[resource.id if resource else "", name] = handler
         return handler
 
     return register
@@ -85,10 +80,7 @@ def websocket(resource: Resource | None, name: str) -> Callable[[Upgrade], Upgra
     """Take over the upgraded connections of a subresource or verb, of one kind or of all (None); the handler accepts them."""
 
     def register(handler: Upgrade) -> Upgrade:
-        if resource is None:
-            _any_upgrade[name] = handler
-        else:
-            _upgrades[resource.id, name] = handler
+        _upgrades[resource.id if resource else "", name] = handler
         return handler
 
     return register
@@ -111,7 +103,7 @@ def find_path(where: str) -> Path | None:
 
 def find_subresource(resource: Resource, name: str) -> Handler | None:
     """Return who answers a subresource."""
-    return _subresources.get((resource.id, name)) or _any_resource.get(name)
+    return _subresources.get((resource.id, name)) or _subresources.get(("", name))
 
 
 def find_virtual(resource: Resource) -> Handler | None:
@@ -126,4 +118,4 @@ def everybody(resource: Resource) -> bool:
 
 def find_websocket(resource: Resource, name: str) -> Upgrade | None:
     """Return who takes over the upgraded connections of a subresource or verb."""
-    return _upgrades.get((resource.id, name)) or _any_upgrade.get(name)
+    return _upgrades.get((resource.id, name)) or _upgrades.get(("", name))

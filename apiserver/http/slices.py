@@ -56,31 +56,25 @@ class Sliced:
         self._turn = None
         data, at, until = self._rest, 0, time.perf_counter() + SLICE_S
         self._rest = b""
-        while at < len(data) and not (at and time.perf_counter() > until) and self._listens():
+        while at < len(data) and not (at and time.perf_counter() > until):
+            if self.is_busy() or self.transport.is_closing() or self.heir() is not None:
+                break
             self.take(data[at : at + PIECE])
             at += PIECE
-        self._keep(data[at:] + self._rest)
-
-    def _listens(self) -> bool:
-        return not self.is_busy() and not self.transport.is_closing() and self.heir() is None
-
-    def _keep(self, rest: bytes) -> None:
+        rest = data[at:] + self._rest
         heir = self.heir()
         if rest and heir is not None:
             heir.data_received(rest)
         elif rest and not self.transport.is_closing():
             self._rest = rest
-            self._hold()
+            self._holds = True
+            self.transport.pause_reading()
             if not self.is_busy():
                 self._turn = self.loop.call_soon(self.go_on)
         elif self._holds:
             self._holds = False
             if not self.is_paused():
                 self.transport.resume_reading()
-
-    def _hold(self) -> None:
-        self._holds = True
-        self.transport.pause_reading()
 
     def drop(self) -> None:
         """Forget what is left, because nobody waits for it."""

@@ -31,7 +31,9 @@ async def scale(request: Request) -> Response:
         stored = await threads.read(store.get, resource, request.info.namespace, request.info.name)
         return respond.plain(request, _shown(stored, resource.scale))
     if request.info.verb == "update":
-        return await _update(request, resource)
+        options = query.write_options(request.query, request.user_agent, request.method)
+        wanted = _checked(request, (await request.decoded()).value)
+        return await _written(request, resource, lambda _: wanted, options)
     if request.info.verb == "patch":
         return await _patch(request, resource)
     raise MethodNotAllowed()
@@ -42,12 +44,6 @@ def _shown(stored: Stored, paths: ScalePaths) -> Object:
         return scales.scale_of(stored.object, paths)
     except scales.NoReplicasError as error:
         raise InternalError.of(str(error)) from None
-
-
-async def _update(request: Request, resource: Resource) -> Response:
-    options = query.write_options(request.query, request.user_agent, request.method)
-    wanted = _checked(request, (await request.decoded()).value)
-    return await _written(request, resource, lambda _: wanted, options)
 
 
 async def _patch(request: Request, resource: Resource) -> Response:

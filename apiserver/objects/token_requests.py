@@ -29,7 +29,11 @@ async def request_token(request: Request) -> Response:
     named = obj["metadata"].get("name")
     if named and named != request.info.name:
         raise BadRequest("the name of the object does not match the name on the URL")
-    lifetime_s = _lifetime(asked)
+    lifetime_s = DEFAULT_S if asked.expiration_seconds is None else asked.expiration_seconds
+    if not tokens.LEAST_S <= lifetime_s <= MOST_ASKED_S:
+        bound = "less than 10 minutes" if lifetime_s < tokens.LEAST_S else "larger than 2^32 seconds"
+        causes = [invalid("spec.expirationSeconds", lifetime_s, f"may not specify a duration {bound}")]
+        raise Invalid.of(f"{KIND}.authentication.k8s.io", "", causes)
     if lifetime_s > tokens.MOST_S:
         request.warn(f"requested expiration of {lifetime_s} seconds shortened to {tokens.MOST_S} seconds")
         lifetime_s = tokens.MOST_S
@@ -43,19 +47,6 @@ async def request_token(request: Request) -> Response:
     }
     obj["status"] = {"token": issued.secret, "expirationTimestamp": timestamp(issued.expires)}
     return respond.plain(request, obj, 201)
-
-
-def _lifetime(asked: TokenRequestSpec) -> int:
-    seconds = DEFAULT_S if asked.expiration_seconds is None else asked.expiration_seconds
-    detail = ""
-    if seconds < tokens.LEAST_S:
-        detail = "may not specify a duration less than 10 minutes"
-    elif seconds > MOST_ASKED_S:
-        detail = "may not specify a duration larger than 2^32 seconds"
-    if detail:
-        causes = [invalid("spec.expirationSeconds", seconds, detail)]
-        raise Invalid.of(f"{KIND}.authentication.k8s.io", "", causes)
-    return seconds
 
 
 def _issue(request: Request, asked: TokenRequestSpec, lifetime_s: int, dry_run: bool) -> Issued:

@@ -46,7 +46,21 @@ class Definitions:
         if resource.schema is None:
             return self.kind(resource.group, resource.version, resource.kind)
         with self._lock:
-            return self._of_custom(resource)
+            name = f"{kinds.prefix(resource.group, resource.version)}.{resource.kind}"
+            if self._custom.get(name) is not resource:
+                schema = {**(resource.schema or {}), "type": "object"}
+                schema["properties"] = {
+                    **(schema.get("properties") or {}),
+                    **_TYPE_FIELDS,
+                    "metadata": {
+                        "description": "Standard metadata of an object.",
+                        "allOf": [reference(kinds.OBJECT_META)],
+                    },
+                }
+                marked = _group_version_kind(resource.group, resource.version, resource.kind)
+                self._made[name] = {**schema, GROUP_VERSION_KIND: [marked]}
+                self._custom[name] = resource
+            return name
 
     def kind(self, group: str, version: str, kind: str) -> str:
         """Return the name of the definition of a kind."""
@@ -88,20 +102,6 @@ class Definitions:
                 found[name] = self[name]
                 waiting.extend(referred(found[name]))
         return dict(sorted(found.items()))
-
-    def _of_custom(self, resource: Resource) -> str:
-        name = f"{kinds.prefix(resource.group, resource.version)}.{resource.kind}"
-        if self._custom.get(name) is not resource:
-            schema = {**(resource.schema or {}), "type": "object"}
-            schema["properties"] = {
-                **(schema.get("properties") or {}),
-                **_TYPE_FIELDS,
-                "metadata": {"description": "Standard metadata of an object.", "allOf": [reference(kinds.OBJECT_META)]},
-            }
-            marked = _group_version_kind(resource.group, resource.version, resource.kind)
-            self._made[name] = {**schema, GROUP_VERSION_KIND: [marked]}
-            self._custom[name] = resource
-        return name
 
 
 definitions = Definitions()

@@ -25,24 +25,17 @@ def document(content: Object) -> bytes:
     )
     paths = b"".join(_message(2, _named(path, _path_item(item))) for path, item in content["paths"].items())
     info = _text(1, content["info"]["title"]) + _text(2, content["info"]["version"])
+    keys = content.get("securityDefinitions", {}).items()
     return b"".join(
         (
             _text(1, content["swagger"]),
             _message(2, info),
             _message(8, paths),
             _message(9, definitions),
-            *(_message(12, _requirement(item)) for item in content.get("security", ())),
-            _message(13, _security_definitions(content.get("securityDefinitions", {}))),
+            *(_message(12, _message(1, _named(name, b""))) for item in content.get("security", ()) for name in item),
+            _message(13, b"".join(_message(1, _named(name, _message(2, _api_key(key)))) for name, key in keys)),
         )
     )
-
-
-def _requirement(item: Object) -> bytes:
-    return b"".join(_message(1, _named(name, b"")) for name in item)
-
-
-def _security_definitions(content: Object) -> bytes:
-    return b"".join(_message(1, _named(name, _message(2, _api_key(key)))) for name, key in content.items())
 
 
 def _api_key(key: Object) -> bytes:
@@ -138,10 +131,6 @@ def _any(value: Any) -> bytes:
     return _text(2, msgspec.json.encode(value).decode() + "\n")
 
 
-def _texts(number: int, values: list[str]) -> bytes:
-    return b"".join(_text(number, value) for value in values)
-
-
 def _properties(number: int, values: Object) -> bytes:
     return _message(number, b"".join(_message(1, _named(name, _schema(inner))) for name, inner in values.items()))
 
@@ -196,7 +185,7 @@ _SCHEMA_FIELDS: dict[str, tuple[int, Callable[[int, Any], bytes]]] = {
     "uniqueItems": (16, _flag),
     "maxProperties": (17, _whole),
     "minProperties": (18, _whole),
-    "required": (19, _texts),
+    "required": (19, lambda number, values: b"".join(_text(number, value) for value in values)),
     "enum": (20, lambda number, values: b"".join(_message(number, _any(value)) for value in values)),
     "type": (22, lambda number, value: _message(number, _text(1, value))),
     "items": (23, lambda number, value: _message(number, _message(1, _schema(value)))),

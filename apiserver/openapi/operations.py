@@ -54,16 +54,19 @@ def paths(resource: Resource) -> Object:
         definitions.meta("Status"),
         definitions.meta("DeleteOptions"),
     )
-    collection, single = _places(resource)
+    everywhere = f"{root(resource)}/{resource.plural}"
+    collection = f"{root(resource)}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else everywhere
+    single = f"{collection}/{{name}}"
     found = {
         collection: _item(resource, names, _COLLECTION_VERBS, named=False),
         single: _item(resource, names, _OBJECT_VERBS, named=True),
     }
     if resource.namespaced and "list" in resource.verbs:
         listed = _operation(resource, "list", names, suffix="ForAllNamespaces")
-        found[_everywhere(resource)] = {"get": listed, "parameters": [parameters.PRETTY]}
+        found[everywhere] = {"get": listed, "parameters": [parameters.PRETTY]}
     for part in resource.parts:
-        found[f"{single}/{part.name}"] = _part_item(resource, part)
+        operations = {_VERBS[verb][0]: _part_operation(resource, part, verb) for verb in part.verbs if verb in _VERBS}
+        found[f"{single}/{part.name}"] = {**operations, "parameters": _place_parameters(resource, named=True)}
     return {path: item for path, item in found.items() if set(item) - {"parameters"}}
 
 
@@ -76,18 +79,6 @@ def patch_types(resource: Resource) -> tuple[str, ...]:
     """Return the media types in which objects of a kind can be patched."""
     strategic = () if resource.schema is not None else (STRATEGIC,)
     return (*PATCHES, *strategic, APPLY)
-
-
-def _everywhere(resource: Resource) -> str:
-    return f"{root(resource)}/{resource.plural}"
-
-
-def _places(resource: Resource) -> tuple[str, str]:
-    """Return the path of the collection and of one object."""
-    collection = _everywhere(resource)
-    if resource.namespaced:
-        collection = f"{root(resource)}/namespaces/{{namespace}}/{resource.plural}"
-    return collection, f"{collection}/{{name}}"
 
 
 def _item(resource: Resource, names: Names, verbs: tuple[str, ...], *, named: bool) -> Object:
@@ -114,34 +105,20 @@ def _operation(resource: Resource, verb: str, names: Names, suffix: str = "") ->
     }.get(verb, reference(names.item))
     operation = _frame(resource, f"{text} {resource.kind}", action, _operation_id(resource, verb, suffix))
     operation["parameters"] = list(parameters.OF_VERB.get(verb, ()))
-    if (body := _request_body(resource, verb, names)) is not None:
-        operation["requestBody"] = body
+    if verb == "patch":
+        operation["requestBody"] = _patch_body(resource)
+    elif verb in ("create", "update"):
+        operation["requestBody"] = {"content": _content(WRITABLE, reference(names.item)), "required": True}
+    elif verb in ("delete", "deletecollection"):
+        operation["requestBody"] = {"content": _content(WRITABLE, reference(names.options))}
     media = (*READABLE, WATCH_STREAM) if verb == "list" else READABLE
     operation["responses"] = _responses((200, *codes), answer, media, names.status)
     return operation
 
 
-def _request_body(resource: Resource, verb: str, names: Names) -> Object | None:
-    if verb == "patch":
-        return _patch_body(resource)
-    if verb in ("create", "update"):
-        return {"content": _content(WRITABLE, reference(names.item)), "required": True}
-    if verb in ("delete", "deletecollection"):
-        return {"content": _content(WRITABLE, reference(names.options))}
-    return None
-
-
 def _patch_body(resource: Resource) -> Object:
     schema = reference(PATCH)
     return {"content": _content(patch_types(resource), schema), "required": True}
-
-
-def _part_item(resource: Resource, part: Subresource) -> Object:
-    item: Object = {"parameters": _place_parameters(resource, named=True)}
-    for verb in part.verbs:
-        if verb in _VERBS:
-            item[_VERBS[verb][0]] = _part_operation(resource, part, verb)
-    return item
 
 
 def _part_operation(resource: Resource, part: Subresource, verb: str) -> Object:
@@ -185,14 +162,10 @@ def _part_definition(resource: Resource, part: Subresource) -> str:
     if not part.kind:
         return definitions.of(resource)
     own = part if part.version else resource
-    known = resources.by_kind(_group_version(own.group, own.version), part.kind)
+    known = resources.by_kind(f"{own.group}/{own.version}" if own.group else own.version, part.kind)
     if known is not None:
         return definitions.of(known)
     return definitions.kind(own.group, own.version, part.kind)
-
-
-def _group_version(group: str, version: str) -> str:
-    return f"{group}/{version}" if group else version
 
 
 def _frame(resource: Resource, text: str, action: str, operation_id: str, part: Subresource | None = None) -> Object:

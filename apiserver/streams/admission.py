@@ -48,19 +48,16 @@ async def permitted(request: Request, talk: Talk) -> AsyncIterator[asyncio.Event
     if lost.is_set() and not talk.is_finished:
         try:
             async with asyncio.timeout(LAST_WORD_S):
-                await talk.finish(_ended(request))
+                info = request.info
+                await talk.finish(
+                    {
+                        "metadata": {},
+                        "status": "Failure",
+                        "message": f"{info.subresource} of pod {info.name} was ended: the right to it was taken away, or the token"
+                        " has ended. Ask an administrator for the right, or log in with another token.",
+                        "reason": "Forbidden",
+                        "code": 403,
+                    }
+                )
         except (Gone, TimeoutError):
             connection.abort(request.scope)
-
-
-def _ended(request: Request) -> Object:
-    """Return the last word to somebody who may not go on."""
-    info = request.info
-    return {
-        "metadata": {},
-        "status": "Failure",
-        "message": f"{info.subresource} of pod {info.name} was ended: the right to it was taken away, or the token"
-        " has ended. Ask an administrator for the right, or log in with another token.",
-        "reason": "Forbidden",
-        "code": 403,
-    }

@@ -32,12 +32,7 @@ def chosen(pod: Object, asked: str) -> str:
 
 def spec(pod: Object, container: str) -> Object:
     """Return a container as the pod's spec describes it; {} when it does not."""
-    for field in ("containers", "initContainers"):
-        for one in pod["spec"].get(field) or ():
-            if one.get("name") == container:
-                found: Object = one
-                return found
-    return {}
+    return _named(pod["spec"], ("containers", "initContainers"), container)
 
 
 def instance(pod: Object, container: str, *, previous: bool = False) -> str:
@@ -113,14 +108,13 @@ def _names(pod: Object, field: str) -> list[str]:
     return [one.get("name", "") for one in pod["spec"].get(field) or ()]
 
 
+def _named(holder: Object, fields: tuple[str, ...], name: str) -> Object:
+    every = (one for field in fields for one in holder.get(field) or ())
+    return next((one for one in every if one.get("name") == name), {})
+
+
 def _status(pod: Object, container: str) -> Object:
-    status = pod.get("status") or {}
-    for field in ("containerStatuses", "initContainerStatuses"):
-        for one in status.get(field) or ():
-            if one.get("name") == container:
-                found: Object = one
-                return found
-    return {}
+    return _named(pod.get("status") or {}, ("containerStatuses", "initContainerStatuses"), container)
 
 
 def _states(pod: Object, container: str) -> tuple[dict[str, Any], dict[str, Any]]:

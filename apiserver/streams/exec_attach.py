@@ -13,7 +13,7 @@ import json
 import os
 import struct
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from itertools import groupby
 from typing import Any
 
@@ -31,6 +31,7 @@ from kube.errors import BadRequest
 from kube.meta import Object
 from kube.resources import PODS
 from node import pipes
+from node.link import relay
 
 Task = asyncio.Task[Any]
 Output = AsyncIterator[list[tuple[str, bytes]]]
@@ -106,20 +107,17 @@ async def _prepared(request: Request, *, deed: bool = True) -> tuple[Target, Ask
         raise BadRequest("you must specify at least one command for the container")
     target = Target(pod, container, containers.running(pod, container, info.subresource))
     if info.subresource == "attach":
-        _check_attach(containers.spec(pod, container), asked)
+        spec = containers.spec(pod, container)
+        if asked.stdin and not spec.get("stdin"):
+            raise BadRequest(
+                f"container {spec.get('name')} does not read standard input; "
+                "set stdin: true in the pod, or attach without it"
+            )
+        if asked.tty and not spec.get("tty"):
+            raise BadRequest(f"container {spec.get('name')} did not allocate a TTY")
     if deed:
         await threads.write(_note, request, target, asked)
     return target, asked
-
-
-def _check_attach(spec: Object, asked: Asked) -> None:
-    if asked.stdin and not spec.get("stdin"):
-        raise BadRequest(
-            f"container {spec.get('name')} does not read standard input; "
-            "set stdin: true in the pod, or attach without it"
-        )
-    if asked.tty and not spec.get("tty"):
-        raise BadRequest(f"container {spec.get('name')} did not allocate a TTY")
 
 
 def _note(request: Request, target: Target, asked: Asked) -> None:
@@ -177,7 +175,9 @@ async def _converse(talk: Channels, process: Process, asked: Asked, lost: asynci
     copiers = [Copier(talk, fd, numbers[name]) for name, fd in process.ours.items() if name in numbers]
     feeder = _feeder(process.ours.pop("stdin", -1), tty=process.tty)
     terminal = process.ours.get("stdout", -1) if process.tty else -1
-    async with _tasks(feeder) as begin:
+    async with relay.tasks() as begin:
+        if feeder is not None:
+            begin(feeder.run())
         client = begin(_listen(talk, feeder, process, terminal))
         outputs = {begin(copier.run()) for copier in copiers}
         end = begin(process.exit_code())
@@ -195,21 +195,19 @@ async def _watch(talk: Channels, attached: Attached, asked: Asked, parts: Output
     await talk.send(STDERR if asked.stderr and not asked.stdout else STDOUT, b"")
     terminal = attached.input if asked.tty else -1
     feeder = _feeder(os.dup(attached.input) if asked.stdin and attached.input >= 0 else -1, tty=asked.tty)
-    async with _tasks(feeder) as begin:
+    async with relay.tasks() as begin:
+        if feeder is not None:
+            begin(feeder.run())
         client = begin(_listen(talk, feeder, attached, terminal))
         output = begin(_show(talk, asked, parts))
         await asyncio.wait({client, output, begin(lost.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if not client.done() and not lost.is_set():
-            await talk.finish(_shown(output))
-
-
-def _shown(output: Task) -> Object:
-    """Return the last word about a container's output."""
-    try:
-        output.result()
-    except NodeAway as error:
-        return _failed(str(error))
-    return SUCCESS
+            try:
+                output.result()
+                status = SUCCESS
+            except NodeAway as error:
+                status = _failed(str(error))
+            await talk.finish(status)
 
 
 async def _show(talk: Channels, asked: Asked, parts: Output) -> None:
@@ -229,13 +227,9 @@ async def _listen(talk: Channels, feeder: pipes.Feeder | None, node: NodeConnect
         elif channel == channels.CLOSE and data[:1] == bytes([STDIN]) and feeder is not None:
             await feeder.close()
         elif channel == RESIZE and terminal >= 0:
-            _resize_as_told(node, terminal, data)
-
-
-def _resize_as_told(node: NodeConnection, terminal: int, data: bytes) -> None:
-    with contextlib.suppress(ValueError, TypeError, AttributeError, struct.error, RecursionError):
-        size = json.loads(data)
-        node.resize(terminal, size.get("Width", 0), size.get("Height", 0))
+            with contextlib.suppress(ValueError, TypeError, AttributeError, struct.error, RecursionError):
+                size = json.loads(data)
+                node.resize(terminal, size.get("Width", 0), size.get("Height", 0))
 
 
 async def _drain(enders: set[Task], outputs: set[Task], copiers: list[Copier]) -> None:
@@ -252,25 +246,6 @@ async def _drain(enders: set[Task], outputs: set[Task], copiers: list[Copier]) -
 
 def _feeder(fd: int, *, tty: bool) -> pipes.Feeder | None:
     return pipes.Feeder(fd, END_OF_INPUT if tty else b"") if fd >= 0 else None
-
-
-@contextlib.asynccontextmanager
-async def _tasks(feeder: pipes.Feeder | None) -> AsyncIterator[Callable[[Coroutine[Any, Any, Any]], Task]]:
-    """Yield a function that begins a task; at the end of the block all of them are ended, and with its own the input."""
-    begun: list[Task] = []
-
-    def begin(work: Coroutine[Any, Any, Any]) -> Task:
-        begun.append(asyncio.ensure_future(work))
-        return begun[-1]
-
-    try:
-        if feeder is not None:
-            begin(feeder.run())
-        yield begin
-    finally:
-        for task in begun:
-            task.cancel()
-        await asyncio.gather(*begun, return_exceptions=True)
 
 
 def _status(code: int | None, lost: str = "") -> Object:

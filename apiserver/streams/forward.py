@@ -17,9 +17,8 @@ from node import pipes
 
 MOST = 500  # at a time; each holds two descriptors and at most `pipes.HELD_BYTES`
 MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out
-AT_ONCE = (
-    2  # connections to a port that are being made: the sockets of shims and agents hold ten requests, of all who ask
-)
+# Connections to a port that are being made: the sockets of shims and agents hold ten requests, of all who ask.
+AT_ONCE = 2
 REFUSED = "connection refused"  # as the system says it
 _open: Counter[str] = Counter()
 _turns: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = WeakValueDictionary()
@@ -91,11 +90,8 @@ async def _connection(pod: Object, port: int) -> AsyncIterator[socket.socket]:
         yield connected
 
 
-def _address(pod: Object) -> str:
-    """Return the pod's address, which is tried; its localhost is too, but only where that is its own."""
-    return pod["status"].get("podIP") or "its address"
-
-
 def _problem(pod: Object, port: int, why: str) -> str:
-    remedy = f": no program of the pod listens at this port of {_address(pod)}" if why == REFUSED else ""
+    # Its localhost is tried as well, but only where that is its own.
+    address = pod["status"].get("podIP") or "its address"
+    remedy = f": no program of the pod listens at this port of {address}" if why == REFUSED else ""
     return f"error forwarding port {port} to pod {pod['metadata']['name']}: {why}{remedy}"

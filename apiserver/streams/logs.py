@@ -104,8 +104,10 @@ async def pod_log(request: Request) -> Response:
     """Answer with a log; 204 for a pod without a node, a Status when there cannot be a log."""
     asked = options(request.query, request.info.name, request.now)
     text = asked.text
-    if text.follow:
-        _check_room(request.actor.name)
+    if text.follow and (_followers.total() >= MOST_FOLLOWERS or _followers[request.actor.name] >= MOST_OF_ONE):
+        raise TooManyRequests(
+            "Too many logs are being followed. Please end some of them and try again.", retry_after_s=5
+        )
     pod = (await threads.read(store.get, PODS, request.info.namespace, request.info.name)).object
     container = containers.chosen(pod, asked.container)
     if not pod["spec"].get("nodeName"):
@@ -122,13 +124,6 @@ async def pod_log(request: Request) -> Response:
     except NoLog:
         return _sentence(f"unable to retrieve container logs for {instance}", text)
     return TextStream(parts, request if text.follow else None)
-
-
-def _check_room(who: str) -> None:
-    if _followers.total() >= MOST_FOLLOWERS or _followers[who] >= MOST_OF_ONE:
-        raise TooManyRequests(
-            "Too many logs are being followed. Please end some of them and try again.", retry_after_s=5
-        )
 
 
 def _sentence(line: str, text: LogText) -> Response:
@@ -166,7 +161,12 @@ class TextStream(Response):
             with rights.holding(self.follows, lost.set):
                 whole = await self._run(receive, send, asyncio.ensure_future(lost.wait()))
             if lost.is_set() and not whole:
-                await _end(scope, send)
+                # Come to a clean end; the connection of a client that takes too little for that is closed.
+                try:
+                    async with asyncio.timeout(END_S):
+                        await send(LAST)
+                except TimeoutError:
+                    connection.abort(scope)
         finally:
             _followers[who] -= 1
 
@@ -195,15 +195,6 @@ class TextStream(Response):
         finally:
             with contextlib.suppress(RuntimeError):
                 await self.parts.aclose()  # type: ignore[attr-defined]
-
-
-async def _end(scope: Scope, send: Send) -> None:
-    """Come to a clean end; the connection of a client that takes too little for that is closed."""
-    try:
-        async with asyncio.timeout(END_S):
-            await send(LAST)
-    except TimeoutError:
-        connection.abort(scope)
 
 
 async def _left(receive: Receive) -> None:

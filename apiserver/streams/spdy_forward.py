@@ -87,8 +87,12 @@ class SpdyForward(Messages):
             case spdy.Pinged(number):
                 if number % 2:  # the client's; others would be answers
                     await self.send_message(spdy.ping(number))
-            case spdy.Granted() | spdy.InitialWindow():
-                self._grant(event)
+            case spdy.Granted():
+                self._windows.grant(event)
+                self._granted.set()
+            case spdy.InitialWindow(size):
+                self._windows.begin_with(size)
+                self._granted.set()
 
     async def _open(self, opened: spdy.Opened) -> None:
         """Take a stream in, and begin to forward when its pair is whole."""
@@ -135,13 +139,6 @@ class SpdyForward(Messages):
     async def _written(self, stream: int, pair: Pair, count: int) -> None:
         if granted := pair.windows.done(count):
             await self.send_message(spdy.window_update(stream, granted))
-
-    def _grant(self, event: spdy.Granted | spdy.InitialWindow) -> None:
-        if isinstance(event, spdy.Granted):
-            self._windows.grant(event)
-        else:
-            self._windows.begin_with(event.size)
-        self._granted.set()
 
     async def _forward(self, pair: Pair) -> None:
         """Carry one connection, and say on its stream for errors how it ended: with nothing, or in words."""

@@ -106,10 +106,6 @@ async def _stream(request: Request, resource: Resource, options: ListOptions) ->
         raise MethodNotAllowed()
     keeper.admit(request.actor)
     await follower.start()
-    return Stream(await _plan(request, resource, options), request, follower, board, keeper)
-
-
-async def _plan(request: Request, resource: Resource, options: ListOptions) -> Plan:
     info = request.info
     selected = selection.of(resource, info.namespace, info.name, options)
     revision = query.revision(options.resource_version)
@@ -117,15 +113,21 @@ async def _plan(request: Request, resource: Resource, options: ListOptions) -> P
         await follower.reach(revision)
     initial = options.send_initial_events if options.send_initial_events is not None else not revision
     after, objects = await _beginning(selected, revision, initial=initial)
-    return Plan(
-        selection=selected,
-        resource=resource,
-        form=request.form._replace(pretty=False, yaml=False),
-        after=after,
-        objects=objects,
-        initial_end=bool(options.send_initial_events and options.allow_bookmarks),
-        bookmarks=options.allow_bookmarks,
-        seconds=min(float(options.timeout_seconds or _random.uniform(*SECONDS)), LONGEST_S),
+    return Stream(
+        Plan(
+            selection=selected,
+            resource=resource,
+            form=request.form._replace(pretty=False, yaml=False),
+            after=after,
+            objects=objects,
+            initial_end=bool(options.send_initial_events and options.allow_bookmarks),
+            bookmarks=options.allow_bookmarks,
+            seconds=min(float(options.timeout_seconds or _random.uniform(*SECONDS)), LONGEST_S),
+        ),
+        request,
+        follower,
+        board,
+        keeper,
     )
 
 

@@ -83,24 +83,9 @@ class Stream:
     """A watch while it runs. Everything but `run` returns at once."""
 
     __slots__ = (
-        "_cut",
-        "_ending",
-        "_feed",
-        "_queue",
-        "_queued",
-        "_shelf",
-        "_sink",
-        "_task",
-        "_waiter",
-        "board",
-        "bookmark_due",
-        "deadline",
-        "follower",
-        "fresh",
-        "keeper",
-        "plan",
-        "request",
-    )
+        "_cut", "_ending", "_feed", "_queue", "_queued", "_shelf", "_sink", "_task", "_waiter",
+        "board", "bookmark_due", "deadline", "follower", "fresh", "keeper", "plan", "request",
+    )  # fmt: skip
 
     def __init__(self, plan: Plan, request: Request, follower: WatchFollower, board: Board, keeper: Keeper) -> None:
         self.plan = plan
@@ -186,7 +171,11 @@ class Stream:
             with telemetry.watching(self.plan.resource.id), rights.holding(self.request, self.end):
                 await sink.open()
                 async with self.follower.following(self.plan.resource):
-                    await self._begin()
+                    try:
+                        await self._send_initial()
+                        await self._catch_up()
+                    except ApiError as error:
+                        self.fail(error)
                     await self._flow()
                 if not self._cut:
                     await sink.close()
@@ -199,17 +188,16 @@ class Stream:
                 self.board.leave(self, self.plan.selection, self._feed)
             self._sink = self._task = self._feed = None
 
-    async def _begin(self) -> None:
-        try:
-            await self._send_initial()
-            await self._catch_up()
-        except ApiError as error:
-            self.fail(error)
-
     async def _flow(self) -> None:
         while not self._cut:
             if self._queue:
-                chunks = self._next_chunks()
+                # What goes into one send; a chunk that is larger by itself needs no copy, as the others' does.
+                chunks = [self._queue.popleft()]
+                size = len(chunks[0])
+                while self._queue and size + len(self._queue[0]) <= PIECE:
+                    chunks.append(self._queue.popleft())
+                    size += len(chunks[-1])
+                self._queued -= size
                 await self._send(chunks[0] if len(chunks) == 1 else b"".join(chunks))
                 for chunk in chunks:
                     self._shelf.remove(chunk)
@@ -219,16 +207,6 @@ class Stream:
                 self._waiter = asyncio.get_running_loop().create_future()
                 await self._waiter
                 self._waiter = None
-
-    def _next_chunks(self) -> list[bytes]:
-        """Take from the queue what goes into one send, and a chunk that is larger by itself: as the others' it needs no copy."""
-        chunks = [self._queue.popleft()]
-        size = len(chunks[0])
-        while self._queue and size + len(self._queue[0]) <= PIECE:
-            chunks.append(self._queue.popleft())
-            size += len(chunks[-1])
-        self._queued -= size
-        return chunks
 
     async def _send(self, lines: bytes) -> None:
         for start in range(0, len(lines), PIECE):

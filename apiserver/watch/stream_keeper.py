@@ -44,7 +44,9 @@ class Keeper:
 
     def admit(self, actor: Actor) -> None:
         """Raise TooManyRequests when there is no room for one more watch."""
-        if len(self.streams) >= _most():
+        files = limits.getrlimit(limits.RLIMIT_NOFILE)[0]  # each watch takes one
+        most = MOST_STREAMS if files == limits.RLIM_INFINITY else max(1, min(MOST_STREAMS, files - SPARE_FILES))
+        if len(self.streams) >= most:
             raise TooManyRequests("The server runs as many watches as it can; try again later.", retry_after_s=5)
         if self._names[actor.name] >= MOST_OF_ONE:
             raise TooManyRequests(
@@ -97,9 +99,3 @@ class Keeper:
             elif now >= stream.bookmark_due:
                 stream.bookmark_due = now + _random.uniform(*BOOKMARK_EVERY_S)
                 stream.bookmark()
-
-
-def _most() -> int:
-    """How many streams this process can hold: each takes a file descriptor."""
-    files = limits.getrlimit(limits.RLIMIT_NOFILE)[0]
-    return MOST_STREAMS if files == limits.RLIM_INFINITY else max(1, min(MOST_STREAMS, files - SPARE_FILES))
