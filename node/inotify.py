@@ -86,19 +86,16 @@ class Changes:
         while at < len(data):
             watch, mask, _, length = EVENT.unpack_from(data, at)
             at += EVENT.size + length
-            self._wake(watch, mask)
-
-    def _wake(self, watch: int, mask: int) -> None:
-        if mask & IN_Q_OVERFLOW:
-            concerned = [waiter for waiters in self._waiters.values() for waiter in waiters]
-        elif mask & IN_IGNORED:  # the directory is gone, and its watch with it
-            concerned = list(self._waiters.pop(watch, ()))
+            if mask & IN_Q_OVERFLOW:
+                concerned = [waiter for waiters in self._waiters.values() for waiter in waiters]
+            elif mask & IN_IGNORED:  # the directory is gone, and its watch with it
+                concerned = list(self._waiters.pop(watch, ()))
+                for waiter in concerned:
+                    waiter.blind = True
+            else:
+                concerned = list(self._waiters.get(watch, ()))
             for waiter in concerned:
-                waiter.blind = True
-        else:
-            concerned = list(self._waiters.get(watch, ()))
-        for waiter in concerned:
-            waiter.event.set()
+                waiter.event.set()
 
 
 _of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Changes] = weakref.WeakKeyDictionary()

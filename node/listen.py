@@ -53,7 +53,6 @@ class RedisSubscription:
 
     @property
     def is_alive(self) -> bool:
-        """Whether a nudge would be heard."""
         return self._connection is not None
 
     def renew(self) -> bool:
@@ -83,7 +82,6 @@ class RedisSubscription:
         return True
 
     def drain(self) -> None:
-        """Take what has come in; that anything came is the message."""
         if self._connection is None:
             return
         sock = self._connection._sock
@@ -95,7 +93,6 @@ class RedisSubscription:
             self.close()
 
     def close(self) -> None:
-        """End the subscription."""
         if self._connection is not None:
             self._connection.disconnect()
             self._connection = None

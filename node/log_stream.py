@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from cluster.backend import LogText
 from node import inotify, logs, shim_claims
-from node.inotify import Waiter
 from node.logs import Raw
 from node.shim.crilog import PREFIX
 
@@ -77,15 +76,11 @@ async def entries(directory: Path, at: int, *, follow: bool) -> AsyncIterator[Ra
             if raw.ended or (not raw.data and (end is not None or is_over)):
                 return
             if not raw.data:
-                is_over = not await _more(directory, waiter)
+                # Where nobody is left to write any more, one last look is enough.
+                await waiter.changed(ALIVE_S)
+                is_over = not (waiter.event.is_set() or bool(await on_files(shim_claims.shim_of, directory)))
             elif follow and len(raw.data) < CHUNK // 2:
                 await asyncio.sleep(PACE_S)
-
-
-async def _more(directory: Path, waiter: Waiter) -> bool:
-    """Wait for more of a quiet log; False when nobody is left to write any, so that one last look is enough."""
-    await waiter.changed(ALIVE_S)
-    return waiter.event.is_set() or bool(await on_files(shim_claims.shim_of, directory))
 
 
 async def on_files(function: Callable[..., T], *arguments: Any) -> T:

@@ -203,10 +203,6 @@ def shown(data: bytes, *, stream: str = "", times: bool = False, fresh: bool = T
         if fresh:
             lines = [b"%b000Z %b" % (entry[: PREFIX - 11], entry[PREFIX:]) for entry in entries]
             return b"\n".join(lines) + b"\n", True
-    return _joined(entries, times=times, fresh=fresh)
-
-
-def _joined(entries: list[bytes], *, times: bool, fresh: bool) -> tuple[bytes, bool]:
     parts = []
     for entry in entries:
         if times and fresh:

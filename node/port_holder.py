@@ -116,7 +116,13 @@ class Holder:
             now = time.monotonic()
             for visitor in [each for each in self._visitors if each.until <= now]:
                 self._dismiss(visitor)
-        self._end()
+        # Let go of the addresses, of which no pod can have had one, before anybody hears of it.
+        for held in self._held.values():
+            held.close()
+        for mark in self._marks:
+            with contextlib.suppress(OSError):
+                if mark.read_text() == self._name:
+                    mark.unlink()
 
     def _wait_s(self) -> float | None:
         times = [visitor.until for visitor in self._visitors]
@@ -124,15 +130,6 @@ class Holder:
         if not self._owners and not self._shim:
             times.append(self._not_before if now < self._not_before else self._looked + LOOK_S)
         return max(0.0, min(times) - now) if times else None
-
-    def _end(self) -> None:
-        """Let go of the addresses, of which no pod can have had one, before anybody hears of it."""
-        for held in self._held.values():
-            held.close()
-        for mark in self._marks:
-            with contextlib.suppress(OSError):
-                if mark.read_text() == self._name:
-                    mark.unlink()
 
     # Pods.
 
@@ -186,7 +183,12 @@ class Holder:
             self._take(owner, (host, port))
         elif "hold" in request:
             host, port = request["hold"]
-            self._hold(owner, (host, port), socket.socket(fileno=descriptors[0]))
+            address = (host, port)
+            if before := self._held.pop(address, None):
+                self._answer_nobody(before)
+                before.close()
+            self._held[address] = socket.socket(fileno=descriptors[0])
+            owner.addresses.add(address)
         elif "leave" in request:
             self._leave(owner)
             if self._owners or self._look():
@@ -200,13 +202,6 @@ class Holder:
         owner.addresses.add(address)
         self._answer_nobody(held)
         _say(owner.line, {"taken": True}, [held.fileno()])
-
-    def _hold(self, owner: Owner, address: Address, held: socket.socket) -> None:
-        if before := self._held.pop(address, None):
-            self._answer_nobody(before)
-            before.close()
-        self._held[address] = held
-        owner.addresses.add(address)
 
     def _leave(self, owner: Owner) -> None:
         self._owners.discard(owner)

@@ -164,7 +164,7 @@ def conditions(pod: Pod, runs: Mapping[str, Run], phase: str, now_us: int) -> li
                 **{name: text for name, text in fields.items() if text},
             }
         )
-    others = [_kept(condition) for condition in before.values()]
+    others: list[dict[str, Any]] = msgspec.to_builtins(list(before.values()))
     return [*others, *result]
 
 
@@ -181,21 +181,17 @@ def mark_disrupted(status: dict[str, Any], message: str, now_us: int) -> None:
     status["conditions"] = [condition, *others]
 
 
-def _kept(condition: Any) -> dict[str, Any]:
-    kept: dict[str, Any] = msgspec.to_builtins(condition)
-    return kept
-
-
 def _initialized(pod: Pod, runs: Mapping[str, Run], phase: str) -> tuple[str, str, str]:
     if phase == PodPhase.SUCCEEDED:
         return "True", "PodCompleted", ""
-    undone = [one.name for one in pod.spec.init_containers if not _init_done(one, runs.get(one.name, NEVER_RAN))]
+    undone = [one.name for one in pod.spec.init_containers if not is_initialized(one, runs.get(one.name, NEVER_RAN))]
     if undone:
         return "False", "ContainersNotInitialized", f"containers with incomplete status: [{' '.join(undone)}]"
     return "True", "", ""
 
 
-def _init_done(container: Container, run: Run) -> bool:
+def is_initialized(container: Container, run: Run) -> bool:
+    """Whether an init container lets those after it begin: it has succeeded, or it is a sidecar and has started."""
     if run.current is None:
         return False
     if is_sidecar(container):

@@ -212,34 +212,22 @@ class Agent:
         """Find the pods of which something has happened or is due."""
         self.dirty |= self.runtime.settle()
         self._notice_clock()
-        self._notice_excess()
-        self._notice_answers()
-        self._notice_images()
+        for uid, message in self.storage.excess().items():
+            if uid in self.pods and self.pods[uid].refusal is None:
+                self.pods[uid].refusal = Refusal(EVICTED, message)
+                self.dirty.add(uid)
+        for answer in self.runtime.checked():
+            uid = answer.check.uid
+            if uid in self.pods and (probing := self.pods[uid].probing) is not None:
+                probing.hear(self.pods[uid].pod, answer)
+                self.dirty.add(uid)
+        # Their image has come, or is being pulled.
+        for uid in self.images.heard() if self.images else ():
+            if uid in self.pods:
+                self.pods[uid].retry_us = 0
+                self.dirty.add(uid)
         now = clock.microseconds()
         self.dirty |= {uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now}
-
-    def _notice_excess(self) -> None:
-        """Evict pods that use more of the disk than they may."""
-        for uid, message in self.storage.excess().items():
-            local = self.pods.get(uid)
-            if local is not None and local.refusal is None:
-                local.refusal = Refusal(EVICTED, message)
-                self.dirty.add(uid)
-
-    def _notice_images(self) -> None:
-        """Let pods whose image has come, or is being pulled, try again at once."""
-        for uid in self.images.heard() if self.images else ():
-            if local := self.pods.get(uid):
-                local.retry_us = 0
-                self.dirty.add(uid)
-
-    def _notice_answers(self) -> None:
-        """Tell pods what their probes have found."""
-        for answer in self.runtime.checked():
-            local = self.pods.get(answer.check.uid)
-            if local is not None and local.probing is not None:
-                local.probing.hear(local.pod, answer)
-                self.dirty.add(local.uid)
 
     def _notice_clock(self) -> None:
         """When the wall clock was set back, have every pod looked at: what waits for a time would wait too long."""
@@ -286,7 +274,11 @@ class Agent:
 
     def _step(self) -> None:
         now = clock.microseconds()
-        self._write_hosts()
+        for group in {hosts.group_of(self.pods[uid].pod) for uid in self.dirty if uid in self.pods}:
+            try:
+                hosts.write(self.layout.hosts / group, hosts.render(self.peers[group].values()))
+            except OSError as error:
+                log.warning("hosts file of %s not written: %s", group, error)
         for uid in sorted(self.dirty):
             local = self.pods.get(uid)
             if local is None:
@@ -300,14 +292,6 @@ class Agent:
                 continue
             if local.over and not local.unwritten:
                 self._forget(uid)
-
-    def _write_hosts(self) -> None:
-        """Write the hosts file of every job that has a pod among those concerned."""
-        for group in {hosts.group_of(self.pods[uid].pod) for uid in self.dirty if uid in self.pods}:
-            try:
-                hosts.write(self.layout.hosts / group, hosts.render(self.peers[group].values()))
-            except OSError as error:
-                log.warning("hosts file of %s not written: %s", group, error)
 
     def _forget(self, uid: str) -> None:
         """Drop a pod of which nothing runs; its name stays for its peers until it is deleted."""

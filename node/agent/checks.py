@@ -75,7 +75,10 @@ class Checks:
 
     def _ask(self, check: Check, directory: Path | None) -> None:
         try:
-            answer = self._asked(check, directory)
+            if directory is None:
+                answer = Checked(check, None)
+            else:
+                answer = self._execute(check, directory) if check.action.argv else self._reach(check, directory)
         # No room for a socket or a pipe, or whatever it is: without an answer the probe would never be asked again.
         except Exception as error:
             answer = Checked(check, None, str(error))
@@ -85,11 +88,6 @@ class Checks:
         self._answers.append(answer)
         with contextlib.suppress(OSError):  # full: it will be looked at anyway; closed: nobody looks
             os.write(self._writer, b".")
-
-    def _asked(self, check: Check, directory: Path | None) -> Checked:
-        if directory is None:
-            return Checked(check, None)
-        return self._execute(check, directory) if check.action.argv else self._reach(check, directory)
 
     def _execute(self, check: Check, directory: Path) -> Checked:
         reader, writer = os.pipe2(os.O_CLOEXEC)
@@ -153,7 +151,11 @@ def _outcome(check: Check, line: socket.socket, output: int) -> Checked:
             heard += more
             answer = _answer(heard)
             if "exitCode" in answer:
-                return Checked(check, answer["exitCode"] == 0, _words(said + _rest(output)))
+                os.set_blocking(output, False)
+                with contextlib.suppress(BlockingIOError):
+                    said += os.read(output, OUTPUT_BYTES)
+                words = said[:OUTPUT_BYTES].decode(errors="replace").strip()
+                return Checked(check, answer["exitCode"] == 0, words)
             if "refused" in answer:
                 # Kubernetes' kubelet takes a command that cannot be executed for one that fails.
                 return Checked(check, False, str(answer["refused"]))
@@ -169,17 +171,6 @@ def _answer(heard: bytes) -> dict[str, object]:
     for each in heard.split(b"\n")[:-1]:
         said |= json.loads(each)
     return said
-
-
-def _rest(output: int) -> bytes:
-    os.set_blocking(output, False)
-    with contextlib.suppress(BlockingIOError):
-        return os.read(output, OUTPUT_BYTES)
-    return b""
-
-
-def _words(said: bytes) -> str:
-    return said[:OUTPUT_BYTES].decode(errors="replace").strip()
 
 
 def _connection(line: socket.socket, deadline: float) -> tuple[dict[str, object], socket.socket | None]:

@@ -63,14 +63,11 @@ class Companion(Protocol):
         """Do no more; what was begun is let go."""
 
 
-def _local(selector: selectors.BaseSelector) -> Cluster:
-    return LocalCluster(RedisSubscription(selector))
-
-
 class Daemon:
     """`manage.py agent`.
 
-    `connect` makes the cluster, whose news wake the selector that it is given; `address` is where others reach the machine.
+    `connect` makes another cluster than the one of this machine's store, whose events wake the selector that it is given;
+    `address` is where others reach the machine.
     What the machine allows and has is found out where `wall`, `groups` and `engine` do not say it.
     """
 
@@ -82,7 +79,7 @@ class Daemon:
         wall: Wall | None = None,
         groups: control_groups.Groups | None = None,
         engine: engines.Found | None = None,
-        connect: Callable[[selectors.BaseSelector], Cluster] = _local,
+        connect: Callable[[selectors.BaseSelector], Cluster] | None = None,
         address: str = LOOPBACK,
     ) -> None:
         layout = Layout(data)
@@ -103,7 +100,7 @@ class Daemon:
         self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep, own, self.groups)
         devices = FoundDevices(settings.DEVICES)
         hostname = name or socket.gethostname()
-        cluster = connect(self.selector)
+        cluster = connect(self.selector) if connect else LocalCluster(RedisSubscription(self.selector))
         machine = Machine(
             ThisMachine(data),
             hostname,
@@ -126,7 +123,11 @@ class Daemon:
 
     def run(self) -> None:
         """Work until a signal asks for the end; then do with what runs as the settings say, and return."""
-        wake = self._catch_signals()
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        self.selector.register(reader, selectors.EVENT_READ, None)
         self._begin()
         for companion in self.companions:
             companion.start()
@@ -139,20 +140,12 @@ class Daemon:
         while not self.agent.stopping:
             self.turn()
         self.shut_down(AtStop.END if self.agent.is_dismissed else settings.RUNNING)
-        os.close(wake)
+        os.close(writer)
 
     def _wake_up(self) -> None:
         """Have the agent work now; other threads may ask."""
         with contextlib.suppress(ValueError):  # closed: the agent has ended
             os.eventfd_write(self.wake.fileno(), 1)
-
-    def _catch_signals(self) -> int:
-        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
-        self.selector.register(reader, selectors.EVENT_READ, None)
-        return writer
 
     def _on_signal(self, *_: object) -> None:
         self.impatient = self.agent.stopping
@@ -203,7 +196,12 @@ class Daemon:
                     self.turn()
                 self._leave()
             case AtStop.END:
-                self._end()
+                # In order at first, by force after four seconds.
+                deadline = clock.monotonic() + SHUTDOWN_S
+                self.agent.stop_all()
+                while clock.monotonic() < deadline and not self.agent.is_done:
+                    self._wait(min(0.2, self.agent.patience()))
+                    self.agent.wind_down()
         self.close()
 
     def _leave(self) -> None:
@@ -211,14 +209,6 @@ class Daemon:
         deadline = clock.monotonic() + CERTAIN_S
         while clock.monotonic() < deadline and not self.agent.is_certain:
             self.turn()
-
-    def _end(self) -> None:
-        """End every container: in order at first, by force after four seconds."""
-        deadline = clock.monotonic() + SHUTDOWN_S
-        self.agent.stop_all()
-        while clock.monotonic() < deadline and not self.agent.is_done:
-            self._wait(min(0.2, self.agent.patience()))
-            self.agent.wind_down()
 
     def close(self) -> None:
         """Let go of every descriptor and of the spawner; containers are left as they are."""

@@ -36,6 +36,8 @@ PODS_MOST = 250
 LOOPBACK = "127.0.0.1"
 BEAT_S = 10.0
 RETRY_S = 0.5
+RUNS = ("AgentReady", "The agent runs.")  # reason and message of the condition Ready
+STOPPED = (SHUTDOWN, "The cluster on this machine was stopped, or is about to be.")
 VOLUMES_ANNOTATION = "ui.volcano.sh/volumes"
 LIMITS_ANNOTATION = "ui.volcano.sh/limits"
 VOLUMES = {
@@ -137,7 +139,11 @@ class Machine:
         # Bound pods have this in their JSON: a cheap look before a change is decoded.
         self.needle = f'"nodeName":"{self.name}"'.encode()
         self.capacity = {**readings.capacity(), "pods": PODS_MOST}
-        self.allocatable = _allocatable(self.capacity)
+        # A tenth of memory and disk is left to the machine, because the cluster itself runs on it too.
+        self.allocatable = {
+            name: amount * 9 // 10 if name in ("memory", "ephemeral-storage") else amount
+            for name, amount in self.capacity.items()
+        }
         self.due = 0.0
         self.departs = False
         self._said = ("", "", Seen())
@@ -152,7 +158,11 @@ class Machine:
         now_us, listed = clock.microseconds(), self._lists()
         metadata = {
             "name": self.name,
-            "labels": self._labels(),
+            "labels": {
+                node_rights.HOSTNAME: node_rights.hostname(self.name),
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": self.readings.info()["architecture"],
+            },
             "annotations": {
                 VOLUMES_ANNOTATION: VOLUMES[self.wall.mounts],
                 LIMITS_ANNOTATION: walls.limits(self.groups),
@@ -184,7 +194,13 @@ class Machine:
         self._renew(self.place)
         if self._said != self._problems() or self._is_ready() == self.departs:
             self._write_status(now_us)
-        self._write_lists()
+        # What was installed since the last beat counts from this one.
+        listed = self._lists()
+        if listed != self._listed:
+            patch = {"metadata": {"annotations": listed}}
+            with contextlib.suppress(NotFound):  # deleted just now: the next beat makes it anew
+                self.cluster.write(Patch(NODES, "", self.name, patch))
+                self._listed = listed
         self.due = clock.monotonic() + BEAT_S
         return True
 
@@ -232,15 +248,6 @@ class Machine:
             **({node_devices.ANNOTATION: node_devices.written(found)} if found else {}),
         }
 
-    def _write_lists(self) -> None:
-        """Write which programs and devices there are if that changed: what was installed counts from the next beat."""
-        listed = self._lists()
-        if listed != self._listed:
-            patch = {"metadata": {"annotations": listed}}
-            with contextlib.suppress(NotFound):  # deleted just now: the next beat makes it anew
-                self.cluster.write(Patch(NODES, "", self.name, patch))
-                self._listed = listed
-
     def _write_status(self, now_us: int) -> None:
         said = self._problems()
         try:
@@ -265,6 +272,8 @@ class Machine:
 
     def _status(self, now_us: int, before: Node | None) -> dict[str, Any]:
         memory, disk, seen = self._problems()
+        lost, engine = seen.problem(), self.engine.engine
+        runtime = {"containerRuntimeVersion": f"{engine.kind}://{engine.version}"} if engine else {}
         return {
             "capacity": _quantities(self.capacity) | _counts(seen, healthy=False),
             "allocatable": _quantities(self.allocatable) | _counts(seen, healthy=True),
@@ -273,54 +282,20 @@ class Machine:
                           memory or "There is enough memory.", now_us, before),
                 condition("DiskPressure", bool(disk), "LowDisk" if disk else "EnoughDisk",
                           disk or "There is enough room on the disk.", now_us, before),
-                *_about_devices(seen, now_us, before),
-                self._ready(now_us, before),
+                *([condition("DevicesMissing", bool(lost), "DeviceGone" if lost else "AllDevicesThere",
+                             lost or "All devices are there.", now_us, before)] if seen.kinds else []),
+                condition("Ready", not self.departs, *(STOPPED if self.departs else RUNS), now_us, before),
             ],
             "addresses": [
                 {"type": "InternalIP", "address": self.address},
                 {"type": "Hostname", "address": self.name},
             ],
-            "nodeInfo": self.readings.info() | self._runtime(),
+            "nodeInfo": self.readings.info() | runtime,
         }  # fmt: skip
-
-    def _runtime(self) -> dict[str, str]:
-        engine = self.engine.engine
-        return {"containerRuntimeVersion": f"{engine.kind}://{engine.version}"} if engine else {}
-
-    def _ready(self, now_us: int, before: Node | None) -> dict[str, str]:
-        if self.departs:
-            message = "The cluster on this machine was stopped, or is about to be."
-            return condition("Ready", False, SHUTDOWN, message, now_us, before)
-        return condition("Ready", True, "AgentReady", "The agent runs.", now_us, before)
-
-    def _labels(self) -> dict[str, str]:
-        return {
-            node_rights.HOSTNAME: node_rights.hostname(self.name),
-            "kubernetes.io/os": "linux",
-            "kubernetes.io/arch": self.readings.info()["architecture"],
-        }
-
-
-def _allocatable(capacity: dict[str, int]) -> dict[str, int]:
-    """Leave a tenth of the memory to the machine, because the cluster itself runs on it too."""
-    return {
-        **capacity,
-        "memory": capacity["memory"] * 9 // 10,
-        "ephemeral-storage": capacity["ephemeral-storage"] * 9 // 10,
-    }
 
 
 def _counts(seen: Seen, *, healthy: bool) -> dict[str, str]:
     return {resource: str(count) for resource, count in seen.counts(healthy=healthy).items()}
-
-
-def _about_devices(seen: Seen, now_us: int, before: Node | None) -> list[dict[str, str]]:
-    """Return the condition of a node with devices."""
-    if not seen.kinds:
-        return []
-    problem = seen.problem()
-    reason = "DeviceGone" if problem else "AllDevicesThere"
-    return [condition("DevicesMissing", bool(problem), reason, problem or "All devices are there.", now_us, before)]
 
 
 def _quantities(found: dict[str, int]) -> dict[str, str]:

@@ -56,14 +56,22 @@ class Local:
             self.over = not runtime.active(self.uid)
             self.wake_us = None  # its end will be heard
             return
-        self._note_refusals(runtime, now_us)
+        for name in runtime.runs(self.uid):
+            if message := runtime.refused(self.uid, name):
+                self.problems[name] = Waiting("RunContainerError", message)
+                self.retry_us = now_us + RETRY_US
         self._probe(runtime, now_us)
         decision = self._decide(runtime, now_us)
-        if decision.start and starting and now_us >= self.retry_us and self._start(decision, runtime, means, now_us):
+        if decision.start and starting and now_us >= self.retry_us:
+            self._start(decision, runtime, means, now_us)
             decision = self._decide(runtime, now_us)
         if decision.stop is not None:
             runtime.stop(self.uid, decision.stop.reason, decision.stop.grace_s)
-        self._remember(decision, now_us)
+        self.status = decision.status
+        self.over, self.lost = decision.over, decision.lost
+        probe_us = self.probing.wake_us if self.probing is not None else None
+        wakes = [decision.wake_us, self.retry_us if self.problems else None, self.hold_us or None, probe_us]
+        self.wake_us = min((wake for wake in wakes if wake is not None and wake > now_us), default=None)
         if means.images is not None:
             self.told += means.images.told(self.uid)
         means.devices.describe(self.pod, self.status)
@@ -86,14 +94,8 @@ class Local:
         self.told += self.probing.told
         self.probing.told = []
 
-    def _note_refusals(self, runtime: Runtime, now_us: int) -> None:
-        for name in runtime.runs(self.uid):
-            if message := runtime.refused(self.uid, name):
-                self.problems[name] = Waiting("RunContainerError", message)
-                self.retry_us = now_us + RETRY_US
-
-    def _start(self, decision: Decision, runtime: Runtime, means: Means, now_us: int) -> bool:
-        """Order every start that is due; return whether there is anything new to say."""
+    def _start(self, decision: Decision, runtime: Runtime, means: Means, now_us: int) -> None:
+        """Order every start that is due."""
         self.problems.clear()
         for start in decision.start:
             problem = self._order(start, runtime, means)
@@ -102,7 +104,6 @@ class Local:
                 self.retry_us = now_us + RETRY_US
             else:
                 self.hold_us = now_us + HOLD_US
-        return True
 
     def _order(self, start: Start, runtime: Runtime, means: Means) -> Waiting | None:
         try:
@@ -122,14 +123,6 @@ class Local:
             means.images.started(self.pod, start.container)
         return None
 
-    def _remember(self, decision: Decision, now_us: int) -> None:
-        self.status = decision.status
-        self.over, self.lost = decision.over, decision.lost
-        probe_us = self.probing.wake_us if self.probing is not None else None
-        wakes = [decision.wake_us, self.retry_us if self.problems else None, self.hold_us or None, probe_us]
-        due = [wake for wake in wakes if wake is not None and wake > now_us]
-        self.wake_us = min(due, default=None)
-
     @property
     def goes(self) -> bool:
         """Whether the object is to be deleted now: somebody wished it, or the machine has ended the pod."""
@@ -144,8 +137,7 @@ class Local:
 
     def due(self, now_us: int) -> bool:
         """Whether to write now what is unwritten, or to wait for a start that is about to be confirmed."""
-        return self.unwritten and (self.over or now_us >= self.hold_us or not self._starting())
-
-    def _starting(self) -> bool:
+        if not self.unwritten or self.over or now_us >= self.hold_us:
+            return self.unwritten
         containers = (*self.status["containerStatuses"], *self.status.get("initContainerStatuses", ()))
-        return any("waiting" in one["state"] and one["name"] not in self.problems for one in containers)
+        return not any("waiting" in one["state"] and one["name"] not in self.problems for one in containers)

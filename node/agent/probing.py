@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kube.kinds.core import Container, EventType, Pod, RestartPolicy
+from kube.kinds.core import EventType, Pod, RestartPolicy
 from node.agent.checks import Check, Checked
-from node.attempt import UNHEALTHY, Attempt, AttemptState, Run
+from node.attempt import UNHEALTHY, AttemptState, Run
 from node.containers import actions
 from node.pods.environment import ConfigError
 from node.pods.events import Told, listed
@@ -52,17 +52,13 @@ class Probing:
                 continue
             health = self._health.get(name)
             if health is None or health.number != attempt.number:
-                health = self._begin(pod, container, attempt)
+                own = container_id(pod, container, attempt.number)
+                statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+                known = next((one for one in statuses if one.container_id == own), None)
+                health = self._health[container.name] = probes.begin(probes.of(container), attempt, known)
             ready = health.started and health.ready
             found[name] = runs[name]._replace(current=attempt._replace(started=health.started, ready=ready))
         return found
-
-    def _begin(self, pod: Pod, container: Container, attempt: Attempt) -> Health:
-        own = container_id(pod, container, attempt.number)
-        statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-        known = next((one for one in statuses if one.container_id == own), None)
-        health = self._health[container.name] = probes.begin(probes.of(container), attempt, known)
-        return health
 
     def hear(self, pod: Pod, answer: Checked) -> None:
         """Take the answer of a probe; one of an attempt that is over is dropped."""
@@ -76,7 +72,8 @@ class Probing:
             words = f"{kind} probe failed: {answer.message[:WORDS_MOST]}"
             self.told.append(Told(listed(pod, name), name, UNHEALTHY, words))
         if health.failed is kind and answer.passed is False:
-            again = ", will be restarted" if _is_restarted(pod, container) else ""
+            policy = container.restart_policy or pod.spec.restart_policy
+            again = "" if policy == RestartPolicy.NEVER else ", will be restarted"
             words = f"Container {name} failed {kind.lower()} probe{again}"
             self.told.append(Told(listed(pod, name), name, "Killing", words, EventType.NORMAL))
 
@@ -110,7 +107,3 @@ class Probing:
             for name, health in self._health.items()
             if health.failed
         ]
-
-
-def _is_restarted(pod: Pod, container: Container) -> bool:
-    return (container.restart_policy or pod.spec.restart_policy) != RestartPolicy.NEVER

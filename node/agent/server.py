@@ -76,7 +76,11 @@ class Port:
             request, fds = found
             try:
                 if control_socket.has_key(request, self.key):
-                    self._pass_on(request, fds, shims)
+                    directory = _directory(request, shims)
+                    if directory is None:
+                        _refuse(fds[0], "The container does not run any more.")
+                    else:
+                        control_socket.send(str(directory), request, fds)
             except BlockingIOError:
                 _refuse(fds[0], "Too much is being asked of the container at once. Please try again.")
             except OSError as error:
@@ -88,13 +92,6 @@ class Port:
     def close(self) -> None:
         """Take no more requests."""
         self.socket.close()
-
-    def _pass_on(self, request: dict[str, Any], fds: list[int], shims: Shims) -> None:
-        directory = _directory(request, shims)
-        if directory is None:
-            _refuse(fds[0], "The container does not run any more.")
-        else:
-            control_socket.send(str(directory), request, fds)
 
 
 def _directory(request: dict[str, Any], shims: Shims) -> Path | None:

@@ -70,11 +70,9 @@ class Shims:
             return []
 
     def runs(self, uid: str) -> Mapping[str, Run]:
-        """Return the run of each container of a pod that was ever started."""
         return self._runs.get(uid, {})
 
     def active(self, uid: str) -> bool:
-        """Whether anything of a pod runs or may be about to."""
         return any(run.current is not None and run.current.active for run in self.runs(uid).values())
 
     def directory(self, uid: str, container: str) -> Path | None:
@@ -97,7 +95,6 @@ class Shims:
         return found
 
     def adopt(self, uid: str) -> bool:
-        """Take over what an earlier agent started for a pod; tell whether any of it is alive."""
         for container in attempts.containers(self.layout, uid):
             directory = self.layout.container(uid, container)
             attempts.withdraw(directory)
@@ -126,11 +123,9 @@ class Shims:
         self._refusals.pop((uid, container), None)
 
     def refused(self, uid: str, container: str) -> str:
-        """Return why the last order was not carried out, once; empty when it was."""
         return self._refusals.pop((uid, container), "")
 
     def stop(self, uid: str, reason: str, grace_s: float, container: str = "") -> None:
-        """Ask everything of a pod, or one container, to end; asked again, it can only be sooner."""
         at = clock.monotonic() + grace_s
         for name in [container] if container else self.runs(uid):
             handle = self._handles.get((uid, name))
@@ -148,14 +143,12 @@ class Shims:
                 pass
 
     def check(self, check: Check) -> None:
-        """Ask a probe of a container that runs; the answer is in `checked` when it has come."""
         if self._checks is None:
             self._checks = Checks(self.key)
             self.selector.register(self._checks.reader, selectors.EVENT_READ, None)
         self._checks.ask(check, self.directory(check.uid, check.container))
 
     def checked(self) -> list[Checked]:
-        """Return the answers that have come since the last call."""
         return self._checks.take() if self._checks is not None else []
 
     def on_ready(self, handle: Handle) -> None:
@@ -185,7 +178,6 @@ class Shims:
         return bool(self._unsettled)
 
     def forget(self, uid: str) -> None:
-        """Drop what is remembered of a pod of which nothing runs."""
         self._runs.pop(uid, None)
         if self.groups:
             self.groups.forget(uid)

@@ -6,7 +6,7 @@ a pause, too.
 
 from __future__ import annotations
 
-from kube.kinds.pod import Container, HttpGetAction, LifecycleHandler, Probe, TcpSocketAction
+from kube.kinds.pod import Container, LifecycleHandler, Probe
 from node.pods import environment
 from node.pods.environment import ConfigError
 from node.shim.order import Action
@@ -37,25 +37,18 @@ def _action(given: Probe | LifecycleHandler, container: Container, address: str)
         known = {variable.name: variable.value for variable in container.env if variable.value_from is None}
         return Action(argv=tuple(environment.expand(word, known) for word in given.exec.command))
     if given.http_get is not None:
-        return _request(given.http_get, container, address)
+        get = given.http_get
+        path = get.path if get.path.startswith("/") else f"/{get.path}"
+        return Action(
+            host=get.host or address,
+            port=_port(get.port, container),
+            path=path,
+            https=get.scheme.upper() == "HTTPS",
+            headers=tuple((header.name, header.value) for header in get.http_headers),
+        )
     if given.tcp_socket is not None:
-        return _connection(given.tcp_socket, container, address)
+        return Action(host=given.tcp_socket.host or address, port=_port(given.tcp_socket.port, container))
     raise ConfigError(f"container {container.name} has a probe or hook without an action")
-
-
-def _request(get: HttpGetAction, container: Container, address: str) -> Action:
-    path = get.path if get.path.startswith("/") else f"/{get.path}"
-    return Action(
-        host=get.host or address,
-        port=_port(get.port, container),
-        path=path,
-        https=get.scheme.upper() == "HTTPS",
-        headers=tuple((header.name, header.value) for header in get.http_headers),
-    )
-
-
-def _connection(tcp: TcpSocketAction, container: Container, address: str) -> Action:
-    return Action(host=tcp.host or address, port=_port(tcp.port, container))
 
 
 def _port(port: int | str, container: Container) -> int:

@@ -55,7 +55,16 @@ class Contents(NamedTuple):
 
 def parse(text: str) -> Kind:
     """Return the kind that a spec in YAML or JSON describes, with the devices that containers can have; CdiError if none."""
-    return _offered(_read(text))
+    spec = _read(text)
+    kind = lenient.text(spec, "kind")
+    if "/" not in kind or names.qualified_name(kind):
+        raise CdiError(f"its kind {kind!r} is no name of a resource; write vendor.com/class.")
+    common = _edits(spec, kind)
+    found = [_device(each, common) for each in lenient.sequence(spec, "devices") if isinstance(each, dict)]
+    offered = _single(found, common)
+    if not offered:
+        raise CdiError("it describes no devices; write some with a name and containerEdits each.")
+    return Kind(kind, (), offered)
 
 
 def names_in(text: str) -> tuple[Named, ...]:
@@ -98,18 +107,6 @@ def _read(text: str) -> dict[str, Any]:
     if not isinstance(spec, dict):
         raise CdiError("it is no object; write one with cdiVersion, kind and devices.")
     return spec
-
-
-def _offered(spec: dict[str, Any]) -> Kind:
-    kind = lenient.text(spec, "kind")
-    if "/" not in kind or names.qualified_name(kind):
-        raise CdiError(f"its kind {kind!r} is no name of a resource; write vendor.com/class.")
-    common = _edits(spec, kind)
-    found = [_device(each, common) for each in lenient.sequence(spec, "devices") if isinstance(each, dict)]
-    offered = _single(found, common)
-    if not offered:
-        raise CdiError("it describes no devices; write some with a name and containerEdits each.")
-    return Kind(kind, (), offered)
 
 
 def _device(entry: dict[str, Any], common: Device) -> Device:

@@ -216,7 +216,14 @@ class ControlGroups:
 
     def __init__(self, layout: Layout, groups: Groups) -> None:
         self._layout = layout
-        self._homes = self._known(groups.home)
+        # The homes that there are, this one included, are noted for the next agent.
+        note = self._layout.root / "control-groups"
+        before = note.read_text().splitlines() if note.exists() else []
+        known = [each for each in dict.fromkeys((*before, groups.home)) if each and Path(each).is_dir()]
+        if known != before:
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text("".join(f"{each}\n" for each in known))
+        self._homes = [Path(each) for each in known]
         self.sweep(())  # before anything is started
 
     def end(self, uid: str, container: str, number: int) -> bool:
@@ -240,16 +247,6 @@ class ControlGroups:
         """Remove what holds no pods any more."""
         for home in self._homes:
             control_group.remove(str(home))
-
-    def _known(self, home: str) -> list[Path]:
-        """Return the homes that there are, this one included, and note them for the next agent."""
-        note = self._layout.root / "control-groups"
-        before = note.read_text().splitlines() if note.exists() else []
-        known = [each for each in dict.fromkeys((*before, home)) if each and Path(each).is_dir()]
-        if known != before:
-            note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text("".join(f"{each}\n" for each in known))
-        return [Path(each) for each in known]
 
     def _clear(self, pod: Path) -> None:
         for group in _below(pod):

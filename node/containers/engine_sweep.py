@@ -59,18 +59,15 @@ class EngineSweep:
         if not self._sweeping.acquire(blocking=False):
             return  # the one before still waits for the engine
         try:
-            self._sweep(engine)
+            label = f"label={LABEL}={node_id(str(self._layout.root.parent))}"
+            listed = _run(engine, "ps", "--all", "--filter", label, "--format", "{{.Names}}")
+            for name in listed.stdout.split():
+                said = _run(engine, "container", "inspect", "--format", "{{json .Config.Labels}}", name)
+                if said.returncode == 0 and self._is_left(json.loads(said.stdout), name):
+                    log.info("removing container %s, which nobody watches over", name)
+                    _remove(engine, name)
         finally:
             self._sweeping.release()
-
-    def _sweep(self, engine: Sequence[str]) -> None:
-        label = f"label={LABEL}={node_id(str(self._layout.root.parent))}"
-        listed = _run(engine, "ps", "--all", "--filter", label, "--format", "{{.Names}}")
-        for name in listed.stdout.split():
-            said = _run(engine, "container", "inspect", "--format", "{{json .Config.Labels}}", name)
-            if said.returncode == 0 and self._is_left(json.loads(said.stdout), name):
-                log.info("removing container %s, which nobody watches over", name)
-                _remove(engine, name)
 
     def _is_left(self, labels: dict[str, str], name: str) -> bool:
         try:

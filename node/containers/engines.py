@@ -110,7 +110,12 @@ def _most(limit: int, wished: int) -> int:
 
 
 def _tried(program: str, wall: Wall) -> Engine:
-    kind, version = _version(program)
+    # Podman may go by docker's name.
+    said = _asked((program, "--version")).lower()
+    found = re.search(r"(podman|docker) version ([^\s,]+)", said)
+    if found is None:
+        raise EngineFails(f"it calls itself {said.strip()[:60]!r}, neither podman nor docker")
+    kind, version = found[1], found[2]
     failed = EngineFails("")
     for options in _options(kind):
         for limits in (True, False):
@@ -148,15 +153,6 @@ def _filters(program: tuple[str, ...]) -> bool:
         json.dump(seccomp.profile(seccomp.known()), file)
         file.flush()
         return _works(program, ("--security-opt", f"seccomp={file.name}"))
-
-
-def _version(program: str) -> tuple[str, str]:
-    """Return what a program calls itself and which version it is; podman may go by docker's name."""
-    said = _asked((program, "--version")).lower()
-    found = re.search(r"(podman|docker) version ([^\s,]+)", said)
-    if found is None:
-        raise EngineFails(f"it calls itself {said.strip()[:60]!r}, neither podman nor docker")
-    return found[1], found[2]
 
 
 def _limits(kind: str, program: str) -> bool:

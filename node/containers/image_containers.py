@@ -38,11 +38,19 @@ def options(
     argv are command and arguments with their variables expanded; more are options that do not follow from the pod;
     user is the image's.
     """
+    place = pod.metadata
+    labels = {
+        "io.kubernetes.pod.namespace": place.namespace,
+        "io.kubernetes.pod.name": place.name,
+        "io.kubernetes.pod.uid": place.uid,
+        "io.kubernetes.container.name": container.name,
+    }
     said = [
         "--pull", "never", "--log-driver", "none", "--network", "host", "--no-healthcheck",
         "--hostname", (pod.spec.hostname or pod.metadata.name)[:HOSTNAME_MOST].rstrip("-."),
         "--stop-timeout", str(grace_s(pod)),
-        *_labels(pod, container), *more, *_wall(container, is_root=_is_root(pod, container, user)), *_user(pod, container),
+        *(part for key, value in labels.items() for part in ("--label", f"{key}={value}")),
+        *more, *_wall(container, is_root=_is_root(pod, container, user)), *_user(pod, container),
     ]  # fmt: skip
     said += _limits(container) if engine.limits else []
     said += ["--workdir", container.working_dir] if container.working_dir else []
@@ -89,17 +97,6 @@ def check_binds(binds: Sequence[Bind], *, staged: bool) -> None:
                 f'"{bind.target}" is {what}, which containers of images have only where root runs the cluster, with podman; '
                 f"mount the whole volume, or let the pod run as processes with the annotation {RUNTIME}: {PROCESS}"
             )
-
-
-def _labels(pod: Pod, container: Container) -> list[str]:
-    place = pod.metadata
-    labels = {
-        "io.kubernetes.pod.namespace": place.namespace,
-        "io.kubernetes.pod.name": place.name,
-        "io.kubernetes.pod.uid": place.uid,
-        "io.kubernetes.container.name": container.name,
-    }
-    return [part for key, value in labels.items() for part in ("--label", f"{key}={value}")]
 
 
 def _is_root(pod: Pod, container: Container, user: str) -> bool:

@@ -140,7 +140,8 @@ class Images:
         pull.askers[asker] = None
         now = clock.monotonic()
         if not pull.running and now >= pull.due():
-            self._begin(key, pull, name)
+            pull.running, pull.progress = True, ""
+            threading.Thread(target=self._work, args=(key, pull, name), name="pull", daemon=True).start()
         if pull.running and not pull.failures:
             raise ImageWaits("ContainerCreating", pull.progress)
         raise self._failed(asker, pull, now)
@@ -183,18 +184,11 @@ class Images:
             else:
                 del self._pulls[key]
 
-    def start(self) -> None:
-        """Nothing runs before somebody asks for an image."""
-
     def stop(self) -> None:
         """End what is being pulled; the next agent begins again."""
         self._is_over = True  # who waits for a turn does not begin
         for pull in list(self._pulls.values()):
             pull.end()
-
-    def _begin(self, key: str, pull: _Pull, name: str) -> None:
-        pull.running, pull.progress = True, ""
-        threading.Thread(target=self._work, args=(key, pull, name), name="pull", daemon=True).start()
 
     def _end(self, pull: _Pull, news: _News) -> None:
         pull.running = False
@@ -206,8 +200,11 @@ class Images:
         pull.failures += 1
         pull.failed_at, pull.reason, pull.why = clock.monotonic(), news.reason, news.message
         pull.waiting.clear()
+        event = "Failed", pull.why[:1].upper() + pull.why[1:]
+        if pull.reason == "ErrImageNeverPull":
+            event = pull.reason, pull.why
         for asker in pull.askers:
-            self._tell(asker, EventType.WARNING, *_failure(pull))
+            self._tell(asker, EventType.WARNING, *event)
             self._tell(asker, EventType.WARNING, "Failed", f"Error: {pull.reason}")
 
     def _failed(self, asker: Asker, pull: _Pull, now: float) -> ImageWaits:
@@ -337,13 +334,6 @@ class Images:
 
 def _asker(pod: Pod, container: Container) -> Asker:
     return pod.metadata.uid, container.name, events.listed(pod, container.name)
-
-
-def _failure(pull: _Pull) -> tuple[str, str]:
-    """Return the event that says why an image is not there."""
-    if pull.reason == "ErrImageNeverPull":
-        return pull.reason, pull.why
-    return "Failed", pull.why[:1].upper() + pull.why[1:]
 
 
 def _local(found: dict[str, Any], name: str) -> Local:

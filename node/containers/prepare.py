@@ -118,6 +118,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     taken = [bind.target for bind in binds]
     own = [bind for bind in own if not any(lies_in(bind.target, each) for each in taken)]
     hooks = container.lifecycle
+    # What a container has in /dev/shm is part of its memory.
+    shared_memory = _limit(container, "memory") or means.allocatable["memory"] // SHARED_MEMORY_SHARE
     command = environment.command(pod, container, place, given | told, means.lookup, means.allocatable)
     return Order(
         directory=str(directory),
@@ -133,7 +135,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         state=str(layout.root.parent),
         ids=_ids(pod, user, means),
         user=(user.uid, user.gid, list(user.groups)) if user is not None else None,
-        shared_memory=_shared_memory(container, means) if mounted else 0,
+        shared_memory=shared_memory if mounted else 0,
         landlock=wall.landlock,
         read=tuple(path for path in means.reach if path not in inner),
         devices=own_devices,
@@ -214,11 +216,6 @@ def _ids(pod: Pod, user: User | None, means: Means) -> tuple[Ids, ...]:
         return ()
     named = (user.uid, user.gid, *user.groups) if user is not None else ()
     return shim_users.subordinate(means.ranges.of(pod.metadata.namespace), named)
-
-
-def _shared_memory(container: Container, means: Means) -> int:
-    """Return how many bytes a container may have in /dev/shm: what its memory may be, which they are part of."""
-    return _limit(container, "memory") or means.allocatable["memory"] // SHARED_MEMORY_SHARE
 
 
 def mentions(pod: Pod, name: str) -> bool:

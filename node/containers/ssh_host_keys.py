@@ -27,18 +27,15 @@ def bind(pod: Pod, home: Path) -> tuple[Bind, ...]:
         return ()
     file = home / KEPT
     if not file.exists():
+        from cryptography.hazmat.primitives import serialization  # not in an agent that never makes one
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        key = Ed25519PrivateKey.generate().private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+        )
         draft = home / f"{KEPT}.new"
         draft.unlink(missing_ok=True)
         with os.fdopen(os.open(draft, NEW_FILE, 0o600), "wb") as made:
-            made.write(_new())
+            made.write(key)
         draft.rename(file)
     return (Bind(str(file), str(SHOWN), read_only=True),)
-
-
-def _new() -> bytes:
-    from cryptography.hazmat.primitives import serialization  # not in an agent that never makes one
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    return Ed25519PrivateKey.generate().private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )

@@ -26,7 +26,6 @@ from node.joined import requests
 from node.joined.api_lookup import ApiLookup
 from node.joined.client import Client
 from node.joined.pod_watch import PodWatch
-from node.pods.cluster import Cluster
 
 AT_ONCE = 6  # groups that are written at a time
 MOST_EVENTS = 2000  # that are remembered, so that one that happens again is counted
@@ -35,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class ApiCluster:
-    """A cluster's API, for one node; `cluster` is its uid."""
+    """A cluster's API, for one node, as `node.pods.cluster.Cluster`; `cluster` is its uid."""
 
     def __init__(self, client: Client, node: str, selector: selectors.BaseSelector, cluster: str) -> None:
         self._client = client
@@ -45,7 +44,6 @@ class ApiCluster:
         self._events: dict[str, Stored] = {}  # by name, oldest first
 
     def pods(self, node: str) -> tuple[int, list[Stored]]:
-        """Return the pods that are bound to a node, all as at one revision."""
         query = {"fieldSelector": f"spec.nodeName={node}", "limit": str(reflection.PAGE)}
         found: list[Stored] = []
         while True:
@@ -60,7 +58,6 @@ class ApiCluster:
             query["continue"] = metadata["continue"]
 
     def get(self, resource: Resource, namespace: str, name: str) -> Stored:
-        """Return one object or raise NotFound."""
         return stored(resource, self._client.ask("GET", paths.one(resource, namespace, name)))
 
     def events_about(self, namespace: str, uid: str) -> list[Stored]:
@@ -113,14 +110,11 @@ class ApiCluster:
             return None
         made = stored(write.resource, answer)
         if write.resource is EVENTS:
-            self._remember(made, is_new=isinstance(write, Create))
+            if isinstance(write, Create) and len(self._events) >= MOST_EVENTS:
+                del self._events[next(iter(self._events))]
+            self._events.pop(made.name, None)
+            self._events[made.name] = made
         return made
-
-    def _remember(self, event: Stored, *, is_new: bool) -> None:
-        if is_new and len(self._events) >= MOST_EVENTS:
-            del self._events[next(iter(self._events))]
-        self._events.pop(event.name, None)
-        self._events[event.name] = event
 
 
 def stored(resource: Resource, obj: Object) -> Stored:
@@ -136,7 +130,3 @@ def stored(resource: Resource, obj: Object) -> Stored:
         0,
         _encode(body),
     )
-
-
-def _is_a_cluster(cluster: ApiCluster) -> Cluster:
-    return cluster

@@ -136,7 +136,6 @@ class PodWatch:
                 self._position = heard.revision
 
     def close(self) -> None:
-        """Hear no more."""
         self.stop()
         self._selector.unregister(self._ours)
         self._ours.close()
@@ -157,21 +156,18 @@ class PodWatch:
             except msgspec.DecodeError as error:
                 self._outage.lasts(f"an answer cannot be read: {error}")
             except ApiError as error:
-                self._answered(error)
+                # The server's history may ask for everything to be read anew; what else is refused is asked again later.
+                if reflection.after_error(error) in ("list", "list anew"):
+                    self._begun.clear()
+                    self.tell(Gap.GAP)
+                else:
+                    self._outage.lasts(error.message)
             except Exception as error:
                 # Whatever it is: without this thread the node would look well, and hear of no pod any more.
                 self._faults.note(error)
             failures = failures + 1 if clock.monotonic() - begun < SHORT_S else 0
             if failures:
                 self._stop.wait(reflection.wait_s(failures, self._random.random()))
-
-    def _answered(self, error: ApiError) -> None:
-        """Read everything anew where the server's history asks for it; what else is refused is asked again later."""
-        if reflection.after_error(error) in ("list", "list anew"):
-            self._begun.clear()
-            self.tell(Gap.GAP)
-        else:
-            self._outage.lasts(error.message)
 
     def _watch(self) -> None:
         """Hear what changes, until the server ends the watch."""
@@ -196,13 +192,9 @@ class PodWatch:
         if event.error is not None:
             raise event.error
         if event.write is not None:
-            self.tell(_change(line, event.version))
+            # As a row of the log; a pod that leaves the selection is DELETED, and so is gone for its node.
+            verb: Verb = line["type"]
+            meta, body = line["object"]["metadata"], _encode(line["object"])
+            place = meta.get("namespace") or "", meta["name"], meta["uid"]
+            self.tell(Change(int(event.version), PODS.id, *place, verb, 0, body))
         self._version = event.version or self._version
-
-
-def _change(line: Mapping[str, Any], version: str) -> Change:
-    """Return what a line of a watch says as a row of the log. A pod that leaves the selection is gone for its node."""
-    obj = line["object"]
-    meta = obj["metadata"]
-    verb: Verb = line["type"]
-    return Change(int(version), PODS.id, meta.get("namespace") or "", meta["name"], meta["uid"], verb, 0, _encode(obj))

@@ -25,7 +25,7 @@ MOST_PLACES = 20_000  # pods whose node is remembered, where there are other mac
 
 
 class AllNodes:
-    """Every node of an embedded cluster. Where no other machine has ever been linked, this one answers for all."""
+    """Every node of an embedded cluster: `cluster.backend.Nodes`. Without another machine ever linked, this one answers for all."""
 
     offsets_are_bytes = True
 
@@ -47,7 +47,6 @@ class AllNodes:
         return self.on(node).away(node)
 
     def log_attempts(self, uid: str, container: str) -> list[int]:
-        """Return the attempts of a container that still have files, in order."""
         return self._of(uid).log_attempts(uid, container)
 
     def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
@@ -69,7 +68,6 @@ class AllNodes:
     def read_log(
         self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
-        """Return a stretch of a log from an offset on; NoLog when there is none."""
         return self._of(uid).read_log(uid, container, attempt, since_offset=since_offset, most=most)
 
     def tail_log(
@@ -82,15 +80,12 @@ class AllNodes:
         most: int | None = None,
         before: int | None = None,
     ) -> LogChunk:
-        """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
         return self._of(uid).tail_log(uid, container, attempt, lines=lines, most=most, before=before)
 
     def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
-        """Return the offset at which the entries of a time and later begin; NoLog when there is none."""
         return self._of(uid).log_offset(uid, container, attempt, since_us)
 
     def why_no_log(self, pod: Object) -> str:
-        """Say in a sentence why a pod has no log."""
         node = (pod.get("spec") or {}).get("nodeName") or ""
         return self.away(node) or self._here.why_no_log(pod)
 
@@ -107,7 +102,6 @@ class AllNodes:
         return self._here.connect(request, fds)
 
     def usage(self, now: int) -> list[dict[str, Any]]:
-        """Return the latest figures of every node that has some."""
         linked = [LinkedNode(node).usage(now) for node in sorted(presence.names(settings.DATA))]
         return sum(linked, self._here.usage(now))
 

@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, closing, suppress
 from typing import Any, cast
 
@@ -26,7 +26,6 @@ from node.link.frames import CHANNEL_OF, LINE, STDIN, STDOUT, BadFrame
 from node.link.local_nodes import LocalNodes
 from node.link.relay import Descriptor, Outgoing
 from node.link.wire import Conversation, LinkLost
-from node.logs import Raw
 from node.port_client import AnswerLine
 
 Asked = dict[str, Any]
@@ -80,49 +79,30 @@ async def _do(conversation: Conversation, asked: Asked) -> None:
         await _text(conversation, asked)
     elif do == "output":
         await _output(conversation, asked)
-    elif do in _LOGS:
-        head, body = await log_stream.on_files(_LOGS[do], asked)
+    else:
+        head, body = await log_stream.on_files(_of_files, asked)
         await conversation.say({**head, "size": len(body)})
         await conversation.send(LINE, body)
-    else:
-        raise ValueError(f"a node of this version cannot {do}")
 
 
-def _attempts(asked: Asked) -> tuple[Asked, bytes]:
-    return {"attempts": _here.log_attempts(asked["uid"], asked["container"])}, b""
-
-
-def _extents(asked: Asked) -> tuple[Asked, bytes]:
-    return {}, json.dumps(_here.log_extents(dict.fromkeys(asked["uids"], ""))).encode()
-
-
-def _read(asked: Asked) -> tuple[Asked, bytes]:
-    place = asked["uid"], asked["container"], asked["attempt"]
-    return _stretch(*logs.stretch(*place, asked["since"], asked["most"]))
-
-
-def _tail(asked: Asked) -> tuple[Asked, bytes]:
-    place = asked["uid"], asked["container"], asked["attempt"]
-    return _stretch(*logs.last_stretch(*place, asked["lines"], asked["most"], asked["before"]))
-
-
-def _stretch(attempt: int, raw: Raw, begin: int) -> tuple[Asked, bytes]:
+def _of_files(asked: Asked) -> tuple[Asked, bytes]:
+    """Return what this machine's files of logs answer: a line, and what stands behind it."""
+    place: tuple[str, str, Any] = asked.get("uid", ""), asked.get("container", ""), asked.get("attempt")
+    match asked["do"]:
+        case "attempts":
+            return {"attempts": _here.log_attempts(*place[:2])}, b""
+        case "extents":
+            return {}, json.dumps(_here.log_extents(dict.fromkeys(asked["uids"], ""))).encode()
+        case "offset":
+            return {"offset": _here.log_offset(*place, asked["since_us"])}, b""
+        case "read":
+            attempt, raw, begin = logs.stretch(*place, asked["since"], asked["most"])
+        case "tail":
+            attempt, raw, begin = logs.last_stretch(*place, asked["lines"], asked["most"], asked["before"])
+        case other:
+            raise ValueError(f"a node of this version cannot {other}")
     head = {"attempt": attempt, "start": raw.start, "next": raw.next, "ended": raw.ended, "asked": begin}
     return head, raw.data
-
-
-def _offset(asked: Asked) -> tuple[Asked, bytes]:
-    place = asked["uid"], asked["container"], asked["attempt"]
-    return {"offset": _here.log_offset(*place, asked["since_us"])}, b""
-
-
-_LOGS: dict[str, Callable[[Asked], tuple[Asked, bytes]]] = {
-    "attempts": _attempts,
-    "extents": _extents,
-    "read": _read,
-    "tail": _tail,
-    "offset": _offset,
-}
 
 
 async def _text(conversation: Conversation, asked: Asked) -> None:

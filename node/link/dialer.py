@@ -9,7 +9,6 @@ import random
 import ssl
 import threading
 from contextlib import suppress
-from typing import Any
 from urllib.parse import quote
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -85,7 +84,7 @@ class Dialer:
         async with connect(
             address,
             additional_headers={"Authorization": f"Bearer {server.token}"},
-            ssl=_context(server) if address.startswith("wss:") else None,
+            ssl=ssl.create_default_context(cadata=server.ca or None) if address.startswith("wss:") else None,
             compression=None,
             proxy=None,  # as whatever else this node asks
             max_size=frames.LARGEST,
@@ -133,16 +132,8 @@ class Dialer:
                 figures = await asyncio.to_thread(usage.read, self._layout, clock.milliseconds())
                 news = figures if figures.get("at", 0) != told else {}
                 told = figures.get("at", told)
-                await wire.send(Frame(Kind.BEAT, data=_short(news)))
+                # As many figures as a frame has room for.
+                kept = {name: news[name] for name in ("containers", "machine", "devices") if name in news}
+                data = json.dumps(kept).encode()
+                await wire.send(Frame(Kind.BEAT, data=data if len(data) <= frames.MOST_JSON else b"{}"))
                 await asyncio.sleep(BEAT_S)
-
-
-def _short(figures: dict[str, Any]) -> bytes:
-    """Return figures as a frame has room for them."""
-    kept = {name: figures[name] for name in ("containers", "machine", "devices") if name in figures}
-    data = json.dumps(kept).encode()
-    return data if len(data) <= frames.MOST_JSON else b"{}"
-
-
-def _context(server: Server) -> ssl.SSLContext:
-    return ssl.create_default_context(cadata=server.ca or None)

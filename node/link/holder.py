@@ -77,7 +77,16 @@ class Holder:
             self.stop()
             loop.remove_reader(listener.fileno())
             listener.close()
-            await self._end()
+            # Let go of everybody who waits for the node.
+            self._wire.lose()
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=1.0)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            log.info("node %s is not linked any more", self.node)
+            if not presence.is_held(self._data, self.node):
+                presence.note(self._data, self.node, linked=False, now=clock.milliseconds())
 
     async def _hear(self, receive: Receive) -> None:
         figures_at = float("-inf")
@@ -95,18 +104,6 @@ class Holder:
             if now - figures_at >= BEAT_LEAST_S:
                 figures_at = now
                 await asyncio.to_thread(self._figures.take, frames.json_of(frame.data))
-
-    async def _end(self) -> None:
-        """Let go of everybody who waits for the node."""
-        self._wire.lose()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=1.0)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        log.info("node %s is not linked any more", self.node)
-        if not presence.is_held(self._data, self.node):
-            presence.note(self._data, self.node, linked=False, now=clock.milliseconds())
 
     def _accept(self, listener: socket.socket) -> None:
         try:

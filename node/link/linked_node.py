@@ -33,7 +33,6 @@ REST_S = 5.0  # for which a node that did not answer is not asked again, so that
 LONGEST_HEAD = 64 * 1024
 LONGEST_BODY = 16 * 1024 * 1024
 LONGEST_RECORD = 64 * 1024  # of what a container writes; a log's entries are far shorter
-PIPE_BYTES = 1 << 20
 PODS_AT_ONCE = 5000  # in one question, whose size is bounded
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 NAMES = {frames.STDOUT: "stdout", frames.STDERR: "stderr"}
@@ -42,7 +41,7 @@ _resting: dict[str, float] = {}  # until when a node is not asked, by its name
 
 
 class LinkedNode:
-    """One node, by its name. What it says counts for the pods that it was asked about, and is read with care."""
+    """One node, by its name: `cluster.backend.Nodes`. What it says counts for the pods that it was asked about, and is read with care."""
 
     offsets_are_bytes = True
     answer_at_once = False
@@ -64,7 +63,6 @@ class LinkedNode:
         return f"Node {self.node} is not connected{since}, and what is asked for is on that machine."
 
     def log_attempts(self, uid: str, container: str) -> list[int]:
-        """Return the attempts of a container that still have files, in order."""
         head, _ = self._ask({"do": "attempts", "uid": uid, "container": container})
         return _shaped(head.get("attempts"), list[int])
 
@@ -84,7 +82,6 @@ class LinkedNode:
     def read_log(
         self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
-        """Return a stretch of a log from an offset on; NoLog when there is none."""
         most = logs.CHUNK if most is None else most
         asked = {"do": "read", "uid": uid, "container": container, "attempt": attempt, "since": since_offset}
         return self._chunk({**asked, "most": most}, least=since_offset)
@@ -99,19 +96,16 @@ class LinkedNode:
         most: int | None = None,
         before: int | None = None,
     ) -> LogChunk:
-        """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
         most = logs.TAIL_MOST if most is None else most
         asked = {"do": "tail", "uid": uid, "container": container, "attempt": attempt, "lines": lines}
         return self._chunk({**asked, "most": most, "before": before}, before=before)
 
     def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
-        """Return the offset at which the entries of a time and later begin; NoLog when there is none."""
         asked = {"do": "offset", "uid": uid, "container": container, "attempt": attempt}
         head, _ = self._ask({**asked, "since_us": since_us})
         return _shaped(head.get("offset"), int)
 
     def why_no_log(self, pod: Object) -> str:
-        """Say in a sentence why a pod has no log."""
         return logs.why_absent(pod)
 
     async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
@@ -121,7 +115,6 @@ class LinkedNode:
         return stream.parts()
 
     async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
-        """Return what an instance writes from now on, as (stream, bytes), until it ends."""
         asked = {"do": "output", "uid": uid, "container": container, "attempt": attempt}
         stream = await _Stream.open(self, asked)
         return _records(stream.parts())
@@ -325,6 +318,3 @@ def _decoded(body: bytes) -> list[tuple[str, str, int, int, int, bool]]:
         return msgspec.json.decode(body, type=list[tuple[str, str, int, int, int, bool]])
     except msgspec.DecodeError:
         return []
-
-
-_answers_for_nodes: Nodes = LinkedNode("")

@@ -16,7 +16,7 @@ from node.paths import Layout
 
 
 class LocalNodes:
-    """This machine as a node, and simulated nodes, whose pods write nothing."""
+    """This machine as a node, and simulated nodes, whose pods write nothing: `cluster.backend.Nodes`."""
 
     offsets_are_bytes = True
     answer_at_once = True
@@ -30,17 +30,14 @@ class LocalNodes:
         return ""
 
     def log_attempts(self, uid: str, container: str) -> list[int]:
-        """Return the attempts of a container that still have files, in order."""
         return logs.attempt_numbers(uid, container)
 
     def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
-        """Return what is kept of the logs of pods."""
         return log_extents.of_pods(Layout(settings.DATA), pods)
 
     def read_log(
         self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
-        """Return a stretch of a log from an offset on; NoLog when there is none."""
         limit = logs.CHUNK if most is None else most
         return logs.read(uid, container, attempt, since_offset=since_offset, limit=limit)
 
@@ -54,16 +51,13 @@ class LocalNodes:
         most: int | None = None,
         before: int | None = None,
     ) -> LogChunk:
-        """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
         most = logs.TAIL_MOST if most is None else most
         return logs.tail(uid, container, attempt, lines=lines, most=most, before=before)
 
     def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
-        """Return the offset at which the entries of a time and later begin; NoLog when there is none."""
         return logs.offset_at(uid, container, attempt, since_us)
 
     def why_no_log(self, pod: Object) -> str:
-        """Say in a sentence why a pod has no log."""
         return logs.why_absent(pod)
 
     async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
@@ -76,7 +70,6 @@ class LocalNodes:
         return log_stream.text(directory, begin, wanted)
 
     async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
-        """Return what an instance writes from now on, as (stream, bytes), until it ends."""
         directory = Layout(settings.DATA).attempt(uid, container, attempt)
         begin = await log_stream.on_files(logs.end_of, directory)
         return log_stream.output(directory, begin)
@@ -86,9 +79,5 @@ class LocalNodes:
         return server.call(settings.DATA, request, fds)
 
     def usage(self, now: int) -> list[dict[str, Any]]:
-        """Return the latest figures that the agent wrote; none when they are old."""
         found = usage.read(Layout(settings.DATA), now)
         return [found] if found else []
-
-
-_answers_for_nodes: Nodes = LocalNodes()

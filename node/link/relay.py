@@ -44,10 +44,7 @@ class Half(Descriptor):
     def close(self) -> None:
         """Close it, if that has not been done."""
         if self.fd >= 0:
-            with (
-                suppress(OSError),
-                socket.socket(fileno=os.dup(self.fd)) as connected,
-            ):  # who is connected may have gone
+            with suppress(OSError), socket.socket(fileno=os.dup(self.fd)) as connected:  # its peer may have gone
                 connected.shutdown(self._way)
         super().close()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from kube import amounts, quantity
-from kube.kinds.core import Container, EnvVar, EnvVarSource, KeyRef, Pod, ResourceFieldRef
+from kube.kinds.core import Container, EnvVar, KeyRef, Pod, ResourceFieldRef
 from kube.meta import Object, parse_time
 from node.status import Place
 
@@ -166,10 +166,6 @@ def _value(
         return pod_field(pod, source.field_ref.field_path, place)
     if source.resource_field_ref is not None:
         return resource_field(pod, container, source.resource_field_ref, allocatable)
-    return _from_key(pod, source, lookup)
-
-
-def _from_key(pod: Pod, source: EnvVarSource, lookup: Lookup) -> str | None:
     if source.config_map_key_ref is not None:
         return _key(pod, source.config_map_key_ref, "configmap", lookup)
     if source.secret_key_ref is not None:

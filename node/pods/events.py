@@ -10,7 +10,7 @@ from kube import meta
 from kube.events import WARNING, event
 from kube.kinds.core import Event, EventType, Pod
 from kube.resources import EVENTS, PODS
-from node.attempt import NEVER_RAN, POST_START, SHUTDOWN, Attempt, Run
+from node.attempt import NEVER_RAN, POST_START, SHUTDOWN, Run
 from node.pods.cluster import Cluster
 from node.status import container_id
 
@@ -57,9 +57,19 @@ def writes(cluster: Cluster, pod: Pod, status: Mapping[str, Any], now: int) -> l
 
 def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[Told]:
     """Return what is to be told of hooks that have failed, of attempts whose end the pod's status does not know yet."""
-    known = _known_ends(pod)
+    known = {
+        state.terminated.container_id
+        for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        for state in (each.state, each.last_state)
+        if state.terminated is not None
+    }
     return [
-        Told(listed(pod, container.name), container.name, _hook_of(ended), ended.hook)
+        Told(
+            listed(pod, container.name),
+            container.name,
+            (POST_START if ended.stopped == POST_START else PRE_STOP),
+            ended.hook,
+        )
         for container in (*pod.spec.init_containers, *pod.spec.containers)
         for ended in reversed(runs.get(container.name, NEVER_RAN))
         if ended is not None
@@ -68,22 +78,9 @@ def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[Told]:
     ]
 
 
-def _hook_of(ended: Attempt) -> str:
-    return POST_START if ended.stopped == POST_START else PRE_STOP
-
-
 def listed(pod: Pod, container: str) -> str:
     """Return in which list of a pod's spec a container stands."""
     return "initContainers" if any(one.name == container for one in pod.spec.init_containers) else "containers"
-
-
-def _known_ends(pod: Pod) -> set[str]:
-    return {
-        state.terminated.container_id
-        for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
-        for state in (each.state, each.last_state)
-        if state.terminated is not None
-    }
 
 
 def lost(pod: Pod, why: str, now: int) -> dict[str, Any]:

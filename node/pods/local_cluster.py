@@ -8,30 +8,26 @@ from cluster.store import Group, Stored, Write, store
 from kube.errors import ApiError
 from kube.resources import CONFIGMAPS, EVENTS, PODS, SECRETS, Resource
 from node.listen import Listener, Subscription
-from node.pods.cluster import Cluster
 from node.pods.lookup import StoreLookup
 
 WATCHED = (PODS, CONFIGMAPS, SECRETS)
 
 
 class LocalCluster:
-    """The store: a commit is one transaction, and the log is read in place."""
+    """The store as `node.pods.cluster.Cluster`: a commit is one transaction, and the log is read in place."""
 
     def __init__(self, subscription: Subscription) -> None:
         self.listener = Listener(WATCHED, subscription)
         self.lookup = StoreLookup()
 
     def pods(self, node: str) -> tuple[int, list[Stored]]:
-        """Return the pods that are bound to a node, and the revision at which they were so."""
         with store.reading() as revision:
             return revision, store.find(PODS, node=node)
 
     def get(self, resource: Resource, namespace: str, name: str) -> Stored:
-        """Return one object or raise NotFound."""
         return store.get(resource, namespace, name)
 
     def events_about(self, namespace: str, uid: str) -> list[Stored]:
-        """Return the events about an object, newest first."""
         return store.find(EVENTS, namespace=namespace, owner=uid, order="-revision")
 
     def write(self, *writes: Write) -> list[Stored]:
@@ -41,7 +37,3 @@ class LocalCluster:
     def commit(self, groups: Sequence[Group]) -> list[list[Stored] | ApiError]:
         """Do groups of writes in one transaction."""
         return store.commit(groups)
-
-
-def _is_a_cluster(cluster: LocalCluster) -> Cluster:
-    return cluster

@@ -22,10 +22,9 @@ def refused(outage: Outage, what: str, error: Exception) -> None:
 
 
 class StoreLookup:
-    """Reads the store each time: what a container gets is what is there when it starts."""
+    """The `Lookup` that reads the store each time: what a container gets is what is there when it starts."""
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        """Return the values of a ConfigMap by key, None when there is no such ConfigMap."""
         try:
             found = store.get(CONFIGMAPS, namespace, name).read(ConfigMap)
         except NotFound:
@@ -33,7 +32,6 @@ class StoreLookup:
         return decoded(found.data, found.binary_data)
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        """Return the values of a Secret by key, None when there is no such Secret."""
         try:
             found = store.get(SECRETS, namespace, name).read(Secret)
         except NotFound:
@@ -41,14 +39,12 @@ class StoreLookup:
         return decoded(found.string_data, found.data)
 
     def claim(self, namespace: str, name: str) -> Claim | None:
-        """Return a claim, None when there is no such claim."""
         try:
             return claim_of(store.get(CLAIMS, namespace, name).object)
         except NotFound:
             return None
 
     def existing_claims(self, uids: Collection[str]) -> set[str]:
-        """Return which of these claims there are."""
         return {claim.uid for claim in store.find(CLAIMS, uid=uids)}
 
     def cluster(self) -> str:
@@ -59,9 +55,7 @@ class StoreLookup:
             return ""
 
     def host_paths(self, pod: Pod) -> tuple[str, ...]:
-        """Return the directories of this machine below which a pod may mount."""
         return hostpaths.within(pod)
 
     def is_administrators(self, pod: Pod) -> bool:
-        """Say whether everybody who had a hand in a pod is an administrator of all namespaces."""
         return makers.all_administrators(pod)

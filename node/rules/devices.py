@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kube import amounts, names, quantity
-from kube.kinds.core import Container, Pod
+from kube.kinds.core import Pod
 from node.status import is_sidecar
 
 Assigned = dict[str, tuple[str, ...]]  # ids by resource
@@ -73,7 +73,9 @@ def _kind(word: str) -> Kind:
         )
     if names.env_name(variable) or "=" in variable:
         raise DevicesError(f"{variable!r} cannot be a variable's name; write letters, digits and _, such as LICENCE.")
-    found = tuple(_device(id_) for part in ids.split(",") for id_ in _ids(part))
+    found = tuple(
+        Device(id_, files=(id_,) if id_.startswith("/dev/") else ()) for part in ids.split(",") for id_ in _ids(part)
+    )
     if len({one.id for one in found}) < len(found):
         raise DevicesError(f"{resource} has an id twice; nothing may be given out twice.")
     return Kind(resource, (variable,), found)
@@ -89,10 +91,6 @@ def _ids(part: str) -> Iterable[str]:
     if not _ID.fullmatch(part):
         raise DevicesError(f"{part!r} cannot be an id; write characters other than spaces and commas.")
     return (part,)
-
-
-def _device(id_: str) -> Device:
-    return Device(id_, files=(id_,) if id_.startswith("/dev/") else ())
 
 
 def asked(pod: Pod, kinds: Iterable[Kind]) -> dict[str, int]:
@@ -129,18 +127,14 @@ def shares(pod: Pod, assigned: Mapping[str, Sequence[str]]) -> dict[str, Assigne
     for resource, ids in assigned.items():
         begin = 0
         for container in (*pod.spec.init_containers, *pod.spec.containers):
-            count = _count(container, resource)
+            resources = container.resources
+            text = resources.requests.get(resource, resources.limits.get(resource))
+            count = quantity.units(text) if text is not None else 0
             if count:
                 found.setdefault(container.name, {})[resource] = tuple(ids[begin : begin + count])
             if is_sidecar(container) or any(container is one for one in pod.spec.containers):
                 begin += count
     return found
-
-
-def _count(container: Container, resource: str) -> int:
-    resources = container.resources
-    text = resources.requests.get(resource, resources.limits.get(resource))
-    return quantity.units(text) if text is not None else 0
 
 
 def variables(kinds: Iterable[Kind], share: Mapping[str, Iterable[str]]) -> dict[str, str]:

@@ -107,7 +107,8 @@ def decide(
     """
     verdict = refusal or _verdict(pod, runs, place, now_us)
     lost = None if verdict else _lost(pod, runs)
-    if lost and not _is_made_again(pod):
+    # A controller makes another pod when its own is deleted.
+    if lost and not any(owner.controller for owner in pod.metadata.owner_references):
         verdict = Refusal(SHUTDOWN, MESSAGES[SHUTDOWN]) if lost == SHUTDOWN else None
         lost = None
     decision = Decision(lost=LOST[lost] if lost else "")
@@ -117,7 +118,8 @@ def decide(
             decision.stop = _stop(pod, verdict or (Refusal(SHUTDOWN, "") if lost else None))
     else:
         _run_on(pod, runs, now_us, decision, waiting)
-        _wake_at_deadline(pod, place, decision)
+        if pod.spec.active_deadline_seconds is not None:
+            _wake(decision, place.start_us + pod.spec.active_deadline_seconds * SECOND)
     due = {start.container.name for start in decision.start}
     hindered = {name: why for name, why in (problems or {}).items() if name in due or not _has_ended(runs, name)}
     waiting = hindered | waiting
@@ -164,11 +166,6 @@ def _ended_by_machine(ended: Attempt) -> str | None:
     return UNKNOWN_REASON if ended.reason == UNKNOWN_REASON and not ended.stopped else None
 
 
-def _is_made_again(pod: Pod) -> bool:
-    """Whether a controller has the pod, which makes another one when it is deleted."""
-    return any(owner.controller for owner in pod.metadata.owner_references)
-
-
 def _all_done(pod: Pod, runs: Mapping[str, Run]) -> bool:
     current = [runs.get(container.name, NEVER_RAN).current for container in pod.spec.containers]
     return all(one is not None and not one.active and not _restarts(pod, container, one)
@@ -189,11 +186,6 @@ def grace_s(pod: Pod) -> int:
     return GRACE_S if given is None else given
 
 
-def _wake_at_deadline(pod: Pod, place: Place, decision: Decision) -> None:
-    if pod.spec.active_deadline_seconds is not None:
-        _wake(decision, place.start_us + pod.spec.active_deadline_seconds * SECOND)
-
-
 def _wake(decision: Decision, at_us: int) -> None:
     decision.wake_us = at_us if decision.wake_us is None else min(decision.wake_us, at_us)
 
@@ -207,7 +199,7 @@ def _run_on(pod: Pod, runs: Mapping[str, Run], now_us: int, decision: Decision, 
     for container in pod.spec.init_containers:
         run = runs.get(container.name, NEVER_RAN)
         _advance(pod, container, run, now_us, decision, waiting)
-        if not _lets_pass(container, run):
+        if not status.is_initialized(container, run):
             return
     for container in pod.spec.containers:
         _advance(pod, container, runs.get(container.name, NEVER_RAN), now_us, decision, waiting)
@@ -221,14 +213,6 @@ def _is_active(runs: Mapping[str, Run], container: Container) -> bool:
 def _has_ended(runs: Mapping[str, Run], name: str) -> bool:
     current = runs.get(name, NEVER_RAN).current
     return current is not None and not current.active
-
-
-def _lets_pass(container: Container, run: Run) -> bool:
-    if run.current is None:
-        return False
-    if is_sidecar(container):
-        return run.current.state is not AttemptState.ORDERED and run.current.started
-    return run.current.state is AttemptState.ENDED and run.current.exit_code == 0
 
 
 def _advance(
@@ -248,9 +232,8 @@ def _advance(
         return
     name, key = container.name, f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
     why = f": {current.message}" if current.message else ""
-    waiting[name] = Waiting(
-        "CrashLoopBackOff", f"back-off {_span(delay_s)} restarting failed container={name} pod={key}{why}"
-    )
+    span = f"{delay_s}s" if delay_s < 60 else f"{delay_s // 60}m{delay_s % 60}s"
+    waiting[name] = Waiting("CrashLoopBackOff", f"back-off {span} restarting failed container={name} pod={key}{why}")
     _wake(decision, due_us)
 
 
@@ -266,10 +249,6 @@ def back_off(ended: Attempt) -> tuple[int, int]:
     streak = 0 if steady else ended.streak
     delay = 0 if streak == 0 else min(BACK_OFF_S * 2 ** min(streak - 1, 10), BACK_OFF_MOST_S)
     return streak + 1, delay
-
-
-def _span(seconds: int) -> str:
-    return f"{seconds}s" if seconds < 60 else f"{seconds // 60}m{seconds % 60}s"
 
 
 def _restarts(pod: Pod, container: Container, ended: Attempt) -> bool:

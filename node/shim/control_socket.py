@@ -214,9 +214,13 @@ class ControlSocket:
         line.socket.setblocking(False)
         try:
             if request.get("do") == "attach":
-                self._attach(line)
+                line.say({"attached": True}, [self.input] if self.input >= 0 else [])
             elif request.get("do") == "connect":
-                self._connect(line, request)
+                hosts, port, seconds = [str(request["host"])], int(request["port"]), float(request["seconds"])
+                if request.get("local") and self.order.network:  # elsewhere that is the machine's own loopback
+                    hosts.append("localhost")
+                line.pid = connections.begin(line.socket, hosts, port, seconds)
+                line.connects = True
             else:
                 self._execute(line, request, fds)
         except (LaunchError, OSError, ValueError, TypeError, LookupError) as error:
@@ -236,16 +240,6 @@ class ControlSocket:
         argv = [str(word) for word in request["argv"]]
         line.pid = self.container.execute(argv, Streams(**given, tty=tty), env)
         line.say({"started": line.pid})
-
-    def _attach(self, line: Line) -> None:
-        line.say({"attached": True}, [self.input] if self.input >= 0 else [])
-
-    def _connect(self, line: Line, request: dict[str, Any]) -> None:
-        hosts, port, seconds = [str(request["host"])], int(request["port"]), float(request["seconds"])
-        if request.get("local") and self.order.network:  # elsewhere that is the machine's own loopback
-            hosts.append("localhost")
-        line.pid = connections.begin(line.socket, hosts, port, seconds)
-        line.connects = True
 
     def _hang_up(self, fd: int) -> None:
         """End the command of a client that has gone: in order at first."""

@@ -34,10 +34,8 @@ UPLINKS = ("pasta", "slirp4netns")  # programs that carry traffic out, the best 
 RESOLVERS = {"pasta": "169.254.1.1", "slirp4netns": "10.0.2.3"}  # the address at which names are looked up
 ANSWER_S = 5.0
 READY_S = 10.0  # that a container waits for the way out
-FIRST_WAIT_S, LONGEST_WAIT_S = (
-    0.5,
-    60.0,
-)  # before a program that has ended is started again, as on a machine that is offline
+# Before a program that has ended is started again, as on a machine that is offline.
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 _TUNSETIFF, _TAP = 0x400454CA, 0x0002 | 0x1000  # see linux/if_tun.h
 _UP = 0x1
 _NEW_ROUTE = 24

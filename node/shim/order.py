@@ -70,9 +70,8 @@ class Group(NamedTuple):
 class Wall(NamedTuple):
     """Which layers there are between a container and the rest of its machine, as was found by trying."""
 
-    mounts: str = (
-        "none"  # who gives containers a root directory of their own: "root", a "user" in a user namespace, "none"
-    )
+    # Who gives containers a root directory of their own: "root", a "user" in a user namespace, or "none".
+    mounts: str = "none"
     landlock: int = 0  # the ABI; 0: none
     seccomp: bool = False  # a filter of system calls
     pids: bool = False  # with mounts: processes of its own, and memory that they share, in namespaces
@@ -123,9 +122,8 @@ class Order(NamedTuple):
     shared_memory: int = 0  # bytes of its own /dev/shm; 0: a little
     ids: tuple[Ids, ...] = ()  # with mounts of root: who its users are on the machine
     user: tuple[int, int, list[int]] | None = None  # whom its command becomes, inside: user, group, other groups
-    landlock: int = (
-        0  # the ABI by which it reaches only what is named here and what all programs need; 0: it is not used
-    )
+    # The ABI by which it reaches only what is named here and what all programs need; 0: it is not used.
+    landlock: int = 0
     read: tuple[str, ...] = ()  # more that it may read and execute
     devices: tuple[str, ...] = ()  # files of /dev that it has to itself ...
     withheld: tuple[str, ...] = ()  # ... and those that others have or may get

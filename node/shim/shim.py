@@ -12,13 +12,14 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from node.shim import absent, init, linux, runtime, tree
-from node.shim.contained import problem
+from node.shim import absent, init, linux, tree
+from node.shim.contained import Contained, problem
 from node.shim.control_socket import ControlSocket
 from node.shim.crilog import CriLog
 from node.shim.hooks import Hook
 from node.shim.launch import Ending, LaunchError, Streams
 from node.shim.path_walk import WRITE
+from node.shim.processes import Processes
 
 if TYPE_CHECKING:
     from node.shim.container_runtime import ContainerRuntime
@@ -52,7 +53,10 @@ def run(order: Order, notice: int, network: Network | None) -> NoReturn:
         os.setsid()
         linux.prctl(linux.PR_SET_NAME, init.SHIM_NAME)
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
-        container = runtime.of(order, network)
+        # Above the node nobody knows which of the two it is.
+        container: ContainerRuntime = (
+            Processes(order, network) if order.image is None else Contained(order, order.image, network)
+        )
         _claim(order.directory)
         Shim(order, container, notice).live()
     except Refused as error:
@@ -128,7 +132,12 @@ class Shim:
 
     def live(self) -> None:
         """Run the command to its end and record it."""
-        signals = self._catch_signals()
+        signals, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
         try:
             self._start()
         except LaunchError as error:
@@ -142,15 +151,6 @@ class Shim:
             self._hear_machine(signals)
             self._finish_output()
         self._record()
-
-    def _catch_signals(self) -> int:
-        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)
-        return reader
 
     def _start(self) -> None:
         theirs, self.streams, self.control.input = _terminal() if self.order.tty else _pipes(self.order)
@@ -171,12 +171,6 @@ class Shim:
         }
         if self.order.shared_memory and self.order.memory_bytes and not self.container.is_bound:
             self.shared_memory = tree.open_below(self.main, "dev/shm")
-
-    def _come_up(self) -> None:
-        """Say that the command runs: for the agent it does when the hook after its start has succeeded."""
-        self.is_up = True
-        self._write_started()
-        _tell(self.notice, "started\n")
 
     def _begin_hook(self, action: Action | None) -> None:
         """Carry out a hook, of the command's start or of its end; go on where there is none."""
@@ -199,7 +193,10 @@ class Shim:
         elif problem:
             self._begin_stop(POST_START, self.order.grace_s)
         else:
-            self._come_up()
+            # For the agent the command runs when the hook after its start has succeeded.
+            self.is_up = True
+            self._write_started()
+            _tell(self.notice, "started\n")
 
     def _of_image(self) -> dict[str, Any]:
         """Return what is told of a container that is an engine's."""
@@ -225,7 +222,9 @@ class Shim:
             ready = [fd for fd, _ in poll.poll(self._wait_ms())]
             for fd in ready:
                 if fd == signals:
-                    self._on_signals(os.read(signals, 512))
+                    if signal.SIGTERM in os.read(signals, 512):
+                        self._stop()
+                    self._collect(tree.reap())
                 elif fd in self.streams:
                     self._copy(fd, poll)
             self.control.on_ready(ready)
@@ -236,11 +235,6 @@ class Shim:
         times = (self.watch_at, self.log.hold_until(), self.kill_at, self.control.due(), pause)
         dues = [due for due in times if due is not None]
         return max(0.0, min(dues) - time.monotonic()) * 1000 if dues else None
-
-    def _on_signals(self, numbers: bytes) -> None:
-        if signal.SIGTERM in numbers:
-            self._stop()
-        self._collect(tree.reap())
 
     def _collect(self, statuses: dict[int, int]) -> None:
         self.control.ended(statuses)
@@ -278,7 +272,16 @@ class Shim:
         if self.hook is not None and self.hook.until is not None and now >= self.hook.until:
             self._end_hook("")
         if self.kill_at is not None and now >= self.kill_at:
-            self._run_out()
+            # The grace is over: for the hook, and then for the command.
+            self.kill_at = None
+            if self.hook is not None:
+                self.hook.kill()
+                self.kill_at = time.monotonic()
+                self._end_hook("it did not end within the grace period")
+            else:
+                self._kill()
+                if self.status is None:  # an engine may not have been able to
+                    self.kill_at = time.monotonic() + AGAIN_S
         self.control.on_time(now)
         if self.status is None and self.watch_at is not None and now >= self.watch_at:
             pause = self._watch()
@@ -308,18 +311,6 @@ class Shim:
     def _terminate(self) -> None:
         for number in (signal.SIGTERM, signal.SIGCONT):
             self.container.signal(number)
-
-    def _run_out(self) -> None:
-        """The grace is over: for the hook, and then for the command."""
-        self.kill_at = None
-        if self.hook is not None:
-            self.hook.kill()
-            self.kill_at = time.monotonic()
-            self._end_hook("it did not end within the grace period")
-        else:
-            self._kill()
-            if self.status is None:  # an engine may not have been able to
-                self.kill_at = time.monotonic() + AGAIN_S
 
     def _hear_machine(self, signals: int) -> None:
         """Learn whether a SIGTERM that ended the command was for everybody: a machine that goes down sends it to us, too."""
@@ -381,7 +372,21 @@ class Shim:
 
     def _record(self) -> None:
         """Write status.json; with a full disk, wait until there is room, because the exit code must not be lost."""
-        outcome = self._outcome()
+        code = self.ending.exit_code
+        # Whose machine it is matters only where there is no image.
+        missing = "" if self.order.image else absent.by_a_shell(code, self.last_words, self.order.node)
+        outcome = {
+            "exitCode": code,
+            "signal": self.ending.signal,
+            "reason": self.reason or self.ending.reason or ("Completed" if code == 0 else "Error"),
+            "message": self.message or self.ending.message or missing,
+            "stopped": self.stopped,
+            "hook": self.hook_problem,
+            "startedAt": self.started_at,
+            "finishedAt": self.finished_at,
+            "streak": self.order.streak,
+            **self._of_image(),
+        }
         while True:
             try:
                 self._write_started()
@@ -391,25 +396,6 @@ class Shim:
                 return
             except OSError:
                 time.sleep(RETRY_S)
-
-    def _outcome(self) -> dict[str, Any]:
-        code = self.ending.exit_code
-        return {
-            "exitCode": code,
-            "signal": self.ending.signal,
-            "reason": self.reason or self.ending.reason or ("Completed" if code == 0 else "Error"),
-            "message": self.message or self.ending.message or self._absent(code),
-            "stopped": self.stopped,
-            "hook": self.hook_problem,
-            "startedAt": self.started_at,
-            "finishedAt": self.finished_at,
-            "streak": self.order.streak,
-            **self._of_image(),
-        }
-
-    def _absent(self, code: int) -> str:
-        """Return which program was missing; whose machine that is matters only where there is no image."""
-        return "" if self.order.image else absent.by_a_shell(code, self.last_words, self.order.node)
 
 
 def _pipes(order: Order) -> tuple[Streams, dict[int, str], int]:

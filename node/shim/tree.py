@@ -140,21 +140,19 @@ def bytes_in_open_files(pids: list[int]) -> int:
     """Return the memory of files without a name that processes have open, whether they have mapped them or not."""
     found: dict[int, int] = {}
     for pid in pids:
-        for file in _open_files(pid):
+        folder = f"/proc/{pid}/fd"
+        try:
+            names = os.listdir(folder)
+        except OSError:  # it has ended
+            continue
+        for name in names:
             try:
-                one = os.stat(file)
+                one = os.stat(f"{folder}/{name}")
             except OSError:  # it was closed meanwhile
                 continue
             if one.st_dev == _memory_files():
                 found[one.st_ino] = one.st_blocks * BLOCK
     return sum(found.values())
-
-
-def _open_files(pid: int) -> list[str]:
-    try:
-        return [f"/proc/{pid}/fd/{name}" for name in os.listdir(f"/proc/{pid}/fd")]
-    except OSError:  # it has ended
-        return []
 
 
 def with_variable(wanted: set[bytes]) -> list[int]:

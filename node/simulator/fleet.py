@@ -80,18 +80,23 @@ class Fleet:
         store.commit(list(_tolerations()))
 
     def _corrections(self, now_us: int) -> Iterator[Group]:
-        present = {one.name: one for one in self._present()}
+        found = store.find(NODES)
+        present = {
+            one.name: one for one in found if (one.object["metadata"].get("labels") or {}).get(SIMULATED) == "true"
+        }
         yield from (Group([Delete(NODES, "", name)]) for name in present if name not in self.addresses)
         for name, address in self.addresses.items():
             wanted = self._node(name, address, now_us)
             if name not in present:
                 yield Group([Create(NODES, wanted)])
             elif self._differs(present[name], wanted):
-                yield _correction(present[name], wanted)
-
-    def _present(self) -> list[Stored]:
-        found = store.find(NODES)
-        return [one for one in found if (one.object["metadata"].get("labels") or {}).get(SIMULATED) == "true"]
+                stored = present[name]
+                about = {"metadata": wanted["metadata"], "spec": {"taints": tainted(_taints(stored))}}
+                # The list of taints is written whole, so only if nobody else has changed the node.
+                yield Group([
+                    Patch(NODES, "", name, about, version=stored.version),
+                    Patch(NODES, "", name, {"status": wanted["status"]}, "status"),
+                ])  # fmt: skip
 
     def _differs(self, stored: Stored, wanted: Object) -> bool:
         """Whether a node is not ready, without its taint, of another size, described otherwise or bound to another lease."""
@@ -146,20 +151,17 @@ class Fleet:
             self.loss_due.pop(name, None)
             if name in self.lost:
                 self.lost.discard(name)
-                self._restore(name)
+                now_us = clock.microseconds()
+                metadata = {"metadata": {"annotations": {LEASE_ANNOTATION: LEASE}}}
+                status = {"status": self._status(name, self.addresses[name], now_us)}
+                store.commit([
+                    Group([Patch(NODES, "", name, metadata), Patch(NODES, "", name, status, "status")]),
+                    Group([Delete(LEASES, LEASE_NAMESPACE, name)]),
+                ])  # fmt: skip
                 return True
         elif name not in self.lost and name not in self.loss_due:
             self.loss_due[name] = clock.monotonic() + _seconds(text)
         return False
-
-    def _restore(self, name: str) -> None:
-        now_us = clock.microseconds()
-        metadata = {"metadata": {"annotations": {LEASE_ANNOTATION: LEASE}}}
-        status = {"status": self._status(name, self.addresses[name], now_us)}
-        store.commit([
-            Group([Patch(NODES, "", name, metadata), Patch(NODES, "", name, status, "status")]),
-            Group([Delete(LEASES, LEASE_NAMESPACE, name)]),
-        ])  # fmt: skip
 
     def lose(self) -> None:
         """Stop the heartbeat of the nodes whose time has come."""
@@ -204,15 +206,6 @@ class Fleet:
             for name in self.addresses
             if name not in self.lost
         ])  # fmt: skip
-
-
-def _correction(stored: Stored, wanted: Object) -> Group:
-    about = {"metadata": wanted["metadata"], "spec": {"taints": tainted(_taints(stored))}}
-    # The list of taints is written whole, so only if nobody else has changed the node.
-    return Group([
-        Patch(NODES, "", stored.name, about, version=stored.version),
-        Patch(NODES, "", stored.name, {"status": wanted["status"]}, "status"),
-    ])  # fmt: skip
 
 
 def _tolerations() -> Iterator[Group]:

@@ -15,7 +15,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from django.db import Error as DatabaseError
@@ -90,7 +90,12 @@ class Simulator:
         log.info("simulator ready: %d nodes", self.fleet.count)
         while not self.stopping:
             self.turn()
-        self._end()
+        try:
+            self.fleet.depart()
+        except DatabaseError as error:
+            log.warning("the fleet's end was not recorded: %s", error)
+        self.listener.close()
+        self.selector.close()
 
     def _on_signal(self, *_: object) -> None:
         self.stopping = True
@@ -116,14 +121,6 @@ class Simulator:
         self.own = {own for own in self.own if own > revision}
         self.listener.position = revision
         self._gather()
-
-    def _end(self) -> None:
-        try:
-            self.fleet.depart()
-        except DatabaseError as error:
-            log.warning("the fleet's end was not recorded: %s", error)
-        self.listener.close()
-        self.selector.close()
 
     def turn(self) -> None:
         """Wait for the next thing to happen and handle it."""
@@ -170,22 +167,18 @@ class Simulator:
                 os.read(key.fd, 512)
 
     def _read_changes(self) -> None:
-        self.listener.read(self._learn, self._look_anew)
+        self.listener.read(self._apply, self._look_anew)
         self._gather()
 
-    def _learn(self, change: Change) -> None:
+    def _apply(self, change: Change) -> None:
         if change.revision in self.own:
             self.own.discard(change.revision)
-        else:
-            self._apply(change)
-
-    def _apply(self, change: Change) -> None:
-        if change.resource == NODES.id:
+        elif change.resource == NODES.id:
             if change.verb != "DELETED" and self.fleet.see(change.name, change.read(Node)):
-                self._wake_node(change.name)
+                self._wake(lambda pod: pod.spec.node_name == change.name)
         elif change.resource == CONFIGMAPS.id:
             if self.holds.see(change):
-                self._let_go(change.key)
+                self._wake(lambda pod: hold_of(pod) == change.key)
         elif change.verb == "DELETED":
             self.pods.pop(change.uid, None)
             self.gatherings.leave(change.uid)
@@ -194,14 +187,9 @@ class Simulator:
             if known is None or known.revision < change.revision:
                 self._take_body(change)
 
-    def _wake_node(self, name: str) -> None:
+    def _wake(self, concerns: Callable[[Pod], bool]) -> None:
         for uid, known in self.pods.items():
-            if known.pod.spec.node_name == name:
-                self._schedule(uid, known, clock.microseconds())
-
-    def _let_go(self, hold: str) -> None:
-        for uid, known in self.pods.items():
-            if hold_of(known.pod) == hold:
+            if concerns(known.pod):
                 self._schedule(uid, known, clock.microseconds())
 
     def _take_body(self, source: Stored | Change) -> None:
@@ -240,13 +228,10 @@ class Simulator:
         if due is not None:
             heapq.heappush(self.heap, (due, known.turn, uid))
         if len(self.heap) > 2 * len(self.pods) + 1000:
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Drop entries that are void, so that plans for next year do not pile up."""
-        turns = {one.turn for one in self.pods.values()}
-        self.heap = [entry for entry in self.heap if entry[1] in turns]
-        heapq.heapify(self.heap)
+            # Drop entries that are void, so that plans for next year do not pile up.
+            turns = {one.turn for one in self.pods.values()}
+            self.heap = [entry for entry in self.heap if entry[1] in turns]
+            heapq.heapify(self.heap)
 
     def _next(self, known: Simulated) -> tuple[Stage | None, int | None]:
         """Return what happens next to a pod, and when; None for a time that is not known yet."""
@@ -283,21 +268,18 @@ class Simulator:
             if known is not None and known.turn == turn and known.pod.spec.node_name not in self.fleet.lost:
                 due.append((uid, known))
         if due:
-            self._pass(due, now_us)
+            for _, known in due:
+                self._through(known, now_us)
+            try:
+                outcomes = store.commit([Group(self._writes(known, now_us)) for _, known in due])
+            except DatabaseError:
+                for uid, known in due:
+                    self._back(uid, known, now_us)
+                raise
+            for (uid, known), outcome in zip(due, outcomes, strict=True):
+                self._written(uid, known, outcome, now_us)
+            self._gather()
         return len(due) == BATCH
-
-    def _pass(self, due: Sequence[tuple[str, Simulated]], now_us: int) -> None:
-        for _, known in due:
-            self._through(known, now_us)
-        try:
-            outcomes = store.commit([Group(self._writes(known, now_us)) for _, known in due])
-        except DatabaseError:
-            for uid, known in due:
-                self._back(uid, known, now_us)
-            raise
-        for (uid, known), outcome in zip(due, outcomes, strict=True):
-            self._written(uid, known, outcome, now_us)
-        self._gather()
 
     def _through(self, known: Simulated, now_us: int) -> None:
         """Pass a pod through the stage that is due, and through those that then are due at once."""

@@ -78,19 +78,17 @@ class Gatherings:
         """Start the clocks of the jobs that have come together; return their pods."""
         touched = [job for owner in self._touched if (job := self._jobs.get(owner)) and job.began_us is None]
         self._touched.clear()
-        self._look_up([job for job in touched if not job.expected])
+        jobs = [job for job in touched if not job.expected]
+        found = store.by_keys(JOBS, [job.key for job in jobs if job.key]) if jobs else {}
+        for job in jobs:
+            stored = found.get(job.key)
+            job.expected = sum(task.replicas for task in stored.read(_Job).spec.tasks) if stored else 1
         pods: list[str] = []
         for job in touched:
             if len(job.running) >= job.expected:
                 job.began_us = now_us
                 pods += job.running
         return pods
-
-    def _look_up(self, jobs: list[Gathering]) -> None:
-        found = store.by_keys(JOBS, [job.key for job in jobs if job.key]) if jobs else {}
-        for job in jobs:
-            stored = found.get(job.key)
-            job.expected = sum(task.replicas for task in stored.read(_Job).spec.tasks) if stored else 1
 
     def began(self, pod: Pod) -> int | None:
         """Return when all pods of a pod's job ran, None while they do not."""

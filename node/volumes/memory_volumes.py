@@ -6,8 +6,6 @@ import os
 import stat
 from pathlib import Path
 
-_KINDS = {"tmpfs", "ramfs"}
-
 
 def begin(folder: Path) -> bool:
     """Make the directory, if it is not there; tell whether it can be used.
@@ -16,8 +14,11 @@ def begin(folder: Path) -> bool:
     has made something of this name: then these volumes are on the disk.
     """
     try:
-        if not folder.exists() and _kind_of(folder.parent) not in _KINDS:
-            return False
+        if not folder.exists():
+            with open("/proc/self/mounts") as mounts:  # noqa: PTH123
+                kinds = {words[1]: words[2] for line in mounts if len(words := line.split()) > 2}
+            if kinds.get(str(folder.parent)) not in ("tmpfs", "ramfs"):
+                return False
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError:
         return False
@@ -31,10 +32,3 @@ def is_own(folder: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
-
-
-def _kind_of(folder: Path) -> str:
-    """Return the kind of the file system that is mounted on a directory; empty where none is."""
-    with open("/proc/self/mounts") as mounts:  # noqa: PTH123
-        kinds = {words[1]: words[2] for line in mounts if len(words := line.split()) > 2}
-    return kinds.get(str(folder), "")

@@ -39,7 +39,9 @@ def publish(volume: int, files: Files, group: int = -1) -> None:
     so it is the same each time, like the status of the pod that waits for it.
     """
     for path in files:
-        _check(path)
+        parts = path.split("/")
+        if not path.strip("./") or path.startswith(("/", "..")) or ".." in parts or "\0" in path:
+            raise ValueError(f"{path!r} must be a relative path without '..' that does not start with '..'.")
     before = _current(volume)
     if before and _holds(volume, before, files):
         return
@@ -67,12 +69,6 @@ def _show(volume: int, files: Files, group: int) -> None:
         if _target(volume, name) != f"{DATA}/{name}":
             _point(volume, name, f"{DATA}/{name}")
     _clear(volume, names, version)
-
-
-def _check(path: str) -> None:
-    parts = path.split("/")
-    if not path.strip("./") or path.startswith(("/", "..")) or ".." in parts or "\0" in path:
-        raise ValueError(f"{path!r} must be a relative path without '..' that does not start with '..'.")
 
 
 def _current(volume: int) -> str:
@@ -144,7 +140,11 @@ def _clear(volume: int, names: set[str], version: str) -> None:
     for name in found:
         old = name.startswith("..") and name not in (DATA, version)
         if old or (name not in names and _target(volume, name) == f"{DATA}/{name}"):
-            _remove(volume, name)
+            try:
+                os.unlink(name, dir_fd=volume)
+            except IsADirectoryError:
+                with contextlib.suppress(OSError):
+                    file_trees.remove(name, volume, within_s=_REMOVING_S)
 
 
 def _target(volume: int, name: str) -> str:
@@ -152,11 +152,3 @@ def _target(volume: int, name: str) -> str:
         return os.readlink(name, dir_fd=volume)
     except OSError:
         return ""
-
-
-def _remove(volume: int, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=volume)
-    except IsADirectoryError:
-        with contextlib.suppress(OSError):
-            file_trees.remove(name, volume, within_s=_REMOVING_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,15 +35,20 @@ def clean(layout: Layout, living: Collection[str], running: Collection[str], *, 
     once. Logs go when they are older than `days`, and the oldest go first while
     all logs together are larger than `most_bytes`; running pods keep theirs.
     """
-    for uid in _in_memory(layout):
-        if uid not in living and uid not in running:
+    in_memory = os.listdir(layout.memory) if memory_volumes.is_own(layout.memory) else []  # noqa: PTH208
+    for uid in in_memory:
+        if uid != layout.memory_trash.name and uid not in living and uid not in running:
             free_memory(layout, uid)
     left = []
-    for path in _directories(layout):
-        if path.name not in running and (age := _age(layout, path)) > FRESH_S:
+    for path in layout.pods.iterdir() if layout.pods.exists() else ():
+        if not path.is_dir() or path.is_symlink() or path.name in running:
+            continue
+        if (age := _age(layout, path)) > FRESH_S:
             if path.name not in living:
                 remove_scratch(layout, path.name)
-            left.append(Left(path, age, _size(layout, path.name)))
+            containers = attempts.containers(layout, path.name)
+            size = sum(file_trees.size(layout.container(path.name, name)).bytes for name in containers)
+            left.append(Left(path, age, size))
     total = sum(one.size for one in left)
     count = 0
     for one in sorted(left, key=lambda one: -one.age_s):
@@ -61,20 +66,6 @@ def prune(layout: Layout, uid: str, container: str, keep: int = attempts.KEPT) -
     """Remove all but the latest attempts of a container that restarts again and again."""
     for number in attempts.numbers(layout.container(uid, container))[:-keep]:
         discard(layout.attempt(uid, container, number), layout.trash)
-
-
-def _directories(layout: Layout) -> Iterator[Path]:
-    try:
-        yield from [one for one in layout.pods.iterdir() if one.is_dir() and not one.is_symlink()]
-    except FileNotFoundError:
-        return
-
-
-def _in_memory(layout: Layout) -> list[str]:
-    """Return the pods that have volumes in memory."""
-    if not memory_volumes.is_own(layout.memory):
-        return []
-    return [name for name in os.listdir(layout.memory) if name != layout.memory_trash.name]  # noqa: PTH208
 
 
 def free_memory(layout: Layout, uid: str) -> None:
@@ -97,9 +88,3 @@ def _age(layout: Layout, path: Path) -> float:
         for number in attempts.numbers(layout.container(path.name, container))
     ]
     return time.time() - max(os.lstat(each).st_mtime for each in (path, *ends) if each.exists())
-
-
-def _size(layout: Layout, uid: str) -> int:
-    return sum(
-        file_trees.size(layout.container(uid, container)).bytes for container in attempts.containers(layout, uid)
-    )

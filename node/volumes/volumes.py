@@ -12,7 +12,6 @@ import msgspec
 
 from cluster.access import hostpaths
 from kube.kinds.core import Container, KeyToPath, Pod, Volume
-from kube.kinds.pod import HostPathVolume
 from node import file_trees
 from node.file_trees import Beyond
 from node.paths import VOLUMES, Layout, checked, inside
@@ -45,7 +44,7 @@ def refusal(pod: Pod, layout: Layout) -> Refusal | None:
     for volume in pod.spec.volumes:
         if volume.host_path is not None:
             problem = _host_path_problem(volume, layout)
-        elif not _can_be_had(volume):
+        elif all(getattr(volume, kind) is None for kind in ("empty_dir", "persistent_volume_claim", *PUBLISHED)):
             problem = f"This cluster has no volumes of its kind, only {SUPPORTED}."
         else:
             continue
@@ -91,11 +90,6 @@ def answers(path: Path) -> bool:
     if thread.is_alive():
         _waiting[path] = thread
     return not thread.is_alive()
-
-
-def _can_be_had(volume: Volume) -> bool:
-    kinds = ("empty_dir", "config_map", "secret", "downward_api", "projected", "persistent_volume_claim", "host_path")
-    return any(getattr(volume, kind) is not None for kind in kinds)
 
 
 class Prepared(NamedTuple):
@@ -144,7 +138,13 @@ class Volumes:
 
     def _prepare(self, volume: Volume) -> Prepared:
         if volume.host_path is not None:
-            return self._host_path(volume.name, volume.host_path)
+            source = volume.host_path
+            within = self.lookup.host_paths(self.pod)
+            if not within:
+                raise ConfigError(
+                    f'volume "{volume.name}": hostPath "{source.path}" is not allowed. {hostpaths.remedy()}'
+                )
+            return Prepared(Path(source.path), within=within, make=MADE.get(source.type or "", Make.NOTHING))
         claim = volume.persistent_volume_claim
         if claim is not None:
             root = claims.directory(self.layout, self.pod, claim.claim_name, self.lookup)
@@ -163,23 +163,14 @@ class Volumes:
             elif is_new:
                 shim_users.give_folder(way.fd, self.group)
             elif claim is not None and self.group is not None:
-                self._give(way.fd, claim.claim_name, self.group)
+                try:
+                    file_trees.give(way.fd, self.group)
+                except Beyond as error:
+                    raise ConfigError(
+                        f'persistentvolumeclaim "{claim.claim_name}" cannot be given to the group {self.group}: it has {error}; '
+                        "give it on the node with chgrp and chmod, its own directory last, or leave out fsGroup"
+                    ) from None
         return Prepared(root, read_only=files is not None or (claim is not None and claim.read_only))
-
-    def _give(self, fd: int, name: str, group: int) -> None:
-        try:
-            file_trees.give(fd, group)
-        except Beyond as error:
-            raise ConfigError(
-                f'persistentvolumeclaim "{name}" cannot be given to the group {group}: it has {error}; '
-                "give it on the node with chgrp and chmod, its own directory last, or leave out fsGroup"
-            ) from None
-
-    def _host_path(self, name: str, source: HostPathVolume) -> Prepared:
-        within = self.lookup.host_paths(self.pod)
-        if not within:
-            raise ConfigError(f'volume "{name}": hostPath "{source.path}" is not allowed. {hostpaths.remedy()}')
-        return Prepared(Path(source.path), within=within, make=MADE.get(source.type or "", Make.NOTHING))
 
     def _files(self, volume: Volume) -> dict[str, tuple[bytes, int]] | None:
         """Return the content of a volume that is made from objects: path → bytes and mode."""

@@ -24,14 +24,9 @@ _LOAD, _EQUAL, _LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in what a filter sees of a call
 
 _NAMESPACES = (
-    linux.CLONE_NEWNS
-    | linux.CLONE_NEWCGROUP
-    | linux.CLONE_NEWUTS
-    | linux.CLONE_NEWIPC
-    | linux.CLONE_NEWUSER
-    | linux.CLONE_NEWPID
-    | linux.CLONE_NEWNET
-)
+    linux.CLONE_NEWNS | linux.CLONE_NEWCGROUP | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC | linux.CLONE_NEWUSER
+    | linux.CLONE_NEWPID | linux.CLONE_NEWNET
+)  # fmt: skip
 # Families of sockets that programs use: local, IPv4 and IPv6, and questions to the kernel about the network. Of the others the
 # kernel loads what nobody has looked at for years, and by some one talks to what runs a virtual machine.
 _NETLINK, _NETLINK_ROUTE = 16, 0
@@ -49,21 +44,10 @@ class Machine(NamedTuple):
 
 # Since Linux 5.0 new calls have the same number on all.
 _COMMON = {
-    "open_tree": 428,
-    "move_mount": 429,
-    "fsopen": 430,
-    "fsconfig": 431,
-    "fsmount": 432,
-    "fspick": 433,
-    "clone3": 435,
-    "pidfd_getfd": 438,
-    "mount_setattr": 442,
-    "quotactl_fd": 443,
-    "open_tree_attr": 467,
-    "io_uring_setup": 425,
-    "io_uring_enter": 426,
-    "io_uring_register": 427,
-}
+    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
+    "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "pidfd_getfd": 438,
+    "mount_setattr": 442, "quotactl_fd": 443, "open_tree_attr": 467,
+}  # fmt: skip
 MACHINES = {
     "x86_64": Machine(
         0xC000003E,
