@@ -105,15 +105,17 @@ class TestOneAgent:
     "a sidecar ends with it": ("sleep 0.1", {"initContainers": [SIDECAR]}, "Succeeded, side terminated 143, main terminated"),
     "it runs until its last container ends": ("exit 2", {"beside": SLEEPS}, "Running, main terminated 2, b running"),
     "a success is not repeated": (TWICE, {"restartPolicy": "OnFailure"}, "Succeeded, main terminated after 1"),
-    "its deadline ends it": (UNTIL_ASKED, {"deadline": 1}, "Failed DeadlineExceeded, main terminated 143"),
+    "its deadline ends it": (UNTIL_ASKED.replace("; ", "; touch {out}/up; ", 1), {"deadline": 1}, "Failed DeadlineExceeded, main terminated 143"),
 })  # fmt: skip
 def test_what_is_said_of_a_pod(node, script, spec, expected):
     beside = [spec.pop("beside")] if "beside" in (spec := {**spec}) else []
     deadline = spec.pop("deadline", 0)
     command = script if isinstance(script, list) else ["sh", "-c", script.replace("{out}", str(node.out))]
     node.submit(containers=[{"name": "main", "command": command}, *beside], **spec)
-    if deadline:  # it counts from before the container is there, so it comes when that runs
+    if deadline:
+        # It counts from before the container is there, whose first process SIGTERM does not end before it is handled.
         node.until_phase("Running")
+        node.until(lambda: (node.out / "up").exists())
         change(PODS, "p", spec={"activeDeadlineSeconds": deadline})
     node.until(lambda: words(node.status()) == expected, lambda: f"{expected} of {words(node.status())}")
 
