@@ -13,7 +13,6 @@ from kube.errors import ApiError
 from kube.meta import Object
 
 LONGEST_WARNING = 256  # characters; upstream cuts there too
-JSON_FORM = forms.PLAIN
 
 
 def object(  # noqa: A001  what it answers with
@@ -61,7 +60,7 @@ def success(request: Request, details: Object | None = None, code: int = 200) ->
 
 def error(request: Request | None, problem: ApiError) -> Response:
     """Answer with the Status of an error."""
-    form = request.form._replace(kind="") if request else JSON_FORM
+    form = request.form._replace(kind="") if request else forms.PLAIN
     response = Response(forms.dump(form, problem.status()), problem.code, media_type=None)
     response.headers["Content-Type"] = form.content_type
     if problem.retry_after_s:

@@ -9,7 +9,8 @@ from starlette.responses import Response
 from apiserver.http import bodies, query, respond, routes, threads
 from apiserver.http.query import WriteOptions
 from apiserver.http.request import Request
-from apiserver.objects.verbs import HOW, patch_types, placed
+from apiserver.objects.verbs import HOW, placed
+from apiserver.openapi.operations import patch_types
 from cluster import api
 from cluster.store import Stored, store
 from kube import definitions, errors, patch, schema

@@ -14,6 +14,7 @@ from apiserver.http import bodies, forms, intake, listing, query, respond, threa
 from apiserver.http.bodies import Decoded
 from apiserver.http.query import WriteOptions
 from apiserver.http.request import Request
+from apiserver.openapi.operations import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, patch_types
 from cluster import api
 from cluster.backend import Creation
 from cluster.rules.batch.jobs import ORPHAN_WARNING
@@ -23,10 +24,6 @@ from kube.errors import ApiError, BadRequest, Invalid, MethodNotAllowed, NotFoun
 from kube.meta import Object
 from kube.resources import BATCH_JOBS, Resource
 
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 HOW: dict[str, Literal["json", "merge", "strategic"]] = {
     JSON_PATCH: "json",
     MERGE_PATCH: "merge",
@@ -260,12 +257,6 @@ async def patch(request: Request) -> Response:
         api.patch, request.actor, resource, *place, decoded.value, how=how, **_change_options(request, options)
     )
     return await _shown(request, stored)
-
-
-def patch_types(resource: Resource) -> tuple[str, ...]:
-    """Return the media types in which a kind can be patched."""
-    strategic = () if resource.schema is not None else (STRATEGIC_PATCH,)
-    return (JSON_PATCH, MERGE_PATCH, *strategic, APPLY_PATCH)
 
 
 async def apply(request: Request) -> Response:

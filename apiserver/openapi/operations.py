@@ -14,9 +14,9 @@ from kube.resource import Resource, Subresource
 
 READABLE = ("application/json", "application/yaml")
 WRITABLE = (*READABLE, "application/vnd.kubernetes.protobuf")
-PATCHES = ("application/json-patch+json", "application/merge-patch+json")
-STRATEGIC = "application/strategic-merge-patch+json"
-APPLY = "application/apply-patch+yaml"
+JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 WATCH_STREAM = "application/json;stream=watch"
 CONNECTIONS = frozenset({"exec", "attach", "link", "portforward", "proxy"})
 LOG = "log"
@@ -77,8 +77,8 @@ def root(resource: Resource) -> str:
 
 def patch_types(resource: Resource) -> tuple[str, ...]:
     """Return the media types in which objects of a kind can be patched."""
-    strategic = () if resource.schema is not None else (STRATEGIC,)
-    return (*PATCHES, *strategic, APPLY)
+    strategic = () if resource.schema is not None else (STRATEGIC_PATCH,)
+    return (JSON_PATCH, MERGE_PATCH, *strategic, APPLY_PATCH)
 
 
 def _item(resource: Resource, names: Names, verbs: tuple[str, ...], *, named: bool) -> Object:

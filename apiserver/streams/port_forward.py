@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from functools import partial
-from typing import Any
 
 from starlette.responses import Response
 
@@ -24,6 +23,7 @@ from cluster.store import store
 from kube.errors import BadRequest
 from kube.meta import Object
 from kube.resources import PODS
+from node.link import relay
 
 MOST = 500  # upgraded connections at a time
 MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out
@@ -98,24 +98,20 @@ class ChannelForward(Channels):
 
     async def run(self, lost: asyncio.Event) -> None:
         """Forward until the client goes, all connections have ended, or the right is lost."""
-        tasks: list[asyncio.Future[Any]] = []
         try:
             await self.accept()
             for number, port in enumerate(self._ports):
                 await self.send(2 * number, port.to_bytes(2, "little"))
                 await self.send(2 * number + 1, port.to_bytes(2, "little"))
-            works = asyncio.gather(*(self._forward(number) for number in range(len(self._ports))))
-            client = asyncio.ensure_future(self._listen())
-            tasks = [works, client, asyncio.ensure_future(lost.wait())]
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if not client.done() and not lost.is_set():
-                await self.close()
+            async with relay.tasks() as begin:
+                works = [begin(self._forward(number)) for number in range(len(self._ports))]
+                over = begin(asyncio.wait(works, return_when=asyncio.FIRST_EXCEPTION))
+                client = begin(self._listen())
+                await asyncio.wait({over, client, begin(lost.wait())}, return_when=asyncio.FIRST_COMPLETED)
+                if not client.done() and not lost.is_set():
+                    await self.close()
         except Gone:
             pass
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def finish(self, status: Object) -> None:
         """Say on the channels for errors why it ended, and close."""

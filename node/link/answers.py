@@ -12,9 +12,9 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, closing, suppress
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from django.conf import settings
 
@@ -29,6 +29,7 @@ from node.link.wire import Conversation, LinkLost
 from node.port_client import AnswerLine
 
 Asked = dict[str, Any]
+T = TypeVar("T")
 
 QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
 RECORD = struct.Struct(">BI")  # before what a container wrote: its stream, and how long it is
@@ -76,9 +77,11 @@ async def _do(conversation: Conversation, asked: Asked) -> None:
     elif do == "connect":
         await _connect(conversation, asked)
     elif do == "text":
-        await _text(conversation, asked)
+        text = await _here.log_text(asked["uid"], asked["container"], asked["attempt"], LogText(**asked["wanted"]))
+        await _stream(conversation, text, bytes)
     elif do == "output":
-        await _output(conversation, asked)
+        output = await _here.log_output(asked["uid"], asked["container"], asked["attempt"])
+        await _stream(conversation, output, _records)
     else:
         head, body = await log_stream.on_files(_of_files, asked)
         await conversation.say({**head, "size": len(body)})
@@ -105,26 +108,18 @@ def _of_files(asked: Asked) -> tuple[Asked, bytes]:
     return head, raw.data
 
 
-async def _text(conversation: Conversation, asked: Asked) -> None:
-    wanted = LogText(**asked["wanted"])
-    parts = await _here.log_text(asked["uid"], asked["container"], asked["attempt"], wanted)
+async def _stream(conversation: Conversation, parts: AsyncIterator[T], encode: Callable[[T], bytes]) -> None:
+    """Send what is written to a log, as it comes, until that ends."""
     await conversation.say({"started": True})
-    async with aclosing(cast("AsyncGenerator[bytes]", parts)):
+    async with aclosing(cast("AsyncGenerator[T]", parts)):
         async for part in parts:
-            await conversation.send(STDOUT, part)
+            await conversation.send(STDOUT, encode(part))
     await conversation.end(STDOUT)
     await conversation.say({"ended": True})
 
 
-async def _output(conversation: Conversation, asked: Asked) -> None:
-    parts = await _here.log_output(asked["uid"], asked["container"], asked["attempt"])
-    await conversation.say({"started": True})
-    async with aclosing(cast("AsyncGenerator[list[tuple[str, bytes]]]", parts)):
-        async for part in parts:
-            records = [RECORD.pack(CHANNEL_OF[stream], len(data)) + data for stream, data in part]
-            await conversation.send(STDOUT, b"".join(records))
-    await conversation.end(STDOUT)
-    await conversation.say({"ended": True})
+def _records(part: list[tuple[str, bytes]]) -> bytes:
+    return b"".join(RECORD.pack(CHANNEL_OF[stream], len(data)) + data for stream, data in part)
 
 
 async def _exec(conversation: Conversation, asked: Asked) -> None:

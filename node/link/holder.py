@@ -35,7 +35,6 @@ Receive = Callable[[], Awaitable[bytes | None]]
 
 SILENT_S = 35.0  # a node gives a sign of life every ten seconds
 BEAT_LEAST_S = 1.0  # what comes sooner after another says only that the node is there
-MOST_REQUEST = frames.MOST_JSON
 REQUEST_S = 5.0  # whoever connects asks at once; a pod that can reach the socket holds no descriptors here
 log = logging.getLogger(__name__)
 
@@ -239,7 +238,7 @@ async def _request(connection: socket.socket, fds: list[int]) -> dict[str, Any] 
         for fd in more:
             os.set_inheritable(fd, False)
         said += data
-        if not data or len(said) > MOST_REQUEST:
+        if not data or len(said) > frames.MOST_JSON:
             return None
     try:
         found = json.loads(said)

@@ -25,7 +25,6 @@ from node.shim.order import Bind
 from node.shim.path_walk import Make, PathRefused, Walk
 from node.status import Place
 from node.volumes import claims, memory_volumes, published_files
-from node.volumes.published_files import Files
 
 SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
 PUBLISHED = ("config_map", "secret", "downward_api", "projected")
@@ -116,12 +115,6 @@ class Volumes:
         """To which group the volumes are given, where that can be done and is asked for."""
         return users.group_of(self.pod) if os.geteuid() == 0 else None
 
-    def _readable(self, files: Files) -> tuple[Files, int]:
-        """Return published files so that the pod's group may read them, and the group."""
-        if self.group is None:
-            return files, -1
-        return {path: (content, mode | GROUP_READS) for path, (content, mode) in files.items()}, self.group
-
     def prepare(self) -> dict[str, Prepared]:
         """Create every volume's directory with its content; return them by volume name.
 
@@ -158,8 +151,11 @@ class Volumes:
         is_new = not root.exists()
         with Walk(str(top), make=Make.DIRECTORY) as way:
             way.go(str(root.relative_to(top)))
-            if files is not None:
-                published_files.publish(way.fd, *self._readable(files))
+            if files is not None and self.group is not None:
+                files = {path: (content, mode | GROUP_READS) for path, (content, mode) in files.items()}
+                published_files.publish(way.fd, files, self.group)
+            elif files is not None:
+                published_files.publish(way.fd, files)
             elif is_new:
                 shim_users.give_folder(way.fd, self.group)
             elif claim is not None and self.group is not None:

@@ -18,7 +18,7 @@ from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidat
 from apiserver import discovery
 from apiserver.openapi import documents, gnostic, unknown_fields, written
 from apiserver.openapi.definitions import definitions, referred
-from apiserver.openapi.operations import APPLY, STRATEGIC
+from apiserver.openapi.operations import APPLY_PATCH, STRATEGIC_PATCH
 from kube import resources
 from kube.definitions import GROUP_VERSION_KIND
 from kube.errors import NotAcceptable
@@ -132,7 +132,7 @@ def test_every_kind_has_its_schema_and_kubectl_finds_that_the_server_checks_its_
         found = [patch for patch in patches if tuple(patch[GROUP_VERSION_KIND].values()) in wanted]
         assert found
         assert all("fieldValidation" in {p["name"] for p in patch["parameters"]} for patch in found)
-        assert all(APPLY in patch["requestBody"]["content"] for patch in found)
+        assert all(APPLY_PATCH in patch["requestBody"]["content"] for patch in found)
 
 
 @parts("apiserver/openapi", "operations")
@@ -205,7 +205,7 @@ def test_a_custom_resource_has_a_document_with_its_own_schema(widgets):
     assert kinds_of([schema]) == [("example.com", "v1", "Widget")]
     assert schema["properties"]["spec"]["properties"]["size"] == {"type": "integer", "minimum": 1}
     patch = document["paths"]["/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"]["patch"]
-    assert STRATEGIC not in patch["requestBody"]["content"]
+    assert STRATEGIC_PATCH not in patch["requestBody"]["content"]
     OpenAPIV2SpecValidator(version2()).validate()
 
 
