@@ -160,7 +160,9 @@ class Holder:
         request, (descriptor, *more) = found
         control_socket.close(more)
         line = socket.socket(fileno=descriptor)
-        if not control_socket.has_key(request, self._key) or _uid_of(line) != os.getuid():
+        credentials = struct.Struct("3i")  # the process that made the line, its user and group
+        peer = credentials.unpack(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size))
+        if not control_socket.has_key(request, self._key) or peer[1] != os.getuid():
             line.close()
             return
         line.setblocking(False)
@@ -180,7 +182,13 @@ class Holder:
         request = json.loads(data)
         if "take" in request:
             host, port = request["take"]
-            self._take(owner, (host, port))
+            held = self._held.get((host, port))
+            if held is None or any((host, port) in each.addresses for each in self._owners):
+                _say(owner.line, {"taken": False})
+                return
+            owner.addresses.add((host, port))
+            self._answer_nobody(held)
+            _say(owner.line, {"taken": True}, [held.fileno()])
         elif "hold" in request:
             host, port = request["hold"]
             address = (host, port)
@@ -193,15 +201,6 @@ class Holder:
             self._leave(owner)
             if self._owners or self._look():
                 _say(owner.line, {"stays": True})
-
-    def _take(self, owner: Owner, address: Address) -> None:
-        held = self._held.get(address)
-        if held is None or any(address in each.addresses for each in self._owners):
-            _say(owner.line, {"taken": False})
-            return
-        owner.addresses.add(address)
-        self._answer_nobody(held)
-        _say(owner.line, {"taken": True}, [held.fileno()])
 
     def _leave(self, owner: Owner) -> None:
         self._owners.discard(owner)
@@ -271,13 +270,6 @@ class Holder:
 def _say(line: socket.socket, answer: dict[str, Any], descriptors: list[int] | None = None) -> None:
     with contextlib.suppress(OSError):  # he is gone
         socket.send_fds(line, [json.dumps(answer).encode()], descriptors or [])
-
-
-def _uid_of(line: socket.socket) -> int:
-    """Return the user whose process made a line."""
-    credentials = struct.Struct("3i")
-    found = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size)
-    return int(credentials.unpack(found)[1])
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ AS_EXTRA = "impersonate-extra-"
 log = logging.getLogger(__name__)
 
 
-class Known(NamedTuple):
+class CachedToken(NamedTuple):
     """Whose a token is, as last read."""
 
     actor: Actor
@@ -47,7 +47,7 @@ class Known(NamedTuple):
     generation: int
 
 
-_known: dict[str, Known] = {}
+_known: dict[str, CachedToken] = {}
 
 
 async def authenticate(headers: Headers) -> Actor:
@@ -55,9 +55,16 @@ async def authenticate(headers: Headers) -> Actor:
     secret = _secret(headers)
     if secret is None:
         actor = ANONYMOUS
+    elif len(secret) > LONGEST:
+        raise _unauthorized()
     else:
-        found = _remembered(secret)
-        actor = found if found is not None else await threads.read(_look_up, secret)
+        key = tokens.digest(secret)
+        known = _known.get(key)
+        if known is None or known.until < clock.monotonic() or known.generation != access.generation():
+            _known.pop(key, None)
+            actor = await threads.read(_look_up, secret)
+        else:
+            actor = known.actor
     wanted = _impersonation(headers)
     return actor if wanted is None else await threads.read(_impersonate, actor, wanted)
 
@@ -98,19 +105,6 @@ def _secret(headers: Mapping[str, str]) -> str | None:
     return None
 
 
-def _remembered(secret: str) -> Actor | None:
-    if len(secret) > LONGEST:
-        raise _unauthorized()
-    key = tokens.digest(secret)
-    found = _known.get(key)
-    if found is None:
-        return None
-    if found.until < clock.monotonic() or found.generation != access.generation():
-        _known.pop(key, None)
-        return None
-    return found.actor
-
-
 def _look_up(secret: str) -> Actor:
     # Read before the token is: a change in between counts as later.
     generation = access.generation()
@@ -126,7 +120,7 @@ def _look_up(secret: str) -> Actor:
     if len(_known) >= MOST_KEPT:
         _known.clear()
     until = clock.monotonic() + min(KEPT_S, (row.expires - now) / 1000)
-    _known[tokens.digest(secret)] = Known(actor, until, generation)
+    _known[tokens.digest(secret)] = CachedToken(actor, until, generation)
     return actor
 
 

@@ -63,19 +63,19 @@ class EngineSweep:
             listed = _run(engine, "ps", "--all", "--filter", label, "--format", "{{.Names}}")
             for name in listed.stdout.split():
                 said = _run(engine, "container", "inspect", "--format", "{{json .Config.Labels}}", name)
-                if said.returncode == 0 and self._is_left(json.loads(said.stdout), name):
+                if said.returncode:
+                    continue
+                labels = json.loads(said.stdout)
+                try:
+                    uid, container = labels["io.kubernetes.pod.uid"], labels["io.kubernetes.container.name"]
+                    directory = self._layout.attempt(uid, container, int(name.rpartition("-")[2]))
+                except (KeyError, ValueError):  # gone meanwhile, or not ours
+                    continue
+                if not shim_claims.shim_of(directory):
                     log.info("removing container %s, which nobody watches over", name)
                     _remove(engine, name)
         finally:
             self._sweeping.release()
-
-    def _is_left(self, labels: dict[str, str], name: str) -> bool:
-        try:
-            uid, container = labels["io.kubernetes.pod.uid"], labels["io.kubernetes.container.name"]
-            directory = self._layout.attempt(uid, container, int(name.rpartition("-")[2]))
-        except (KeyError, ValueError):  # gone meanwhile, or not ours
-            return False
-        return not shim_claims.shim_of(directory)
 
 
 def _remove(engine: Sequence[str], name: str) -> None:

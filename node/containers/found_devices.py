@@ -139,7 +139,9 @@ def of_nvidia(lines: Iterable[str], proc: Path = NVIDIA_PROC) -> Found:
         if len(fields) != len(_FIELDS.split(",")):
             continue
         id_, name, bus, use, used, total, temperature = fields
-        minor = _nvidia_minor(proc, bus)
+        # The driver writes a GPU's bus with four digits of the domain, its tool with eight.
+        information = _read(proc / "gpus" / bus.lower()[-12:] / "information").splitlines()
+        minor = dict(each.partition(":")[::2] for each in information).get("Device Minor", "").strip()
         devices.append(Device(id_, name, (f"/dev/nvidia{minor}",) if minor else ()))
         figures[id_] = _told(
             use=_scaled(use, 0.01),
@@ -149,13 +151,6 @@ def of_nvidia(lines: Iterable[str], proc: Path = NVIDIA_PROC) -> Found:
         )
     variables = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
     return Kind(NVIDIA, variables, tuple(devices), hides=True), figures
-
-
-def _nvidia_minor(proc: Path, bus: str) -> str:
-    """Return the number in the name of a GPU's file; the driver writes its bus with four digits of the domain, its tool with eight."""
-    text = _read(proc / "gpus" / bus.lower()[-12:] / "information")
-    lines = dict(line.partition(":")[::2] for line in text.splitlines())
-    return lines.get("Device Minor", "").strip()
 
 
 def amd(topology: Path = AMD_TOPOLOGY, drm: Path = DRM) -> Found | None:

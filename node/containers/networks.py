@@ -66,8 +66,15 @@ class Networks:
         found = self._of.get(namespace)
         if found is None or not found.is_kept():
             self._forget(namespace)
-            self._of[namespace] = self._running(namespace) or self._made(namespace)
-        return self._of[namespace]
+            found = self._running(namespace)
+            if found is None:
+                folder = self._layout.network(namespace)
+                folder.mkdir(parents=True, exist_ok=True)
+                write_in_place(self._layout.resolver, resolver(self._kind))
+                plan = Plan(str(folder), self._key, _program(self._kind))
+                found = Network.received(self._spawner.start_network(plan))
+            self._of[namespace] = found
+        return found
 
     def tidy(self) -> None:
         """Let go of networks that were not used since the last call: those in which nobody is end."""
@@ -97,9 +104,3 @@ class Networks:
             return Network.received(ours)
         except OSError:  # it has just ended
             return None
-
-    def _made(self, namespace: str) -> Network:
-        folder = self._layout.network(namespace)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_in_place(self._layout.resolver, resolver(self._kind))
-        return Network.received(self._spawner.start_network(Plan(str(folder), self._key, _program(self._kind))))

@@ -21,15 +21,12 @@ def checked(url: str) -> str:
     plain = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
     if parts.scheme not in ("http", "https") or not parts.hostname or port in (-1, 0) or not plain:
         raise ValueError(f"{url!r} is not the address of an API server; give it as https://host:8443.")
-    if parts.scheme == "http" and not _is_local(parts.hostname):
+    try:
+        is_local = ipaddress.ip_address(parts.hostname).is_loopback
+    except ValueError:
+        is_local = parts.hostname in LOCAL_NAMES
+    if parts.scheme == "http" and not is_local:
         raise ValueError(
             f"{url!r} is not encrypted, and the node's token would be read on the way; use https:// (the API speaks it)."
         )
     return url.rstrip("/")
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host in LOCAL_NAMES

@@ -65,19 +65,18 @@ class Outgoing:
     async def run(self) -> None:
         """Send it."""
         try:
-            while data := await self._read():
+            while True:
+                self.is_quiet = True
+                data = await pipes.read(self._descriptor.fd)
+                self.is_quiet = False
+                if not data:
+                    break
                 await self._conversation.send(self._channel, data)
             await self._conversation.end(self._channel)
         except (BrokenPipeError, LinkLost):
             pass
         finally:
             self._descriptor.close()
-
-    async def _read(self) -> bytes:
-        self.is_quiet = True
-        data = await pipes.read(self._descriptor.fd)
-        self.is_quiet = False
-        return data
 
 
 async def write(conversation: Conversation, channel: int, descriptor: Descriptor) -> None:
