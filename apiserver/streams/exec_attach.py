@@ -23,7 +23,7 @@ from apiserver.http import routes, threads
 from apiserver.http.request import Request
 from apiserver.streams import admission, channels, containers
 from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
-from apiserver.streams.node_connection import Asked, Attached, NodeConnection, Process, Target, begin
+from apiserver.streams.node_connection import Attached, ExecOptions, NodeConnection, Process, Target, begin
 from cluster.access import audit
 from cluster.backend import NodeAway
 from cluster.store import store
@@ -53,17 +53,17 @@ _open: Counter[str] = Counter()
 @routes.websocket(PODS, "exec")
 async def pod_exec(request: Request) -> None:
     """Run a command in a container."""
-    target, asked = await _prepared(request)
+    target, options = await _prepared(request)
     talk = Channels.negotiate(request)
     async with _admitted(request, talk) as lost:
-        process = await begin(Process.start, target, asked)
+        process = await begin(Process.start, target, options)
         try:
             answer = await process.answer()
             await talk.accept()
             if "refused" in answer:
                 await talk.finish(_failed(answer["refused"]))
             else:
-                await _converse(talk, process, asked, lost)
+                await _converse(talk, process, options, lost)
         except Gone:
             pass
         finally:
@@ -73,7 +73,7 @@ async def pod_exec(request: Request) -> None:
 @routes.websocket(PODS, "attach")
 async def pod_attach(request: Request) -> None:
     """Connect to what a container's own command reads and writes from now on."""
-    target, asked = await _prepared(request)
+    target, options = await _prepared(request)
     talk = Channels.negotiate(request)
     async with _admitted(request, talk) as lost:
         output = await target.output()
@@ -81,7 +81,7 @@ async def pod_attach(request: Request) -> None:
         try:
             await attached.answer()
             await talk.accept()
-            await _watch(talk, attached, asked, output, lost)
+            await _watch(talk, attached, options, output, lost)
         except Gone:
             pass
         finally:
@@ -96,34 +96,34 @@ async def without_upgrade(request: Request) -> Response:
     raise BadRequest(SPDY)
 
 
-async def _prepared(request: Request, *, deed: bool = True) -> tuple[Target, Asked]:
+async def _prepared(request: Request, *, deed: bool = True) -> tuple[Target, ExecOptions]:
     """Return what is meant; BadRequest or NotFound says why it cannot be had."""
-    info, asked = request.info, Asked.of(request.query)
+    info, options = request.info, ExecOptions.of(request.query)
     pod = (await threads.read(store.get, PODS, info.namespace, info.name)).object
-    container = containers.chosen(pod, asked.container)
-    if not (asked.stdin or asked.stdout or asked.stderr):
+    container = containers.chosen(pod, options.container)
+    if not (options.stdin or options.stdout or options.stderr):
         raise BadRequest("you must specify at least 1 of stdin, stdout, stderr")
-    if info.subresource == "exec" and not asked.command:
+    if info.subresource == "exec" and not options.command:
         raise BadRequest("you must specify at least one command for the container")
     target = Target(pod, container, containers.running(pod, container, info.subresource))
     if info.subresource == "attach":
         spec = containers.spec(pod, container)
-        if asked.stdin and not spec.get("stdin"):
+        if options.stdin and not spec.get("stdin"):
             raise BadRequest(
                 f"container {spec.get('name')} does not read standard input; "
                 "set stdin: true in the pod, or attach without it"
             )
-        if asked.tty and not spec.get("tty"):
+        if options.tty and not spec.get("tty"):
             raise BadRequest(f"container {spec.get('name')} did not allocate a TTY")
     if deed:
-        await threads.write(_note, request, target, asked)
-    return target, asked
+        await threads.write(_note, request, target, options)
+    return target, options
 
 
-def _note(request: Request, target: Target, asked: Asked) -> None:
+def _note(request: Request, target: Target, options: ExecOptions) -> None:
     metadata = target.pod["metadata"]
     # The program only: a secret among its arguments must not be kept.
-    said = f"container {target.container}: {asked.command[0]}" if asked.command else f"container {target.container}"
+    said = f"container {target.container}: {options.command[0]}" if options.command else f"container {target.container}"
     audit.record(
         audit.Deed(
             request.actor.name,
@@ -168,10 +168,10 @@ class Copier:
             self.sent += len(data)
 
 
-async def _converse(talk: Channels, process: Process, asked: Asked, lost: asyncio.Event) -> None:
+async def _converse(talk: Channels, process: Process, options: ExecOptions, lost: asyncio.Event) -> None:
     """Carry data both ways until the command has ended, the client has gone, or the right to it is lost."""
     numbers = {"stdout": STDOUT, "stderr": STDERR}
-    await talk.send(STDERR if asked.stderr and not asked.stdout else STDOUT, b"")  # "you are connected"
+    await talk.send(STDERR if options.stderr and not options.stdout else STDOUT, b"")  # "you are connected"
     copiers = [Copier(talk, fd, numbers[name]) for name, fd in process.ours.items() if name in numbers]
     feeder = _feeder(process.ours.pop("stdin", -1), tty=process.tty)
     terminal = process.ours.get("stdout", -1) if process.tty else -1
@@ -190,16 +190,16 @@ async def _converse(talk: Channels, process: Process, asked: Asked, lost: asynci
             await talk.finish(_status(end.result(), process.lost))
 
 
-async def _watch(talk: Channels, attached: Attached, asked: Asked, parts: Output, lost: asyncio.Event) -> None:
+async def _watch(talk: Channels, attached: Attached, options: ExecOptions, parts: Output, lost: asyncio.Event) -> None:
     """Carry a container's output, and its input where it has one, until one of the ends that `_converse` has."""
-    await talk.send(STDERR if asked.stderr and not asked.stdout else STDOUT, b"")
-    terminal = attached.input if asked.tty else -1
-    feeder = _feeder(os.dup(attached.input) if asked.stdin and attached.input >= 0 else -1, tty=asked.tty)
+    await talk.send(STDERR if options.stderr and not options.stdout else STDOUT, b"")
+    terminal = attached.input if options.tty else -1
+    feeder = _feeder(os.dup(attached.input) if options.stdin and attached.input >= 0 else -1, tty=options.tty)
     async with relay.tasks() as begin:
         if feeder is not None:
             begin(feeder.run())
         client = begin(_listen(talk, feeder, attached, terminal))
-        output = begin(_show(talk, asked, parts))
+        output = begin(_show(talk, options, parts))
         await asyncio.wait({client, output, begin(lost.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if not client.done() and not lost.is_set():
             try:
@@ -210,8 +210,8 @@ async def _watch(talk: Channels, attached: Attached, asked: Asked, parts: Output
             await talk.finish(status)
 
 
-async def _show(talk: Channels, asked: Asked, parts: Output) -> None:
-    wanted = {"stdout": STDOUT if asked.stdout else 0, "stderr": STDERR if asked.stderr else 0}
+async def _show(talk: Channels, options: ExecOptions, parts: Output) -> None:
+    wanted = {"stdout": STDOUT if options.stdout else 0, "stderr": STDERR if options.stderr else 0}
     async for part in parts:
         for channel, run in groupby(part, key=lambda entry: wanted.get(entry[0], 0)):
             if channel:

@@ -25,7 +25,7 @@ ANSWER_S = 15.0  # for the node to start a command
 CONNECT_S = 10.0  # for a pod to take a connection
 
 
-class Asked(NamedTuple):
+class ExecOptions(NamedTuple):
     """The parameters of a request."""
 
     container: str
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     tty: bool
 
     @classmethod
-    def of(cls, parameters: QueryParams) -> Asked:
+    def of(cls, parameters: QueryParams) -> ExecOptions:
         """Read the parameters; a terminal has no separate stream of errors."""
         tty = query.flag(parameters, "tty")
         return cls(
@@ -152,28 +152,28 @@ class Process(NodeConnection):
         self.tty = tty
 
     @classmethod
-    def start(cls, target: Target, asked: Asked) -> Process:
+    def start(cls, target: Target, options: ExecOptions) -> Process:
         """Ask for the command; whether it started is the first answer."""
         ours, theirs = (
-            port_client.open_terminal(reads=asked.stdin)
-            if asked.tty
-            else port_client.open_pipes([name for name in port_client.STREAMS if getattr(asked, name)])
+            port_client.open_terminal(reads=options.stdin)
+            if options.tty
+            else port_client.open_pipes([name for name in port_client.STREAMS if getattr(options, name)])
         )
         try:
             line = target.call(
                 "exec",
                 list(theirs.values()),
-                argv=asked.command,
+                argv=options.command,
                 streams=list(theirs),
-                tty=asked.tty,
-                reads=asked.stdin,
+                tty=options.tty,
+                reads=options.stdin,
             )
         except ServiceUnavailable:
             port_client.close_all(ours)
             raise
         finally:
             port_client.close_all(theirs)
-        return cls(line, ours, tty=asked.tty)
+        return cls(line, ours, tty=options.tty)
 
     async def answer(self) -> dict[str, Any]:
         """Return whether it started."""

@@ -327,7 +327,7 @@ class Agent:
         self.dirty.clear()
 
     def _writes(self, local: Local) -> list[Write]:
-        meta, told = local.pod.metadata, list(local.told)
+        meta, pending = local.pod.metadata, list(local.events)
         writes: list[Write] = []
         if local.status != local.written:
             # Merging keeps what others write into a status; what this node no longer says must go.
@@ -335,9 +335,9 @@ class Agent:
             seen = meta.resource_version
             writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
             writes += events.writes(self.cluster, local.pod, local.status, clock.milliseconds())
-            told += events.failed_hooks(local.pod, self.runtime.runs(local.uid))
-        news = {(one.reason, one.message): one for one in told}  # what is said of two containers is said once
-        writes += [events.tell(self.cluster, local.pod, one, clock.milliseconds()) for one in news.values()]
+            pending += events.failed_hooks(local.pod, self.runtime.runs(local.uid))
+        distinct = {(one.reason, one.message): one for one in pending}  # the same of two containers is written once
+        writes += [events.tell(self.cluster, local.pod, one, clock.milliseconds()) for one in distinct.values()]
         if local.lost and local.over:
             writes.append(Create(EVENTS, events.lost(local.pod, local.lost, clock.milliseconds())))
         if local.goes:
@@ -352,7 +352,7 @@ class Agent:
             self.listener.hurry()
             return
         has_status = local.status != local.written
-        local.written, local.told = local.status, []
+        local.written, local.events = local.status, []
         if local.over:
             self._forget(local.uid)
         elif has_status:

@@ -15,7 +15,7 @@ from node.containers.images import ImageWaits
 from node.containers.means import Means
 from node.pods.cluster import AWAY
 from node.pods.environment import ConfigError
-from node.pods.events import Told
+from node.pods.events import ContainerEvent
 from node.rules.lifecycle import Decision, Refusal, Start, decide
 from node.status import Place, Waiting
 
@@ -42,7 +42,7 @@ class Local:
     lost: str = ""  # why the node takes it away
     gone: bool = False  # the object is no more
     probing: Probing | None = None  # None where no container has a probe
-    told: list[Told] = field(default_factory=list)  # events that are to be written
+    events: list[ContainerEvent] = field(default_factory=list)  # events that are to be written
 
     @property
     def uid(self) -> str:
@@ -73,7 +73,7 @@ class Local:
         wakes = [decision.wake_us, self.retry_us if self.problems else None, self.hold_us or None, probe_us]
         self.wake_us = min((wake for wake in wakes if wake is not None and wake > now_us), default=None)
         if means.images is not None:
-            self.told += means.images.told(self.uid)
+            self.events += means.images.events(self.uid)
         means.devices.describe(self.pod, self.status)
 
     def _decide(self, runtime: Runtime, now_us: int) -> Decision:
@@ -91,8 +91,8 @@ class Local:
             runtime.check(check)
         for ending in self.probing.endings(self.pod):
             runtime.stop(self.uid, UNHEALTHY, ending.grace_s, ending.container)
-        self.told += self.probing.told
-        self.probing.told = []
+        self.events += self.probing.events
+        self.probing.events = []
 
     def _start(self, decision: Decision, runtime: Runtime, means: Means, now_us: int) -> None:
         """Order every start that is due."""
@@ -133,7 +133,7 @@ class Local:
         """Whether the store does not know everything yet."""
         if self.gone:
             return False
-        return self.status != self.written or self.goes or bool(self.told)
+        return self.status != self.written or self.goes or bool(self.events)
 
     def due(self, now_us: int) -> bool:
         """Whether to write now what is unwritten, or to wait for a start that is about to be confirmed."""

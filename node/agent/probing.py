@@ -13,7 +13,7 @@ from node.agent.checks import Check, Checked
 from node.attempt import UNHEALTHY, AttemptState, Run
 from node.containers import actions
 from node.pods.environment import ConfigError
-from node.pods.events import Told, listed
+from node.pods.events import ContainerEvent, listed
 from node.rules import probes
 from node.rules.lifecycle import grace_s
 from node.rules.probes import Health
@@ -36,7 +36,7 @@ class Probing:
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         self._containers = {one.name: one for one in containers if probes.of(one)}
         self._health: dict[str, Health] = {}
-        self.told: list[Told] = []  # events that are not written yet
+        self.events: list[ContainerEvent] = []  # events that are not written yet
         self.wake_us: int | None = None
 
     def __bool__(self) -> bool:
@@ -70,12 +70,12 @@ class Probing:
         health = self._health[name] = probes.hear(health, kind, probe, passed=answer.passed)
         if answer.passed is False and probes.is_worth_telling(health, kind, probe):
             words = f"{kind} probe failed: {answer.message[:WORDS_MOST]}"
-            self.told.append(Told(listed(pod, name), name, UNHEALTHY, words))
+            self.events.append(ContainerEvent(listed(pod, name), name, UNHEALTHY, words))
         if health.failed is kind and answer.passed is False:
             policy = container.restart_policy or pod.spec.restart_policy
             again = "" if policy == RestartPolicy.NEVER else ", will be restarted"
             words = f"Container {name} failed {kind.lower()} probe{again}"
-            self.told.append(Told(listed(pod, name), name, "Killing", words, EventType.NORMAL))
+            self.events.append(ContainerEvent(listed(pod, name), name, "Killing", words, EventType.NORMAL))
 
     def ask(self, pod: Pod, address: str, now_us: int) -> list[Check]:
         """Return what is to be asked now, and note when more is."""

@@ -85,7 +85,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
 
 def _ids(pod: Pod, container: Container, means: Means) -> tuple[Ids, ...]:
     """Return who a container's users are on this machine. Files of devices often belong to groups that they are not in."""
-    wish = users.asked(pod, container)
+    wish = users.requested(pod, container)
     named = [each for each in (wish.uid, wish.gid, *wish.groups) if each is not None]
     return shim_users.subordinate(means.ranges.of(pod.metadata.namespace), named)
 

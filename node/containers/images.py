@@ -29,7 +29,7 @@ from kube.kinds.pod import PullPolicy
 from node.containers.engines import Engine, environment
 from node.pods import events
 from node.pods.environment import Lookup
-from node.pods.events import Told
+from node.pods.events import ContainerEvent
 from node.rules import image_names
 from node.shim.contained import problem
 
@@ -87,7 +87,7 @@ class _Pull:
         return self.failed_at + image_names.back_off_s(failures) if self.failures else 0.0
 
 
-class _News(NamedTuple):
+class _Report(NamedTuple):
     """What a thread has to say of a pull: an event, or its end with an image or the reason why there is none."""
 
     key: str
@@ -111,9 +111,9 @@ class Images:
         shutil.rmtree(folder, ignore_errors=True)  # of an agent that was killed while it pulled
         self._pulls: dict[str, _Pull] = {}
         self._granted: dict[Asker, tuple[str, Local]] = {}  # with the name that was asked for
-        self._told: dict[str, list[Told]] = {}  # by pod
+        self._events: dict[str, list[ContainerEvent]] = {}  # by pod
         self._misnamed: set[Asker] = set()
-        self._news: SimpleQueue[_News] = SimpleQueue()
+        self._reports: SimpleQueue[_Report] = SimpleQueue()
         self._looks = threading.Semaphore(AT_ONCE)
         self._turns = threading.Semaphore(AT_ONCE)
         self._is_over = False
@@ -153,26 +153,26 @@ class Images:
     def heard(self) -> set[str]:
         """Return the pods for which something has changed since the last call."""
         found: set[str] = set()
-        while not self._news.empty():
-            news = self._news.get()
-            pull = self._pulls.get(news.key)
+        while not self._reports.empty():
+            report = self._reports.get()
+            pull = self._pulls.get(report.key)
             if pull is None:
                 continue
             found |= {uid for uid, *_ in pull.askers}
-            if news.over:
-                self._end(pull, news)
+            if report.over:
+                self._end(pull, report)
             else:
                 for asker in pull.askers:
-                    self._tell(asker, EventType.NORMAL, news.reason, news.message)
+                    self._tell(asker, EventType.NORMAL, report.reason, report.message)
         return found
 
-    def told(self, uid: str) -> list[Told]:
+    def events(self, uid: str) -> list[ContainerEvent]:
         """Return what is to be told of a pod in events, once."""
-        return self._told.pop(uid, [])
+        return self._events.pop(uid, [])
 
     def forget(self, uid: str) -> None:
         """Drop what is remembered for a pod, and end pulls that it alone has waited for: one that hangs must not keep its turn."""
-        self._told.pop(uid, None)
+        self._events.pop(uid, None)
         self._misnamed = {asker for asker in self._misnamed if asker[0] != uid}
         self._granted = {asker: image for asker, image in self._granted.items() if asker[0] != uid}
         for key, pull in list(self._pulls.items()):
@@ -190,15 +190,15 @@ class Images:
         for pull in list(self._pulls.values()):
             pull.end()
 
-    def _end(self, pull: _Pull, news: _News) -> None:
+    def _end(self, pull: _Pull, report: _Report) -> None:
         pull.running = False
-        if news.image is not None:
-            self._granted |= dict.fromkeys(pull.askers, (pull.image, news.image))
-        if news.image is not None or not pull.askers:
-            del self._pulls[news.key]
+        if report.image is not None:
+            self._granted |= dict.fromkeys(pull.askers, (pull.image, report.image))
+        if report.image is not None or not pull.askers:
+            del self._pulls[report.key]
             return
         pull.failures += 1
-        pull.failed_at, pull.reason, pull.why = clock.monotonic(), news.reason, news.message
+        pull.failed_at, pull.reason, pull.why = clock.monotonic(), report.reason, report.message
         pull.waiting.clear()
         event = "Failed", pull.why[:1].upper() + pull.why[1:]
         if pull.reason == "ErrImageNeverPull":
@@ -218,7 +218,7 @@ class Images:
 
     def _tell(self, asker: Asker, kind: EventType, reason: str, message: str) -> None:
         uid, container, listed = asker
-        self._told.setdefault(uid, []).append(Told(listed, container, reason, message, kind))
+        self._events.setdefault(uid, []).append(ContainerEvent(listed, container, reason, message, kind))
 
     def _auths(self, pod: Pod) -> dict[str, Any]:
         """Return the credentials that the pod brings, by registry; secrets that are missing are left out, as by a kubelet."""
@@ -236,39 +236,39 @@ class Images:
 
     def _work(self, key: str, pull: _Pull, name: str) -> None:
         try:
-            news = self._had(key, pull, name)
+            report = self._obtain(key, pull, name)
         except Exception as error:
             # Whatever it is: who waits for the image has to hear of it.
             log.exception("image %s", pull.image)
-            news = _News(key, "ErrImagePull", str(error), over=True)
-        self._say(news)
+            report = _Report(key, "ErrImagePull", str(error), over=True)
+        self._say(report)
 
-    def _say(self, news: _News) -> None:
-        self._news.put(news)
+    def _say(self, report: _Report) -> None:
+        self._reports.put(report)
         self._wake()
 
-    def _had(self, key: str, pull: _Pull, name: str) -> _News:
+    def _obtain(self, key: str, pull: _Pull, name: str) -> _Report:
         """Look for an image, pull it where its policy says so, and return what became of that."""
         if pull.policy is not PullPolicy.ALWAYS and (image := self._find(self._names(pull.image, name), name)):
-            self._say(_News(key, "Pulled", f'Container image "{pull.image}" already present on machine'))
-            return _News(key, "", "", image, over=True)
+            self._say(_Report(key, "Pulled", f'Container image "{pull.image}" already present on machine'))
+            return _Report(key, "", "", image, over=True)
         if pull.policy is PullPolicy.NEVER:
             why = f'Container image "{pull.image}" is not present with pull policy of Never'
-            return _News(key, "ErrImageNeverPull", why, over=True)
+            return _Report(key, "ErrImageNeverPull", why, over=True)
         with self._turns:  # not before: what is here must not wait for what is pulled
             began = time.monotonic()
             pull.progress = f'Pulling image "{pull.image}"'
-            self._say(_News(key, "Pulling", pull.progress))
+            self._say(_Report(key, "Pulling", pull.progress))
             why = self._pull(pull, name) if self._is_wanted(pull) else "nobody waits for it any more"
         if why:
-            return _News(key, "ErrImagePull", f'failed to pull image "{pull.image}": {why}', over=True)
+            return _Report(key, "ErrImagePull", f'failed to pull image "{pull.image}": {why}', over=True)
         found = self._find((name,), name)
         if found is None:
-            return _News(key, "ErrImagePull", f'image "{pull.image}" was pulled and is gone', over=True)
+            return _Report(key, "ErrImagePull", f'image "{pull.image}" was pulled and is gone', over=True)
         took = f"{time.monotonic() - began:.3g}s"
         message = f'Successfully pulled image "{pull.image}" in {took}. Image size: {found.size} bytes.'
-        self._say(_News(key, "Pulled", message))
-        return _News(key, "", "", found, over=True)
+        self._say(_Report(key, "Pulled", message))
+        return _Report(key, "", "", found, over=True)
 
     def _is_wanted(self, pull: _Pull) -> bool:
         return bool(pull.askers) and not self._is_over
@@ -296,7 +296,7 @@ class Images:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         try:
-            code, said = self._said(pull, [*self._engine.program, *self._words(pull.auths, folder), name])
+            code, said = self._run_pull(pull, [*self._engine.program, *self._words(pull.auths, folder), name])
         finally:
             shutil.rmtree(folder, ignore_errors=True)  # the next agent may have removed it
         return problem(said) if code else ""
@@ -312,7 +312,7 @@ class Images:
             return ["pull", "--authfile", str(file)]
         return ["--config", str(folder), "pull"]
 
-    def _said(self, pull: _Pull, argv: list[str]) -> tuple[int, str]:
+    def _run_pull(self, pull: _Pull, argv: list[str]) -> tuple[int, str]:
         """Run a pull to its end; return its exit code and last words."""
         last: list[str] = []
         layers = 0

@@ -164,7 +164,7 @@ def _devices(pod: Pod, container: Container, means: Means) -> Assigned:
 
 def _user(pod: Pod, container: Container, wall: Wall) -> User | None:
     """Return whom a container's command becomes, None where nobody new; ConfigError where it cannot be had."""
-    wish = users.asked(pod, container)
+    wish = users.requested(pod, container)
     if wish.says_nothing:
         return None
     own = users.Own(os.geteuid(), os.getegid(), os.getgroups(), wall.mounts)

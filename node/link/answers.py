@@ -28,7 +28,7 @@ from node.link.relay import Descriptor, Outgoing
 from node.link.wire import Conversation, LinkLost
 from node.port_client import AnswerLine
 
-Asked = dict[str, Any]
+Request = dict[str, Any]
 T = TypeVar("T")
 
 QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
@@ -41,11 +41,11 @@ class AgentAway(Exception):
     """The agent of this node cannot be asked, for it has just begun or is about to end."""
 
 
-async def answer(conversation: Conversation, asked: Asked) -> None:
+async def answer(conversation: Conversation, request: Request) -> None:
     """Do what is asked for, until that is done or not wanted any more."""
     try:
         async with relay.tasks() as begin:
-            work = begin(_do(conversation, asked))
+            work = begin(_do(conversation, request))
             await asyncio.wait({work, begin(conversation.closed())}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 work.result()
@@ -68,40 +68,42 @@ async def _last(conversation: Conversation, said: dict[str, Any]) -> None:
         await conversation.say(said)
 
 
-async def _do(conversation: Conversation, asked: Asked) -> None:
-    do = asked["do"]
+async def _do(conversation: Conversation, request: Request) -> None:
+    do = request["do"]
     if do == "exec":
-        await _exec(conversation, asked)
+        await _exec(conversation, request)
     elif do == "attach":
-        await _attach(conversation, asked)
+        await _attach(conversation, request)
     elif do == "connect":
-        await _connect(conversation, asked)
+        await _connect(conversation, request)
     elif do == "text":
-        text = await _here.log_text(asked["uid"], asked["container"], asked["attempt"], LogText(**asked["wanted"]))
+        text = await _here.log_text(
+            request["uid"], request["container"], request["attempt"], LogText(**request["wanted"])
+        )
         await _stream(conversation, text, bytes)
     elif do == "output":
-        output = await _here.log_output(asked["uid"], asked["container"], asked["attempt"])
+        output = await _here.log_output(request["uid"], request["container"], request["attempt"])
         await _stream(conversation, output, _records)
     else:
-        head, body = await log_stream.on_files(_of_files, asked)
+        head, body = await log_stream.on_files(_of_files, request)
         await conversation.say({**head, "size": len(body)})
         await conversation.send(LINE, body)
 
 
-def _of_files(asked: Asked) -> tuple[Asked, bytes]:
+def _of_files(request: Request) -> tuple[Request, bytes]:
     """Return what this machine's files of logs answer: a line, and what stands behind it."""
-    place: tuple[str, str, Any] = asked.get("uid", ""), asked.get("container", ""), asked.get("attempt")
-    match asked["do"]:
+    place: tuple[str, str, Any] = request.get("uid", ""), request.get("container", ""), request.get("attempt")
+    match request["do"]:
         case "attempts":
             return {"attempts": _here.log_attempts(*place[:2])}, b""
         case "extents":
-            return {}, json.dumps(_here.log_extents(dict.fromkeys(asked["uids"], ""))).encode()
+            return {}, json.dumps(_here.log_extents(dict.fromkeys(request["uids"], ""))).encode()
         case "offset":
-            return {"offset": _here.log_offset(*place, asked["since_us"])}, b""
+            return {"offset": _here.log_offset(*place, request["since_us"])}, b""
         case "read":
-            attempt, raw, begin = logs.stretch(*place, asked["since"], asked["most"])
+            attempt, raw, begin = logs.stretch(*place, request["since"], request["most"])
         case "tail":
-            attempt, raw, begin = logs.last_stretch(*place, asked["lines"], asked["most"], asked["before"])
+            attempt, raw, begin = logs.last_stretch(*place, request["lines"], request["most"], request["before"])
         case other:
             raise ValueError(f"a node of this version cannot {other}")
     head = {"attempt": attempt, "start": raw.start, "next": raw.next, "ended": raw.ended, "asked": begin}
@@ -122,18 +124,18 @@ def _records(part: list[tuple[str, bytes]]) -> bytes:
     return b"".join(RECORD.pack(CHANNEL_OF[stream], len(data)) + data for stream, data in part)
 
 
-async def _exec(conversation: Conversation, asked: Asked) -> None:
+async def _exec(conversation: Conversation, request: Request) -> None:
     """Run a command in a container of this node, by its agent and shim, as a server does on its own machine."""
-    if asked["tty"]:
-        ours, theirs = port_client.open_terminal(reads=bool(asked.get("reads")))
-        port_client.resize(ours["stdout"], *asked["size"])
+    if request["tty"]:
+        ours, theirs = port_client.open_terminal(reads=bool(request.get("reads")))
+        port_client.resize(ours["stdout"], *request["size"])
     else:
-        ours, theirs = port_client.open_pipes(asked["streams"])
+        ours, theirs = port_client.open_pipes(request["streams"])
     streams = {name: Descriptor(fd) for name, fd in ours.items()}
-    terminal = Descriptor(os.dup(ours["stdout"])) if asked["tty"] else None
+    terminal = Descriptor(os.dup(ours["stdout"])) if request["tty"] else None
     try:
         try:
-            line = AnswerLine(_call(asked, list(theirs.values())))
+            line = AnswerLine(_call(request, list(theirs.values())))
         finally:
             port_client.close_all(theirs)
         with closing(line):
@@ -144,10 +146,10 @@ async def _exec(conversation: Conversation, asked: Asked) -> None:
                 descriptor.close()
 
 
-def _call(asked: Asked, fds: list[int]) -> socket.socket:
+def _call(request: Request, fds: list[int]) -> socket.socket:
     """Ask this node's agent; AgentAway when it does not answer."""
     try:
-        return server.call(settings.DATA, asked, fds)
+        return server.call(settings.DATA, request, fds)
     except OSError as error:
         raise AgentAway(f"the agent of the node does not answer: {error.strerror}") from None
 
@@ -186,9 +188,9 @@ async def _resize(conversation: Conversation, terminal: Descriptor | None) -> No
                 port_client.resize(terminal.fd, *size)
 
 
-async def _attach(conversation: Conversation, asked: Asked) -> None:
+async def _attach(conversation: Conversation, request: Request) -> None:
     """Reach a container's input; what it writes is asked for as `output`."""
-    with closing(AnswerLine(_call(asked, []))) as line:
+    with closing(AnswerLine(_call(request, []))) as line:
         said, fds = await line.hear()
         inputs = [Descriptor(fd) for fd in fds]
         try:
@@ -204,9 +206,9 @@ async def _attach(conversation: Conversation, asked: Asked) -> None:
                 each.close()
 
 
-async def _connect(conversation: Conversation, asked: Asked) -> None:
+async def _connect(conversation: Conversation, request: Request) -> None:
     """Reach a port of a pod, and carry both ways of the connection to their ends."""
-    with closing(AnswerLine(_call(asked, []))) as line:
+    with closing(AnswerLine(_call(request, []))) as line:
         said, fds = await line.hear()
     ends = [each for fd in fds for each in relay.halves(socket.socket(fileno=fd))]
     try:

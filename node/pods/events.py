@@ -20,8 +20,8 @@ _CRASH_LOOP = "CrashLoopBackOff"
 _KINDS = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
 
 
-class Told(NamedTuple):
-    """Something to be told of a container, which stands in one of the two lists of its pod."""
+class ContainerEvent(NamedTuple):
+    """An event about a container; `listed` says in which list of its pod's spec that stands."""
 
     listed: str
     container: str
@@ -50,12 +50,17 @@ def writes(cluster: Cluster, pod: Pod, status: Mapping[str, Any], now: int) -> l
     place = pod.metadata
     whose = f"in pod {place.name}_{place.namespace}({place.uid})"
     return [
-        tell(cluster, pod, Told(kind, name, REASON, f"Back-off restarting failed container {name} {whose}"), now)
+        tell(
+            cluster,
+            pod,
+            ContainerEvent(kind, name, REASON, f"Back-off restarting failed container {name} {whose}"),
+            now,
+        )
         for kind, name in begun(pod, status)
     ]
 
 
-def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[Told]:
+def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[ContainerEvent]:
     """Return what is to be told of hooks that have failed, of attempts whose end the pod's status does not know yet."""
     known = {
         state.terminated.container_id
@@ -64,7 +69,7 @@ def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[Told]:
         if state.terminated is not None
     }
     return [
-        Told(
+        ContainerEvent(
             listed(pod, container.name),
             container.name,
             (POST_START if ended.stopped == POST_START else PRE_STOP),
@@ -94,14 +99,14 @@ def _about(pod: Pod) -> dict[str, Any]:
     return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
 
 
-def tell(cluster: Cluster, pod: Pod, told: Told, now: int) -> Write:
-    """Return the write that tells something: a new event, or one more time of the one there is."""
+def tell(cluster: Cluster, pod: Pod, wanted: ContainerEvent, now: int) -> Write:
+    """Return the write that records an event of a container: a new one, or one more time of the one there is."""
     place = pod.metadata
     for stored in cluster.events_about(place.namespace, place.uid):
         known = stored.read(Event)
-        if known.reason == told.reason and known.message == told.message:
+        if known.reason == wanted.reason and known.message == wanted.message:
             again = {"count": known.times + 1, "lastTimestamp": meta.timestamp(now)}
             return Patch(EVENTS, stored.namespace, stored.name, again, uid=stored.uid)
-    made = event(_about(pod), told.reason, told.message, now, component="kubelet", kind=told.type)
-    made["involvedObject"]["fieldPath"] = f"spec.{told.listed}{{{told.container}}}"
-    return Create(EVENTS, made)
+    created = event(_about(pod), wanted.reason, wanted.message, now, component="kubelet", kind=wanted.type)
+    created["involvedObject"]["fieldPath"] = f"spec.{wanted.listed}{{{wanted.container}}}"
+    return Create(EVENTS, created)

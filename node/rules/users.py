@@ -30,8 +30,8 @@ class User(NamedTuple):
     groups: tuple[int, ...]
 
 
-class Asked(NamedTuple):
-    """What a container and its pod ask for; the container goes first."""
+class RunAs(NamedTuple):
+    """As whom a container is to run, by its own securityContext before its pod's."""
 
     uid: int | None
     gid: int | None
@@ -44,7 +44,7 @@ class Asked(NamedTuple):
         return self.uid is None and self.gid is None and not self.groups and not self.non_root
 
 
-def asked(pod: Pod, container: Container) -> Asked:
+def requested(pod: Pod, container: Container) -> RunAs:
     """Return as whom a container is to run."""
     whole, own = pod.spec.security_context, container.security_context
 
@@ -55,7 +55,7 @@ def asked(pod: Pod, container: Container) -> Asked:
     group = group_of(pod)
     supplemental = whole.supplemental_groups if whole is not None else []
     groups = dict.fromkeys([*supplemental, *([group] if group is not None else [])])
-    return Asked(first("run_as_user"), first("run_as_group"), tuple(groups), bool(first("run_as_non_root")))
+    return RunAs(first("run_as_user"), first("run_as_group"), tuple(groups), bool(first("run_as_non_root")))
 
 
 def group_of(pod: Pod) -> int | None:
@@ -63,7 +63,7 @@ def group_of(pod: Pod) -> int | None:
     return pod.spec.security_context.fs_group if pod.spec.security_context is not None else None
 
 
-def problem(wish: Asked, own: Own) -> str:
+def problem(wish: RunAs, own: Own) -> str:
     """Return why a container cannot run as it asks, with a remedy; empty when it can."""
     ids = [each for each in (wish.uid, wish.gid, *wish.groups) if each is not None]
     # -1 stands for "as before" in system calls.
@@ -92,7 +92,7 @@ def problem(wish: Asked, own: Own) -> str:
     )
 
 
-def user(wish: Asked, own: Own, primary_group: Callable[[int], int]) -> User | None:
+def user(wish: RunAs, own: Own, primary_group: Callable[[int], int]) -> User | None:
     """Return whom a container's command becomes; None where it stays who the cluster is.
 
     Without a runAsGroup it has the group that the machine says is the user's.

@@ -23,7 +23,7 @@ from node.containers import networks, walls
 from node.containers.spawn import Spawner
 from node.containers.user_ranges import UserRanges
 from node.rules import users
-from node.rules.users import Asked, Own, User
+from node.rules.users import Own, RunAs, User
 from node.shim import launch, tree
 from node.shim import users as subordinates
 from node.shim.isolation.landlock import SCOPES_ABI
@@ -229,7 +229,7 @@ def asked(pod=None, container=None):
         if part["securityContext"] is None:
             del part["securityContext"]
     read = msgspec.convert(body, Pod)
-    return users.asked(read, read.spec.containers[0])
+    return users.requested(read, read.spec.containers[0])
 
 
 def as_user(script, *mounts, name="main", **context):
@@ -238,40 +238,40 @@ def as_user(script, *mounts, name="main", **context):
 
 class TestUsers:
     @cases("pod, container, expected", {
-        "nothing": (None, None, Asked(None, None, (), False)),
-        "the pod's": ({"runAsUser": 5, "runAsGroup": 6}, None, Asked(5, 6, (), False)),
-        "the container's first": ({"runAsUser": 5, "runAsGroup": 6}, {"runAsUser": 0}, Asked(0, 6, (), False)),
-        "groups": ({"fsGroup": 7, "supplementalGroups": [8, 7]}, None, Asked(None, None, (8, 7), False)),
-        "allowed by the container": ({"runAsNonRoot": True}, {"runAsNonRoot": False}, Asked(None, None, (), False)),
+        "nothing": (None, None, RunAs(None, None, (), False)),
+        "the pod's": ({"runAsUser": 5, "runAsGroup": 6}, None, RunAs(5, 6, (), False)),
+        "the container's first": ({"runAsUser": 5, "runAsGroup": 6}, {"runAsUser": 0}, RunAs(0, 6, (), False)),
+        "groups": ({"fsGroup": 7, "supplementalGroups": [8, 7]}, None, RunAs(None, None, (8, 7), False)),
+        "allowed by the container": ({"runAsNonRoot": True}, {"runAsNonRoot": False}, RunAs(None, None, (), False)),
     })  # fmt: skip
     def test_what_is_asked_for(self, pod, container, expected):
         assert asked(pod, container) == expected
 
     @cases("wish, own, words", {
-        "root gives everything": (Asked(5, 6, (7,), True), ROOT, ""),
-        "root itself": (Asked(0, 0, (0,), False), ROOT, ""),
-        "nobody named": (Asked(None, None, (), True), ROOT, "has runAsNonRoot and would run as root"),
-        "root named": (Asked(0, None, (), True), ROOT, "breaks non-root policy"),
-        "root in a box": (Asked(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root"),
-        "root as itself in a box": (Asked(0, 0, (), False), BOXED, ""),
-        "the user itself": (Asked(1000, 1000, (27,), True), ORDINARY, ""),
-        "not root anyway": (Asked(None, None, (), True), ORDINARY, ""),
-        "root": (Asked(0, None, (), False), ORDINARY, "runAsUser 0 cannot be had: user 1000 started this cluster"),
-        "another group first": (Asked(None, 27, (), False), ORDINARY, "runAsGroup 27 cannot be had"),
-        "a foreign group": (Asked(None, None, (28,), False), ORDINARY, "the group 28 cannot be had"),
-        "-1, which changes nothing": (Asked(2**32 - 1, None, (), False), ROOT, "is not the number of a user"),
-        "negative": (Asked(-1, None, (), False), ROOT, "is not the number of a user"),
+        "root gives everything": (RunAs(5, 6, (7,), True), ROOT, ""),
+        "root itself": (RunAs(0, 0, (0,), False), ROOT, ""),
+        "nobody named": (RunAs(None, None, (), True), ROOT, "has runAsNonRoot and would run as root"),
+        "root named": (RunAs(0, None, (), True), ROOT, "breaks non-root policy"),
+        "root in a box": (RunAs(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root"),
+        "root as itself in a box": (RunAs(0, 0, (), False), BOXED, ""),
+        "the user itself": (RunAs(1000, 1000, (27,), True), ORDINARY, ""),
+        "not root anyway": (RunAs(None, None, (), True), ORDINARY, ""),
+        "root": (RunAs(0, None, (), False), ORDINARY, "runAsUser 0 cannot be had: user 1000 started this cluster"),
+        "another group first": (RunAs(None, 27, (), False), ORDINARY, "runAsGroup 27 cannot be had"),
+        "a foreign group": (RunAs(None, None, (28,), False), ORDINARY, "the group 28 cannot be had"),
+        "-1, which changes nothing": (RunAs(2**32 - 1, None, (), False), ROOT, "is not the number of a user"),
+        "negative": (RunAs(-1, None, (), False), ROOT, "is not the number of a user"),
     })  # fmt: skip
     def test_what_can_be_had(self, wish, own, words):
         found = users.problem(wish, own)
         assert words in found if words else found == ""
 
     @cases("wish, own, expected", {
-        "all said": (Asked(5, 6, (7,), False), ROOT, User(5, 6, (7,))),
-        "the user's own group": (Asked(5, None, (), False), ROOT, User(5, 105, ())),
-        "another group beside": (Asked(None, None, (7,), False), ROOT, User(0, 0, (7,))),
-        "who it is anyway": (Asked(0, None, (), False), ROOT, None),
-        "an ordinary user stays": (Asked(1000, 1000, (27,), True), ORDINARY, None),
+        "all said": (RunAs(5, 6, (7,), False), ROOT, User(5, 6, (7,))),
+        "the user's own group": (RunAs(5, None, (), False), ROOT, User(5, 105, ())),
+        "another group beside": (RunAs(None, None, (7,), False), ROOT, User(0, 0, (7,))),
+        "who it is anyway": (RunAs(0, None, (), False), ROOT, None),
+        "an ordinary user stays": (RunAs(1000, 1000, (27,), True), ORDINARY, None),
     })  # fmt: skip
     def test_whom_the_command_becomes(self, wish, own, expected):
         assert users.user(wish, own, lambda uid: uid + 100) == expected
