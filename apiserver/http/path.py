@@ -54,10 +54,12 @@ def parse(method: str, raw_path: str, *, watch: bool = False) -> RequestInfo | N
     if parts is None:
         return None
     path = "/" + "/".join(parts)
-    below = _below_version(parts)
-    if below is None:
+    if len(parts) >= 3 and parts[0] == "api":
+        group, version, rest = "", parts[1], parts[2:]
+    elif len(parts) >= 4 and parts[0] == "apis":
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
         return RequestInfo(method.lower(), path)
-    group, version, rest = below
     if rest and rest[0] == "watch" and len(rest) > 1:  # the deprecated form of watch
         rest, watch = rest[1:], True
     return _resource_info(method, path, group, version, rest, watch=watch)
@@ -74,15 +76,6 @@ def _segments(raw_path: str) -> list[str] | None:
         return []
     odd = any(part in ("", ".", "..") or "/" in part or not part.isprintable() for part in parts)
     return None if odd else parts
-
-
-def _below_version(parts: list[str]) -> tuple[str, str, list[str]] | None:
-    """Return group, version and what follows them; None for a path that names no resource."""
-    if len(parts) >= 3 and parts[0] == "api":
-        return "", parts[1], parts[2:]
-    if len(parts) >= 4 and parts[0] == "apis":
-        return parts[1], parts[2], parts[3:]
-    return None
 
 
 def _resource_info(

@@ -102,17 +102,18 @@ class RightsKeeper:
     async def _look(self) -> None:
         standing = []
         for claim in list(self._held):
-            if _redefined(claim.right.resource) or not await self._known(claim):
+            resource = claim.right.resource
+            current = resources.by_path(resource.group, resource.version, resource.plural)
+            first = next(iter(self._held.get(claim, ())), None)
+            if resource.schema is not None and current is not resource:
+                self._end(claim)  # a custom resource was defined anew or removed: its clients must ask again
+            # Who came without credentials was let in by other means, which do not expire.
+            elif first is not None and claim.credentials and not await authentication.still_valid(first.request):
                 self._end(claim)
             else:
                 standing.append(claim)
         for claim in await threads.read(_lost, standing):
             self._end(claim)
-
-    async def _known(self, claim: Claim) -> bool:
-        """Say whether the credentials are still good; who came without any was let in by other means, which do not expire."""
-        held = next(iter(self._held.get(claim, ())), None)
-        return held is None or not claim.credentials or await authentication.still_valid(held.request)
 
     def _end(self, claim: Claim) -> None:
         for held in self._held.pop(claim, {}):
@@ -133,12 +134,6 @@ def _lost(claims: Sequence[Claim]) -> list[Claim]:
         except Forbidden:
             found.append(claim)
     return found
-
-
-def _redefined(resource: Resource) -> bool:
-    """Whether a custom resource was defined anew or removed since; its clients must ask again."""
-    current = resources.by_path(resource.group, resource.version, resource.plural)
-    return resource.schema is not None and current is not resource
 
 
 keeper = RightsKeeper()

@@ -15,7 +15,6 @@ from apiserver.http.request import Request
 from apiserver.watch import follower
 from cluster import clock
 from cluster.api import custom_kinds
-from cluster.store import Change
 from kube import resources
 
 FRESH_S = 1.0
@@ -44,14 +43,10 @@ async def find(request: Request) -> None:
             request.warn(found.deprecation)
 
 
-def _heard(_: Change) -> None:
-    _reload()
-
-
 def _reload() -> None:
     task = asyncio.ensure_future(threads.read(custom_kinds.reload))
     _reloads.add(task)
     task.add_done_callback(_reloads.discard)
 
 
-follower.listen((resources.CUSTOM_RESOURCE_DEFINITIONS,), _heard, _reload)
+follower.listen((resources.CUSTOM_RESOURCE_DEFINITIONS,), lambda _: _reload(), _reload)

@@ -97,7 +97,9 @@ class SpdyForward(Messages):
     async def _open(self, opened: spdy.Opened) -> None:
         """Take a stream in, and begin to forward when its pair is whole."""
         part, id_ = opened.headers.get("streamtype", ""), opened.headers.get("requestid", "")
-        port = _port(opened.headers.get("port", ""))
+        text = opened.headers.get("port", "")
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) <= 5 else 0
+        port = number if number < 1 << 16 else 0
         pair = self._pairs.get(id_) or Pair(id_, port)
         if part not in (DATA, ERROR) or not id_ or not port or part in pair.streams or pair.port != port:
             await self.send_message(spdy.reset(opened.stream, spdy.PROTOCOL_ERROR))
@@ -183,9 +185,3 @@ class SpdyForward(Messages):
                 await self._granted.wait()
         if not content:
             await self.send_message(spdy.data(stream, b"", fin=True))
-
-
-def _port(text: str) -> int:
-    """Return the number of a port, 0 for what is none."""
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= 5 else 0
-    return number if number < 1 << 16 else 0

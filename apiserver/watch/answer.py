@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Sequence
 from contextlib import suppress
 
 from starlette.responses import Response
@@ -17,7 +16,6 @@ from apiserver.http.request import Request
 from apiserver.watch import selection
 from apiserver.watch.channels import Board
 from apiserver.watch.log_follower import follower
-from apiserver.watch.selection import WatchedChange
 from apiserver.watch.sinks import HttpSink, SocketSink
 from apiserver.watch.stream import Plan, Stream, error_line
 from apiserver.watch.stream_keeper import Keeper
@@ -34,15 +32,10 @@ board = Board()
 keeper = Keeper()
 
 
-def _deliver(entries: Sequence[WatchedChange]) -> None:
-    board.deliver(entries, clock.milliseconds())
-
-
-def _lose() -> None:
-    board.fail(Expired("too old resource version: history was forgotten before it was sent"))
-
-
-follower.listen_in_batches(_deliver, _lose)
+follower.listen_in_batches(
+    lambda entries: board.deliver(entries, clock.milliseconds()),
+    lambda: board.fail(Expired("too old resource version: history was forgotten before it was sent")),
+)
 for _name, _text, _read in (
     ("changes", "Changes of the log that were handed on.", lambda: board.counts.events),
     ("lines_written", "Lines written for them, each once per form.", lambda: board.counts.encoded),

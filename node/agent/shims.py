@@ -5,6 +5,7 @@ It is the agent's `Runtime`. The disk remembers the attempts, a shim is beside e
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -155,7 +156,8 @@ class Shims:
         """Learn what a descriptor had to say; settle() tells of it."""
         refusal = ""
         if handle.notice >= 0:
-            refusal = _said(handle.notice).partition("refused ")[2].strip()
+            with contextlib.suppress(BlockingIOError):  # nothing yet: it was heard to end before
+                refusal = os.read(handle.notice, 8192).decode(errors="replace").partition("refused ")[2].strip()
             self._close(handle)
         self._refresh(handle, refusal)
         self._heard.add(handle.uid)
@@ -252,11 +254,3 @@ class Shims:
                 self.selector.unregister(fd)
                 os.close(fd)
         handle.notice = handle.process = -1
-
-
-def _said(notice: int) -> str:
-    """Return what a shim has said on its pipe, which may be nothing: it was heard to end before."""
-    try:
-        return os.read(notice, 8192).decode(errors="replace")
-    except BlockingIOError:
-        return ""

@@ -75,7 +75,10 @@ class LinkedNode:
                 _, body = self._ask({"do": "extents", "uids": uids[begin : begin + PODS_AT_ONCE]})
             except NoLog:
                 return []
-            rows = _decoded(body)
+            try:
+                rows = msgspec.json.decode(body, type=list[tuple[str, str, int, int, int, bool]])
+            except msgspec.DecodeError:
+                rows = []
             found += [LogExtent(*row) for row in rows if row[0] in pods]
         return found
 
@@ -311,10 +314,3 @@ def _shaped(found: Any, kind: type[T]) -> T:
         return msgspec.convert(found, kind)
     except msgspec.ValidationError as error:
         raise NodeAway(f"The node's answer cannot be read: {error}.") from None
-
-
-def _decoded(body: bytes) -> list[tuple[str, str, int, int, int, bool]]:
-    try:
-        return msgspec.json.decode(body, type=list[tuple[str, str, int, int, int, bool]])
-    except msgspec.DecodeError:
-        return []

@@ -121,7 +121,8 @@ def decide(
         if pod.spec.active_deadline_seconds is not None:
             _wake(decision, place.start_us + pod.spec.active_deadline_seconds * SECOND)
     due = {start.container.name for start in decision.start}
-    hindered = {name: why for name, why in (problems or {}).items() if name in due or not _has_ended(runs, name)}
+    ended = {name for name, run in runs.items() if run.current is not None and not run.current.active}
+    hindered = {name: why for name, why in (problems or {}).items() if name in due or name not in ended}
     waiting = hindered | waiting
     _describe(pod, runs, place, now_us, decision, verdict, waiting)
     return decision
@@ -193,7 +194,8 @@ def _wake(decision: Decision, at_us: int) -> None:
 def _run_on(pod: Pod, runs: Mapping[str, Run], now_us: int, decision: Decision, waiting: dict[str, Waiting]) -> None:
     """Start what is due: init containers one after another, then all containers together."""
     if _all_done(pod, runs):
-        if any(_is_active(runs, one) for one in pod.spec.init_containers):
+        active = {name for name, run in runs.items() if run.current is not None and run.current.active}
+        if any(one.name in active for one in pod.spec.init_containers):
             decision.stop = Stop("Completed", float(grace_s(pod)))
         return
     for container in pod.spec.init_containers:
@@ -203,16 +205,6 @@ def _run_on(pod: Pod, runs: Mapping[str, Run], now_us: int, decision: Decision, 
             return
     for container in pod.spec.containers:
         _advance(pod, container, runs.get(container.name, NEVER_RAN), now_us, decision, waiting)
-
-
-def _is_active(runs: Mapping[str, Run], container: Container) -> bool:
-    current = runs.get(container.name, NEVER_RAN).current
-    return current is not None and current.active
-
-
-def _has_ended(runs: Mapping[str, Run], name: str) -> bool:
-    current = runs.get(name, NEVER_RAN).current
-    return current is not None and not current.active
 
 
 def _advance(

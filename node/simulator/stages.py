@@ -118,17 +118,17 @@ def load(directory: Path = DEFAULT) -> list[Stage]:
 
 def match(stages: Sequence[Stage], look: Look) -> Stage | None:
     """Return what happens next to a pod, None when nothing does."""
-    return next((stage for stage in stages if _selects(stage.select, look)), None)
-
-
-def _selects(select: Select, look: Look) -> bool:
-    return (
-        (select.phase is None or look.phase in select.phase)
-        and (select.deleted is None or select.deleted == look.deleted)
-        and (select.accepted is None or select.accepted == look.accepted)
-        and (select.restart_policy is None or look.restart_policy in select.restart_policy)
-        and (select.fails is None or select.fails == look.fails)
-    )
+    for stage in stages:
+        select = stage.select
+        if (
+            (select.phase is None or look.phase in select.phase)
+            and (select.deleted is None or select.deleted == look.deleted)
+            and (select.accepted is None or select.accepted == look.accepted)
+            and (select.restart_policy is None or look.restart_policy in select.restart_policy)
+            and (select.fails is None or select.fails == look.fails)
+        ):
+            return stage
+    return None
 
 
 def delay_us(delay: Delay, annotations: Mapping[str, str]) -> int:
