@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from apiserver.http.request import Request
 from cluster import access
 from cluster.access import Actor, nodes
 from cluster.api import rights
@@ -24,8 +23,3 @@ def require(actor: Actor, verb: str, target: str, resource: Resource, place: str
         access.require(actor, verb, target, place, name, owner=owner)
     if target in rights.JOINING:
         rights.check_joining(actor, place, name, view)
-
-
-def fields_of(request: Request) -> str:
-    """Return the field selector of a request."""
-    return request.query.get("fieldSelector", "")

@@ -72,9 +72,8 @@ class RightsKeeper:
         info = request.info
         assert info.resource is not None  # noqa: S101  nothing else lasts
         place = info.name if info.resource is resources.NAMESPACES else info.namespace
-        right = Right(
-            request.actor, info.verb, info.target, info.resource, place, info.name, authorize.fields_of(request)
-        )
+        fields = request.query.get("fieldSelector", "")
+        right = Right(request.actor, info.verb, info.target, info.resource, place, info.name, fields)
         claim, held = Claim(authentication.credentials(request.headers), right), Held(request, end)
         self._held.setdefault(claim, {})[held] = None
         if self._task is None or self._task.done() or self._task.get_loop() is not asyncio.get_running_loop():

@@ -74,17 +74,14 @@ async def list_(request: Request) -> Response:
     query.check_list(options, watch=False)
     page = await threads.read(listing.find, resource, request.info.namespace, options)
     pieces = forms.write_list(request.form, resource, page.items, page.metadata, request.now)
-    response: Response
     as_stored = forms.as_stored(request.form, resource)
     if not as_stored and _large(page.items):
-        response = respond.respond(request, await intake.work(b"".join, pieces))
-    elif len(page.items) <= 100 or not as_stored:
-        response = respond.respond(request, b"".join(pieces))
-    else:
-        response = StreamingResponse(_gathered(pieces), media_type=None)
-        response.headers["Content-Type"] = request.form.content_type
-        respond.finish(request, response)
-    return response
+        return respond.respond(request, await intake.work(b"".join, pieces))
+    if len(page.items) <= 100 or not as_stored:
+        return respond.respond(request, b"".join(pieces))
+    response = StreamingResponse(_gathered(pieces), media_type=None)
+    response.headers["Content-Type"] = request.form.content_type
+    return respond.finish(request, response)
 
 
 def _large(items: list[Stored]) -> bool:

@@ -12,6 +12,7 @@ from apiserver.http.request import Request
 from apiserver.http.rights_keeper import keeper as rights
 from apiserver.streams.channels import Gone
 from apiserver.watch import connection
+from cluster.access import audit
 from kube.errors import TooManyRequests
 from kube.meta import Object
 
@@ -25,6 +26,13 @@ class Talk(Protocol):
 
     async def finish(self, status: Object) -> None:
         """Say how it ended, and close."""
+
+
+def note(request: Request, pod: Object, message: str) -> None:
+    """Record in the audit that somebody opened a connection to a pod."""
+    metadata = pod["metadata"]
+    place = metadata["namespace"], metadata["name"], metadata["uid"]
+    audit.record(audit.Deed(request.actor.name, "create", request.info.target, *place, message=message))
 
 
 @contextlib.contextmanager

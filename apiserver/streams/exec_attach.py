@@ -24,7 +24,6 @@ from apiserver.http.request import Request
 from apiserver.streams import admission, channels, containers
 from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
 from apiserver.streams.node_connection import Attached, ExecOptions, NodeConnection, Process, Target, begin
-from cluster.access import audit
 from cluster.backend import NodeAway
 from cluster.store import store
 from kube.errors import BadRequest
@@ -116,25 +115,10 @@ async def _prepared(request: Request, *, deed: bool = True) -> tuple[Target, Exe
         if options.tty and not spec.get("tty"):
             raise BadRequest(f"container {spec.get('name')} did not allocate a TTY")
     if deed:
-        await threads.write(_note, request, target, options)
+        # The program only: a secret among its arguments must not be kept.
+        program = f": {options.command[0]}" if options.command else ""
+        await threads.write(admission.note, request, pod, f"container {container}{program}")
     return target, options
-
-
-def _note(request: Request, target: Target, options: ExecOptions) -> None:
-    metadata = target.pod["metadata"]
-    # The program only: a secret among its arguments must not be kept.
-    said = f"container {target.container}: {options.command[0]}" if options.command else f"container {target.container}"
-    audit.record(
-        audit.Deed(
-            request.actor.name,
-            "create",
-            request.info.target,
-            metadata["namespace"],
-            metadata["name"],
-            metadata["uid"],
-            message=said,
-        )
-    )
 
 
 @contextlib.asynccontextmanager

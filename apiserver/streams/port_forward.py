@@ -18,7 +18,6 @@ from apiserver.streams import admission, channels, containers
 from apiserver.streams.channels import POLICY, Channels, Gone, Protocol
 from apiserver.streams.forward import Forward, NoConnection
 from apiserver.streams.spdy_forward import TUNNEL, SpdyForward
-from cluster.access import audit
 from cluster.store import store
 from kube.errors import BadRequest
 from kube.meta import Object
@@ -50,7 +49,7 @@ async def pod_port_forward(request: Request) -> None:
         talk = ChannelForward(request, CHANNELS[protocol], pod, ports)
     what = "clients forward ports"
     with admission.counted(_open, request.actor.name, MOST, MOST_OF_ONE, what):
-        await threads.write(_note, request, pod, ports)
+        await threads.write(admission.note, request, pod, f"ports {', '.join(map(str, ports))}" if ports else "")
         async with admission.permitted(request, talk) as lost:
             await talk.run(lost)
 
@@ -79,13 +78,6 @@ def _ports(given: list[str]) -> list[int]:
         if not (word.isdecimal() and word.isascii() and len(word) <= 5 and 0 < int(word) < 1 << 16):
             raise BadRequest(f'"{word[:20]}" is no port: a number from 1 to 65535 is wanted')
     return [int(word) for word in words]
-
-
-def _note(request: Request, pod: Object, ports: list[int]) -> None:
-    metadata = pod["metadata"]
-    place = metadata["namespace"], metadata["name"], metadata["uid"]
-    message = f"ports {', '.join(map(str, ports))}" if ports else ""
-    audit.record(audit.Deed(request.actor.name, "create", request.info.target, *place, message=message))
 
 
 class ChannelForward(Channels):
