@@ -39,8 +39,12 @@ def place_minimum(filler: Filler, gang: Gang) -> Attempt:
     if not gang.steps and not gang.part_steps:
         return _begin(first, None)
     first.short = (0, 0)
-    if not _is_admitted(filler, gang):
-        return first
+    account = gang.account
+    if account is not None:
+        for step in gang.steps:
+            allowed = (account.allowed(filler.asked(gang, some), gang.bins[some].count) for some in step.bins)
+            if sum(allowed) < step.need:
+                return first  # no HyperNode has room, where the queue has none
     needs = [(step.need, step.bins) for step in gang.steps]
     for root in places(filler, first, gang.topology, needs):
         attempt = filler.start_anywhere(gang, partial(fill, filler, root=root))
@@ -145,17 +149,6 @@ def _keep_to(attempt: Attempt, bins: Iterable[int], nodes: NodeSet | None) -> No
             attempt.allowed.pop(some, None)
         else:
             attempt.allowed[some] = nodes
-
-
-def _is_admitted(filler: Filler, gang: Gang) -> bool:
-    """Whether the queue has room for each step; no HyperNode has, where it has not."""
-    account = gang.account
-    if account is None:
-        return True
-    return all(
-        sum(account.allowed(filler.asked(gang, some), gang.bins[some].count) for some in step.bins) >= step.need
-        for step in gang.steps
-    )
 
 
 def _start_parts(filler: Filler, attempt: Attempt, root: NodeSet | None) -> None:

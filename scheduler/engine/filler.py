@@ -66,7 +66,8 @@ class Filler:
                 for bin_number in step.bins:
                     missing -= self.take(attempt, bin_number, missing, together=missing)
                 if missing > 0:
-                    attempt.short = attempt.short or (number, self._first_left(gang, attempt, step.bins))
+                    left = (b for b in step.bins if attempt.taken[b] < gang.bins[b].count)
+                    attempt.short = attempt.short or (number, next(left, step.bins[0] if step.bins else 0))
                     if not has_rules:
                         return attempt
             if attempt.short is None or attempt.placed() == before:
@@ -123,17 +124,13 @@ class Filler:
         if pod_class.ties is not None and pod_class.ties.rules and self.cluster.relations is not None:
             return self._take_tied(attempt, bin_number, wanted, min(together, wanted), self.cluster.relations)
         among = None if attempt.allowed is None else attempt.allowed.get(bin_number)
-        if among is not None or pod_class.wishes is not None:
-            every = np.ones(len(self.cluster.free), dtype=bool) if among is None else among
-            return self._take_among(attempt, bin_number, wanted, every)
-        return self._put(attempt, bin_number, *self._ranking(some.pod_class).take(wanted))
-
-    def _take_among(self, attempt: Attempt, bin_number: int, wanted: int, among: NodeSet) -> int:
-        """Place up to so many pods of a bin on some of the nodes, each on the one that is best by then."""
+        if among is None and pod_class.wishes is None:
+            return self._put(attempt, bin_number, *self._ranking(some.pod_class).take(wanted))
+        if among is None:
+            among = np.ones(len(self.cluster.free), dtype=bool)
         taken = 0
-        while taken < wanted:
-            ranking = self._ranking(attempt.gang.bins[bin_number].pod_class)
-            nodes, counts = ranking.choose(wanted - taken, among)
+        while taken < wanted:  # each goes to the node that is best by then
+            nodes, counts = self._ranking(some.pod_class).choose(wanted - taken, among)
             if not nodes:
                 break
             taken += self._put(attempt, bin_number, nodes, counts)
@@ -203,20 +200,15 @@ class Filler:
         request = self.cluster.classes[pod_class].request
         return bool(((request <= self._most_free) | (request == 0)).all())
 
-    def _first_left(self, gang: Gang, attempt: Attempt, bins: tuple[int, ...]) -> int:
-        left = (b for b in bins if attempt.taken[b] < gang.bins[b].count)
-        return next(left, bins[0] if bins else 0)
-
     def _ranking(self, pod_class: int) -> Ranking:
         ranking = self._rankings.pop(pod_class, None)
         if ranking is None:
-            ranking = self._ranked(self.cluster.classes[pod_class])
+            some, weights = self.cluster.classes[pod_class], self.cluster.weights
+            if weights is None:
+                ranking = Ranking(self.cluster, some, self._pods)
+            else:
+                ranking = ScoredRanking(self.cluster, some, self._pods, weights)
             if len(self._rankings) >= KEPT_RANKINGS:
                 del self._rankings[next(iter(self._rankings))]
         self._rankings[pod_class] = ranking
         return ranking
-
-    def _ranked(self, pod_class: PodClass) -> Ranking:
-        if self.cluster.weights is None:
-            return Ranking(self.cluster, pod_class, self._pods)
-        return ScoredRanking(self.cluster, pod_class, self._pods, self.cluster.weights)

@@ -72,17 +72,15 @@ def _place_rest(placer: Placer, turns: Turns, number: int, attempt: Attempt) -> 
     gang, some = attempt.gang, attempt.rest()
     if some is None:
         return
-    asked = placer.asked(gang, some)
-    due = min(turns.most(number, asked), gang.bins[some].count - attempt.taken[some])
+    request = placer.asked(gang, some)
+    due = min(turns.most(number, request), gang.bins[some].count - attempt.taken[some])
     if gang.arranged is not None:
         for each, pods in arrange.place_more(placer, attempt, some, due):
             turns.placed(number, placer.asked(gang, each), pods)
-        if attempt.rest() is not None:
-            turns.again(number)
-        return
-    taken = placer.take(attempt, some, due)
-    turns.placed(number, asked, taken)
-    if taken < due:
-        attempt.full.add(some)  # room only shrinks; where others who come make some, the next cycle finds it
+    else:
+        taken = placer.take(attempt, some, due)
+        turns.placed(number, request, taken)
+        if taken < due:
+            attempt.full.add(some)  # room only shrinks; where others who come make some, the next cycle finds it
     if attempt.rest() is not None:
         turns.again(number)

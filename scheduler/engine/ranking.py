@@ -116,10 +116,10 @@ class Ranking:
     def _refresh(self) -> None:
         """Measure again the nodes that changed since the last look."""
         touched = self._cluster.touched
-        news = len(touched) - self._seen
-        if not news:
+        changed = len(touched) - self._seen
+        if not changed:
             return
-        if news > 64 + len(self._capacity) // 4:
+        if changed > 64 + len(self._capacity) // 4:
             self._sort()
             return
         nodes = sorted(set(touched[self._seen :]))

@@ -74,7 +74,10 @@ class Scorer:
         score = packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
         if self._fits:
             score += self._fit(free, allocatable)
-        return score + self._sparing(allocatable) if self._spares else score
+        if self._spares:  # a node is worth more that has little of what is scarce
+            has = sum(w for c, w in weights.scarce if allocatable[c] > 0)
+            score += (1.0 - has / weights.all_scarce) * (100 * weights.spare)
+        return score
 
     def _fit(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
         """Return what resource-strategy-fit gives: nothing where something is short."""
@@ -87,12 +90,6 @@ class Scorer:
                 return 0.0
             total += float(whole - left if much else left) * w / float(whole)
         return total / self._of_fit * (100 * self._weights.fit)
-
-    def _sparing(self, allocatable: Sequence[int]) -> float:
-        """Return what a node is worth for having little of what is scarce."""
-        weights = self._weights
-        has = sum(w for c, w in weights.scarce if allocatable[c] > 0)
-        return (1.0 - has / weights.all_scarce) * (100 * weights.spare)
 
     def _balance(self, free: Sequence[int], allocatable: Sequence[int]) -> int:
         used = [

@@ -8,7 +8,6 @@ before. So nodes are compared anew for each pod, or, where nothing moves, for as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
 
@@ -100,7 +99,11 @@ class Wishes:
         if self.avoided is not None:
             worth += self.weights.taints * (MOST - _of_most(self.avoided[nodes]))
         if self.near and relations is not None:
-            worth += self.weights.pods * _near(self.near, nodes, relations)
+            raw = np.zeros(len(nodes), dtype=np.int64)
+            for each in self.near:
+                tally = relations.tally(each.mark, each.topology)
+                raw += each.weight * tally.counts[tally.of_node[nodes]]
+            worth += self.weights.pods * _above_least(raw)
         if self.even and relations is not None:
             worth += self.weights.spread * _even(self.even, nodes, relations)
         if self.kin is not None and relations is not None:
@@ -111,14 +114,6 @@ class Wishes:
 def _of_most(raw: Vector) -> Vector:
     most = int(raw.max())
     return raw * MOST // most if most else raw * 0
-
-
-def _near(wishes: Iterable[Near], nodes: Indices, relations: Relations) -> Vector:
-    raw = np.zeros(len(nodes), dtype=np.int64)
-    for each in wishes:
-        tally = relations.tally(each.mark, each.topology)
-        raw += each.weight * tally.counts[tally.of_node[nodes]]
-    return _above_least(raw)
 
 
 def _above_least(raw: Vector) -> Vector:
