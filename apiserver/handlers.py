@@ -13,7 +13,7 @@ import apiserver.objects.metrics
 import apiserver.objects.reviews
 import apiserver.objects.scale
 import apiserver.objects.token_requests
-import apiserver.openapi.answers
+import apiserver.openapi.endpoints
 import apiserver.streams.exec_attach
 import apiserver.streams.logs
 import apiserver.streams.node_link

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cluster.api import backend
 from cluster.rules.simulation import SIMULATED
-from cluster.runtime.picture import Kept
+from cluster.runtime.picture import SharedPicture
 from cluster.store import Change, Stored, store
 from dashboard.live import Watch
 from kube import amounts, resources
@@ -231,7 +231,7 @@ _TAKERS: dict[str, Callable[[Picture, Stored | Change, bool], None]] = {
     POD_GROUPS.id: Picture._take_group,
     NAMESPACES.id: Picture._take_namespace,
 }
-_kept = Kept(KINDS, Picture.loaded)
+_kept = SharedPicture(KINDS, Picture.loaded)
 current, forget = _kept.current, _kept.forget
 
 

@@ -22,7 +22,7 @@ from kube.resource import Resource
 FIELD = "f:"  # before the name of a field in managedFields
 
 
-def shown(resource: Resource, obj: Object) -> Object:
+def converted(resource: Resource, obj: Object) -> Object:
     """Return a stored object in the form of a resource; one that is in that form already as it is."""
     if not resource.converts or obj.get("apiVersion") == resource.api_version:
         return obj

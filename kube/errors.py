@@ -353,23 +353,23 @@ def required(path: str, detail: str = "") -> Cause:
 
 def invalid(path: str, value: Any, detail: str) -> Cause:
     """Refuse a value for the reason that detail gives."""
-    return Cause("FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}", path)
+    return Cause("FieldValueInvalid", f"Invalid value: {quoted(value)}: {detail}", path)
 
 
 def wrong_type(path: str, value: Any, detail: str) -> Cause:
     """Refuse a value that has another type than the field."""
-    return Cause(WRONG_TYPE, f"Invalid value: {shown(value)}: {detail}", path)
+    return Cause(WRONG_TYPE, f"Invalid value: {quoted(value)}: {detail}", path)
 
 
 def not_supported(path: str, value: Any, allowed: Iterable[str]) -> Cause:
     """Refuse a value outside a list of allowed ones."""
-    listed = ", ".join(shown(str(item)) for item in allowed)
-    return Cause("FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {listed}", path)
+    listed = ", ".join(quoted(str(item)) for item in allowed)
+    return Cause("FieldValueNotSupported", f"Unsupported value: {quoted(value)}: supported values: {listed}", path)
 
 
 def duplicate(path: str, value: Any) -> Cause:
     """Refuse a value that may appear only once."""
-    return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
+    return Cause("FieldValueDuplicate", f"Duplicate value: {quoted(value)}", path)
 
 
 def forbidden(path: str, detail: str) -> Cause:
@@ -379,7 +379,7 @@ def forbidden(path: str, detail: str) -> Cause:
 
 def not_found(path: str, value: Any) -> Cause:
     """Refuse a reference to something that is not there."""
-    return Cause("FieldValueNotFound", f"Not found: {shown(value)}", path)
+    return Cause("FieldValueNotFound", f"Not found: {quoted(value)}", path)
 
 
 def too_long(path: str, limit: int) -> Cause:
@@ -393,7 +393,7 @@ def too_many(path: str, count: int, limit: int) -> Cause:
     return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {items}", path)
 
 
-def shown(value: Any) -> str:
+def quoted(value: Any) -> str:
     """Write a value as JSON for a message, shortened; a value that is not JSON shows as its type."""
     try:
         # Escaping keeps lone surrogates, which no answer could be encoded with, out of messages.

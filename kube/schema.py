@@ -324,7 +324,7 @@ def _key(key: Any, where: Where, causes: _Causes, *, field: bool = False) -> str
 
 
 def _key_text(key: Any) -> _Key:
-    return _Key(key if type(key) is str else errors.shown(key))
+    return _Key(key if type(key) is str else errors.quoted(key))
 
 
 def _refuse_type(value: Any, where: Where, causes: _Causes, wanted: str) -> None:

@@ -52,7 +52,7 @@ NOTHING = Raw(b"")
 T = TypeVar("T")
 
 
-class Placed(Protocol):
+class QueuedPod(Protocol):
     """What says which queue a pod uses. group is the key of its pod group, or empty; `wish` is what it names itself."""
 
     @property
@@ -70,7 +70,7 @@ def queue_named(name: str | None) -> str:
     return name or DEFAULT_QUEUE
 
 
-def queue_of(pod: Placed, groups: Mapping[str, str], namespaces: Mapping[str, str]) -> str:
+def queue_of(pod: QueuedPod, groups: Mapping[str, str], namespaces: Mapping[str, str]) -> str:
     """Return the queue that a pod uses; empty for a pod of another scheduler.
 
     groups are the queues of all pod groups that exist, by key; namespaces are

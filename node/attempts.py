@@ -20,14 +20,14 @@ MARK = "VOLCANO_CONTAINER_ID"  # a variable by which a container's processes are
 KEPT = 3  # attempts whose files are kept; kubelets keep two
 
 
-class Found(NamedTuple):
+class StoredAttempt(NamedTuple):
     """An attempt on disk, and its shim's process id while that lives."""
 
     attempt: Attempt
     shim: int = 0
 
 
-def read(directory: Path, now_us: int) -> Found | None:
+def read(directory: Path, now_us: int) -> StoredAttempt | None:
     """Return the attempt in directory; None when nothing was started, so that it may be.
 
     An attempt whose shim is gone without a word is written down as unknown, so
@@ -41,19 +41,19 @@ def read(directory: Path, now_us: int) -> Found | None:
     # Read after looking for the shim: a status written in between is seen.
     outcome = read_json(f"{directory}/status.json")
     if outcome:
-        return Found(_ended(number, outcome))
+        return StoredAttempt(_ended(number, outcome))
     started = read_json(f"{directory}/started.json")
     streak, started_us = int(started.get("streak", 0)), int(started.get("startedAt", 0))
     engine_id, image_id = str(started.get("container", "")), str(started.get("image", ""))
     if alive:
         state = AttemptState.RUNNING if started else AttemptState.ORDERED
         found = Attempt(number, state, streak, started_us, engine_id=engine_id, image_id=image_id)
-        return Found(found, shim)
+        return StoredAttempt(found, shim)
     stopped = str(read_json(f"{directory}/stop.json").get("reason", ""))
     attempt = unknown(number, streak, started_us, now_us)
     attempt = attempt._replace(stopped=stopped, engine_id=engine_id, image_id=image_id)
     _write_down(directory, attempt)
-    return Found(attempt)
+    return StoredAttempt(attempt)
 
 
 def root_of(directory: Path) -> int | None:

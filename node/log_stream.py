@@ -38,7 +38,7 @@ async def text(directory: Path, begin: int, asked: LogText) -> AsyncIterator[byt
     """Yield what is asked for of an instance's log; when it is followed, until that instance ends."""
     left, fresh = asked.limit_bytes, True
     async for raw in entries(directory, begin, follow=asked.follow):
-        part, fresh = logs.shown(raw.data, stream=asked.stream, times=asked.timestamps, fresh=fresh)
+        part, fresh = logs.rendered(raw.data, stream=asked.stream, times=asked.timestamps, fresh=fresh)
         if left is not None:
             part = part[:left]
             left -= len(part)

@@ -184,7 +184,7 @@ def time_offset(directory: Path, since_us: int) -> int:
     return low
 
 
-def shown(data: bytes, *, stream: str = "", times: bool = False, fresh: bool = True) -> tuple[bytes, bool]:
+def rendered(data: bytes, *, stream: str = "", times: bool = False, fresh: bool = True) -> tuple[bytes, bool]:
     """Return what a container wrote from entries of its log, and whether what follows begins a new line.
 
     stream limits it to "stdout" or "stderr". With times each line has its time

@@ -22,7 +22,7 @@ class Waiting(NamedTuple):
     message: str = ""
 
 
-class Place(NamedTuple):
+class PodAddress(NamedTuple):
     """Where a pod is: its own address and its node's, and when the node took it on."""
 
     pod_ip: str
@@ -38,7 +38,7 @@ def is_sidecar(container: Container) -> bool:
 def compose(
     pod: Pod,
     runs: Mapping[str, Run],
-    place: Place,
+    place: PodAddress,
     *,
     phase: str,
     now_us: int,

@@ -114,7 +114,7 @@ class QueueConsumer(Consumer[QueuesState]):
             state.sent.pop(name, None)
         groups = list(_carry_out(state, now))
         asked = {command.target_name for command in state.commands.values()}
-        groups += retries.told(timers, lambda key: _about(state, key), now, state_commands.COMPONENT)
+        groups += retries.event_groups(timers, lambda key: _about(state, key), now, state_commands.COMPONENT)
         for name in list(_with_ancestors(state, state.stale)):
             queue = state.queues[name]
             if name in asked and not queue.spec.state:
@@ -148,7 +148,7 @@ def status_of(state: QueuesState, queue: QueueFact, asked: str = "") -> dict[str
         total.update(used.in_queue.get(each) or {})
         loose += used.loose_in[each]
     wish = QueueState.OPEN if name == ROOT_QUEUE else asked or queue.wish
-    standing = states.standing(wish, states.closed_above(name, state.parents, state.wishes), phases, loose)
+    standing = states.next_state(wish, states.closed_above(name, state.parents, state.wishes), phases, loose)
     status = {key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))}
     status |= {"state": str(standing.state), "reason": standing.reason, "message": standing.message}
     status |= {phase.lower(): phases[phase] for phase in _COUNTED if phases[phase]}

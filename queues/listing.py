@@ -14,7 +14,7 @@ from cluster.runtime import registry
 from cluster.store import Stored, store
 from dashboard import cluster_usage, kept_room, live
 from dashboard.cluster_usage import ROOT, Picture, QueueFacts
-from dashboard.parts import bulk, paging, phases, scope, sight, usage_bar
+from dashboard.parts import bulk, paging, phases, scope, usage_bar, visibility
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from dashboard.queue_room import WAITING, jobs_by_queue
@@ -99,7 +99,10 @@ def table(actor: Actor, view: TableView) -> Table:
     shown_lines = lines[page.offset : page.offset + page.size]
     return Table(
         view=view,
-        rows={f"queue-{line.facts.name}": _row(line, is_tree=is_tree, shown=sight.of(visible)) for line in shown_lines},
+        rows={
+            f"queue-{line.facts.name}": _row(line, is_tree=is_tree, shown=visibility.of(visible))
+            for line in shown_lines
+        },
         page=page,
         watches=[*cluster_usage.WATCHES, *scope.watches(JOBS.id, "", visible)],
         counts=counts,
@@ -175,7 +178,7 @@ _ORDERS: dict[str, Any] = {
 }
 
 
-def _row(line: Line, *, is_tree: bool, shown: sight.Sight) -> str:
+def _row(line: Line, *, is_tree: bool, shown: visibility.Visibility) -> str:
     uses = [usage_bar.of(name, line.used.get(name, 0), line.limits.get(name, 0)) for name in ("cpu", "memory")]
     context = {
         "line": line,
@@ -214,7 +217,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     context = {
         "line": line,
         "facts": facts,
-        "sight": sight.of(visible),
+        "sight": visibility.of(visible),
         "spec": spec,
         "node_groups": _node_groups(spec.affinity),
         "children": children,
@@ -289,13 +292,13 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
         fixed={"name": name},
         bulk=offer,
         bulk_fixed={"queue": name},
-        empty=_empty(sight.of(visible), with_below=len(queues) > 1),
+        empty=_empty(visibility.of(visible), with_below=len(queues) > 1),
     )
 
 
-def _empty(shown: sight.Sight, *, with_below: bool) -> dict[str, str]:
+def _empty(shown: visibility.Visibility, *, with_below: bool) -> dict[str, str]:
     """Say that no job is in the queue, or none that the reader may see."""
-    whose = "" if shown is sight.Sight.ALL else " of your namespaces"
+    whose = "" if shown is visibility.Visibility.ALL else " of your namespaces"
     return {
         "symbol": "layers",
         "title": f"No job{whose} is in this queue{' or below it' if with_below else ''}",

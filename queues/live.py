@@ -31,7 +31,7 @@ def queue_detail(request: TopicRequest) -> Parts:
 @live.topic(scheduler.TOPIC)
 def scheduler_page(request: TopicRequest) -> Parts:
     """What is in force of the scheduler's configuration, and its versions."""
-    return Parts(scheduler.look(request.actor)[1], watches=[live.Watch(CONFIGMAPS.id, NAMESPACE, NAME)])
+    return Parts(scheduler.read_parts(request.actor)[1], watches=[live.Watch(CONFIGMAPS.id, NAMESPACE, NAME)])
 
 
 @live.topic(decisions.SPEC.name)

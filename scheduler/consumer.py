@@ -101,7 +101,7 @@ class SchedulerConsumer(Consumer[Snapshot]):
         decisions = schedule(state, now)
         state.groups.settled(decisions.said)
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]
-        told = retries.told(timers, lambda key: about_group(state.groups.get(group_key(key))), now, COMPONENT)
+        told = retries.event_groups(timers, lambda key: about_group(state.groups.get(group_key(key))), now, COMPONENT)
         groups = [*groups_of(decisions, now), *told, *_refusals(state, now)]
         # A gang that was taken back is bound when its pods are there again: until then what was refused stands.
         left = {key for key in back if key in state.groups.waiting} - {group.key for group in groups}

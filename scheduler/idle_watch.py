@@ -15,7 +15,7 @@ from cluster.api import backend
 from cluster.consumers.consumer import RETRY, timers_of
 from cluster.runtime import division, idle_room, registry
 from cluster.runtime.idle_room import EVERY_MS, Check, Wait
-from cluster.runtime.picture import Kept
+from cluster.runtime.picture import SharedPicture
 from cluster.store import Change, sql, store
 from cluster.store.types import Single
 from kube.errors import Expired
@@ -27,7 +27,7 @@ from scheduler.idle import judge
 from scheduler.idle.facts import Group, World
 from scheduler.idle.reader import KINDS, WAITING, Reader
 from scheduler.policy.actions import Action
-from scheduler.policy.kept import Configuration
+from scheduler.policy.config_map import Configuration
 
 BUDGET_S = 0.5
 """Of one check for judging groups: the worker has controllers to run as well. The next one goes on where it ended."""
@@ -77,7 +77,7 @@ class IdleWatch:
     """Checks again and again; it keeps what it knows of the cluster between checks."""
 
     def __init__(self) -> None:
-        self._pictures = Kept((*KINDS, CONFIGURATION), _Picture.loaded)
+        self._pictures = SharedPicture((*KINDS, CONFIGURATION), _Picture.loaded)
         self._due = 0
         self._last = ""  # the key of the group with which the last check ended
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cluster.store import store
 from kube.resources import CONFIGMAPS
 from kube.volcano import scheduler_configuration
-from scheduler.policy.kept import reading_of
+from scheduler.policy.config_map import reading_of
 from scheduler.policy.policy import DEFAULT, Policy
 
 

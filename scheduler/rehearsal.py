@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from cluster.api import backend
-from cluster.runtime.picture import Kept
+from cluster.runtime.picture import SharedPicture
 from cluster.store import store
 from cluster.store.types import Single
 from kube.meta import Object
@@ -109,5 +109,5 @@ class World:
         self._snapshot.apply(_Imagined(resource.id, namespace, name, verb, at, body))
 
 
-_kept = Kept((*OBJECTS, CONFIGURATION), World.loaded)
+_kept = SharedPicture((*OBJECTS, CONFIGURATION), World.loaded)
 current, forget = _kept.current, _kept.forget

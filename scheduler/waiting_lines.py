@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from cluster.runtime.picture import Kept
+from cluster.runtime.picture import SharedPicture
 from cluster.store import Stored, store
 from cluster.store.types import Single
 from kube import amounts
@@ -26,7 +26,7 @@ from kube.usage import queue_named
 from kube.volcano import scheduler_configuration
 from scheduler.cycle.order import Rank, in_line
 from scheduler.gangs.nominations import is_nominated
-from scheduler.policy.kept import Configuration
+from scheduler.policy.config_map import Configuration
 from scheduler.records.reading import GroupView
 from scheduler.snapshot.snapshot import Changed
 
@@ -55,7 +55,7 @@ class Waiting(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-class Place(NamedTuple):
+class LinePosition(NamedTuple):
     """Where a group stands among those that wait in its queue: the number from 1, of how many, and who is just before it.
 
     before are the nearest ones, the nearest last, each with the value of its priority class.
@@ -100,7 +100,7 @@ class Lines:
             self._configuration.take(None if gone else change.body)
         self._sort_anew()
 
-    def place(self, key: str, nearest: int = 3) -> Place | None:
+    def place(self, key: str, nearest: int = 3) -> LinePosition | None:
         """Return where a group stands, by namespace/name, and who is before it; None when it does not wait."""
         known = self._waiting.get(key)
         if known is None:
@@ -108,7 +108,7 @@ class Lines:
         waiting, rank = known
         line = self._lines[waiting.queue]
         at = bisect_left(line, (rank, key))
-        return Place(at + 1, len(line), tuple(self._named(line[max(at - nearest, 0) : at])))
+        return LinePosition(at + 1, len(line), tuple(self._named(line[max(at - nearest, 0) : at])))
 
     def queue_of(self, key: str) -> str:
         """Return the queue in which a group waits, by namespace/name; "" when it does not."""
@@ -182,5 +182,5 @@ def _waiting(stored: Stored | Changed) -> Waiting | None:
 
 
 _QUOTA = ("requests.", "limits.", "count/")  # the same amounts once more, as quotas spell them
-_kept = Kept(KINDS, Lines.loaded)
+_kept = SharedPicture(KINDS, Lines.loaded)
 current, forget = _kept.current, _kept.forget

@@ -20,7 +20,7 @@ from kube.volcano.topology import ALLOCATED
 from scheduler import decided, evicting
 from scheduler.decisions import ROOM, Adoption, Bind, Decisions, Eviction, GroupDecision, Note
 from scheduler.evicting import COMPONENT
-from scheduler.policy.kept import Refused
+from scheduler.policy.config_map import Refused
 from scheduler.records.records import Group as PodGroup
 from scheduler.records.records import Pod
 

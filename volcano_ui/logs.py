@@ -51,7 +51,7 @@ class FirstTry(logging.Filter):
         return found is None or found[1] == "1"
 
 
-class Answered(logging.Filter):
+class AnsweredFilter(logging.Filter):
     """Drops what Django says of requests that were only answered 404 or 405: whoever asks for anything could fill the log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -93,7 +93,7 @@ def configuration() -> dict[str, Any]:
                 "foreign_pre_chain": SHARED,
             }
         },
-        "filters": {"first try": {"()": FirstTry}, "answered": {"()": Answered}},
+        "filters": {"first try": {"()": FirstTry}, "answered": {"()": AnsweredFilter}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "root": {"handlers": ["stderr"], "level": "INFO"},
         "loggers": {

@@ -33,7 +33,7 @@ class Refused(Exception):
         return " ".join(self.args)
 
 
-class Found(NamedTuple):
+class DatabaseContent(NamedTuple):
     """What is in a database: its tables, and the migrations of (application, name) that it has been through."""
 
     tables: Collection[str]
@@ -51,7 +51,7 @@ def check(*, may_be_newer: bool = False) -> None:
         _refuse_newer(found, known, shown)
 
 
-def _refuse_strange(found: Found, shown: str) -> None:
+def _refuse_strange(found: DatabaseContent, shown: str) -> None:
     if not found.tables or FIRST in found.applied:
         return
     names = sorted(found.tables)
@@ -64,7 +64,7 @@ def _refuse_strange(found: Found, shown: str) -> None:
     )
 
 
-def _refuse_newer(found: Found, known: Collection[tuple[str, str]], shown: str) -> None:
+def _refuse_newer(found: DatabaseContent, known: Collection[tuple[str, str]], shown: str) -> None:
     """Of tables that others have put beside ours nothing is asked."""
     ours = {app for app, _ in known}
     unknown = sorted(f"{app}.{name}" for app, name in set(found.applied) - set(known) if app in ours)
@@ -76,7 +76,7 @@ def _refuse_newer(found: Found, known: Collection[tuple[str, str]], shown: str) 
         )
 
 
-def _in_file(path: Path) -> Found:
+def _in_file(path: Path) -> DatabaseContent:
     """Read SQLite's file as it is: a connection of Django's would change how it keeps its log."""
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
@@ -88,12 +88,12 @@ def _in_file(path: Path) -> Found:
             has_record = MigrationRecorder.Migration._meta.db_table in tables
             applied = file.execute("SELECT app, name FROM django_migrations").fetchall() if has_record else []
     except sqlite3.Error:  # none yet, or no database: which is said by who opens it to write
-        return Found((), ())
-    return Found(tables, applied)
+        return DatabaseContent((), ())
+    return DatabaseContent(tables, applied)
 
 
-def _in_server(server: BaseDatabaseWrapper) -> Found:
-    return Found(server.introspection.table_names(), MigrationRecorder(server).applied_migrations())
+def _in_server(server: BaseDatabaseWrapper) -> DatabaseContent:
+    return DatabaseContent(server.introspection.table_names(), MigrationRecorder(server).applied_migrations())
 
 
 def migrate() -> None:

@@ -8,7 +8,7 @@ from csp.constants import NONCE, NONE, SELF
 
 from cluster.remote.http import target as targets
 from cluster.several import addresses, entries
-from node.left import AtStop
+from node.leftovers import AtStop
 from volcano_ui import env, logs, valkey
 
 BASE_DIR = env.PROJECT

@@ -21,7 +21,7 @@ import msgspec
 import yaml
 
 from kube import protobuf
-from kube.errors import BadRequest, UnsupportedMediaType, shown
+from kube.errors import BadRequest, UnsupportedMediaType, quoted
 from kube.meta import Object
 from kube.yaml.problem import Problem, YamlError, from_parser
 from kube.yaml.tree import MOST_DUPLICATES, MOST_LEVELS, MOST_VALUES, trees
@@ -63,7 +63,7 @@ def decode(content_type: str, body: bytes) -> Decoded:
 def as_object(value: Any) -> Object:
     """Return a decoded value that must be an object."""
     if not isinstance(value, dict):
-        raise BadRequest(f"The body must be an object, not {shown(value)}.")
+        raise BadRequest(f"The body must be an object, not {quoted(value)}.")
     return value
 
 

@@ -121,7 +121,7 @@ def plain(resource: Resource, stored: Stored | Change) -> bytes:
     """Return an object's JSON in the form that `resource` serves."""
     if not resource.converts:
         return stored.body
-    obj = conversion.shown(resource, stored.object)
+    obj = conversion.converted(resource, stored.object)
     return stored.body if obj is stored.object else _encode(obj)
 
 
@@ -148,7 +148,7 @@ def write(form: Form, resource: Resource, subject: Stored | Object, now: int) ->
 
 
 def _object(resource: Resource, subject: Stored | Object) -> Object:
-    return conversion.shown(resource, subject.object) if isinstance(subject, Stored) else subject
+    return conversion.converted(resource, subject.object) if isinstance(subject, Stored) else subject
 
 
 def write_list(form: Form, resource: Resource, items: Sequence[Stored], metadata: Object, now: int) -> Iterator[bytes]:
@@ -211,7 +211,7 @@ def event(
     """Write one event of a watch as a line. Only the `first` one of a table names its columns."""
     if form.kind == "":
         return b'{"type":"%b","object":%b}\n' % (verb.encode(), plain(resource, subject))
-    obj = conversion.shown(resource, subject.object)
+    obj = conversion.converted(resource, subject.object)
     if form.kind == "Table":
         version = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         shown = table(form, resource, [obj], now, version, headed=first)

@@ -129,7 +129,7 @@ def revision(text: str) -> int:
     if not text:
         return 0
     if not text.isascii() or not text.isdigit() or len(text) > 19:
-        raise BadRequest(f"resourceVersion: Invalid value: {errors.shown(text)}: must be a number")
+        raise BadRequest(f"resourceVersion: Invalid value: {errors.quoted(text)}: must be a number")
     return int(text)
 
 
@@ -220,7 +220,7 @@ def _number(query: QueryParams, name: str, *, least: int = 0) -> int | None:
         return None
     digits = value.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 19:
-        raise BadRequest(f"{name}: Invalid value: {errors.shown(value)}: must be a whole number")
+        raise BadRequest(f"{name}: Invalid value: {errors.quoted(value)}: must be a whole number")
     return max(int(value), least)
 
 

@@ -19,7 +19,7 @@ from cluster.access import Actor, tokens
 from cluster.api import can_i
 from cluster.api.can_i import Verdict
 from kube import definitions, schema
-from kube.errors import BadRequest, Invalid, invalid, required, shown
+from kube.errors import BadRequest, Invalid, invalid, quoted, required
 from kube.kinds.fields import View
 from kube.kinds.reviews import (
     SelfSubjectAccessReview,
@@ -119,7 +119,7 @@ def shaped(obj: Object, api_version: str, kind: str) -> Object:
     given = (obj.get("apiVersion") or api_version, obj.get("kind") or kind)
     if given != (api_version, kind):
         raise BadRequest(
-            f"{given[1]!s:.100} in version {shown(given[0])} cannot be handled as a {kind}:"
+            f"{given[1]!s:.100} in version {quoted(given[0])} cannot be handled as a {kind}:"
             f" give apiVersion {api_version} and kind {kind}."
         )
     definition = definitions.of_kind(api_version, kind)

@@ -70,7 +70,7 @@ def _checked(request: Request, value: Any) -> Object:
     given = (found.get("apiVersion", KIND["apiVersion"]), found.get("kind", KIND["kind"]))
     if given != (KIND["apiVersion"], KIND["kind"]):
         raise BadRequest(
-            f"The body of a scale is a Scale of autoscaling/v1, not {errors.shown(given[1])} of {errors.shown(given[0])}."
+            f"The body of a scale is a Scale of autoscaling/v1, not {errors.quoted(given[1])} of {errors.quoted(given[0])}."
         )
     if causes := schema.check(found, definitions.of_kind(KIND["apiVersion"], KIND["kind"])):
         raise Invalid.of("Scale.autoscaling", request.info.name, causes)

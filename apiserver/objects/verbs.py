@@ -168,7 +168,7 @@ def placed(request: Request, obj: Object) -> Object:
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
-        raise BadRequest(f"metadata must be a mapping, not {errors.shown(metadata)}.")
+        raise BadRequest(f"metadata must be a mapping, not {errors.quoted(metadata)}.")
     if info.name:
         given = metadata.get("name") or info.name
         if given != info.name:

@@ -83,9 +83,9 @@ def _number(parameters: QueryParams, name: str) -> int | None:
     if text is None:
         return None
     if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text):
-        raise BadRequest(f"strconv.ParseInt: parsing {errors.shown(text)}: invalid syntax")
+        raise BadRequest(f"strconv.ParseInt: parsing {errors.quoted(text)}: invalid syntax")
     if not -INT64 <= int(text) < INT64:
-        raise BadRequest(f"strconv.ParseInt: parsing {errors.shown(text)}: value out of range")
+        raise BadRequest(f"strconv.ParseInt: parsing {errors.quoted(text)}: value out of range")
     return int(text)
 
 
@@ -96,7 +96,9 @@ def _time(parameters: QueryParams) -> int | None:
     try:
         return parse_time(text)
     except ValueError:
-        raise BadRequest(f'parsing time {errors.shown(text)} as "2006-01-02T15:04:05Z07:00": cannot parse it') from None
+        raise BadRequest(
+            f'parsing time {errors.quoted(text)} as "2006-01-02T15:04:05Z07:00": cannot parse it'
+        ) from None
 
 
 @routes.subresource(PODS, "log")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from cluster import issuing, sole
+from cluster import issuing, pid_lock
 from cluster.access import certificates
 
 FILE = "site.json"
@@ -28,7 +28,7 @@ class Site(NamedTuple):
     authority: str
 
 
-class Known(NamedTuple):
+class SiteStatus(NamedTuple):
     """A site, and what is to be said of it where no `up` runs there."""
 
     site: Site
@@ -54,7 +54,7 @@ def write() -> None:
     draft.replace(settings.DATA / FILE)
 
 
-def current() -> Known:
+def current() -> SiteStatus:
     """Return where the system is that runs, or where it ran last."""
     written: Site | None
     try:
@@ -64,10 +64,10 @@ def current() -> Known:
     # Of a state directory that was moved here, or restored, the authority is elsewhere.
     if written and written.authority and not Path(written.authority).exists():
         written = None
-    if sole.is_held(settings.DATA / LOCK) and written:
-        return Known(written, "")
+    if pid_lock.is_held(settings.DATA / LOCK) and written:
+        return SiteStatus(written, "")
     how = "that it had last" if written else "of the settings"
-    return Known(
+    return SiteStatus(
         written or of_settings(),
         f"No “{settings.UP_COMMAND}” runs on the state directory {settings.DATA}; this is for the addresses {how}.",
     )

@@ -20,7 +20,7 @@ from cluster.api.cluster_view import ClusterView
 from cluster.backend import Admitted
 from kube import definitions, resources, schema
 from kube.custom import scale, structural
-from kube.errors import ApiError, BadRequest, Cause, Forbidden, NotFound, RequestEntityTooLarge, shown
+from kube.errors import ApiError, BadRequest, Cause, Forbidden, NotFound, RequestEntityTooLarge, quoted
 from kube.meta import Object
 from kube.resources import Resource
 
@@ -194,7 +194,7 @@ def plain(resource: Resource, obj: Object) -> Object:
 def _copy(resource: Resource, obj: Object) -> tuple[Object, bool]:
     """Return a deep copy, which says its kind and namespace and is plain JSON, and whether it may hold nulls."""
     if not isinstance(obj, dict):
-        raise BadRequest(f"An object is a mapping of fields, not {shown(obj)}.")
+        raise BadRequest(f"An object is a mapping of fields, not {quoted(obj)}.")
     try:
         body = _encode(obj)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -211,7 +211,7 @@ def _copy(resource: Resource, obj: Object) -> tuple[Object, bool]:
     version, kind = copy.get("apiVersion") or resource.api_version, copy.get("kind") or resource.kind
     if (version, kind) != (resource.api_version, resource.kind):
         raise BadRequest(
-            f"{kind!s:.100} in version {shown(version)} cannot be handled as a {resource.kind}:"
+            f"{kind!s:.100} in version {quoted(version)} cannot be handled as a {resource.kind}:"
             f" give apiVersion {resource.api_version} and kind {resource.kind}."
         )
     copy["apiVersion"], copy["kind"] = resource.api_version, resource.kind
@@ -228,7 +228,9 @@ def _namespace_problem(name: str, view: ClusterView) -> ApiError | None:
     found = view.namespace(name)
     field, kind = "metadata.namespace", resources.NAMESPACES.id
     if found is None:
-        cause = Cause("FieldValueNotFound", f"There is no namespace {shown(name)}; choose another or create it.", field)
+        cause = Cause(
+            "FieldValueNotFound", f"There is no namespace {quoted(name)}; choose another or create it.", field
+        )
         return NotFound(f'namespaces "{name}" not found', causes=[cause], resource=kind, name=name)
     if (found.get("status") or {}).get("phase") == "Terminating" or found["metadata"].get("deletionTimestamp"):
         cause = Cause("NamespaceTerminating", f"namespace {name} is being terminated", field)

@@ -107,7 +107,7 @@ def default(crd: Object, old: Object | None, view: ClusterView) -> None:
         crd["status"] = naming.status({**crd, "status": {}}, names_taken(crd), clock.milliseconds())
 
 
-def names_taken(crd: Object) -> naming.Taken:
+def names_taken(crd: Object) -> naming.GroupNames:
     """Return the names that other definitions of the same group have."""
     group, name = text(crd, "spec", "group"), text(crd, "metadata", "name")
     found = store.find(DEFINITIONS, text=f".{group}") if group else []

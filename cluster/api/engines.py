@@ -10,7 +10,7 @@ from cluster.rules.node.node_engines import NodeEngine
 from cluster.store import store
 
 
-def told() -> list[NodeEngine]:
+def reported() -> list[NodeEngine]:
     """Return the engines of all nodes that tell of one or of none; nothing where another cluster is behind the pages."""
     if settings.TARGET is not None:
         return []

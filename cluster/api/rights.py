@@ -127,7 +127,7 @@ def check_change(
         if makers.has_a_hand(old, new):
             hostpaths.check_create(actor, resource, new)
             if resource in walls.RUNNING:
-                _check_walls(actor, resource, old, walls.told(), view)
+                _check_walls(actor, resource, old, walls.reported(), view)
         system_priorities.check_change(actor, resource, old, new)
         _check_owners(actor, new, old_references, view)
 

@@ -48,7 +48,7 @@ def check_fresh(resource: Resource, old: Stored, new: Object) -> None:
     if not version or version == old.version:
         return
     if not version.isdecimal():
-        raise BadRequest(f"resourceVersion is {errors.shown(version)}; it is the number that the server gave.")
+        raise BadRequest(f"resourceVersion is {errors.quoted(version)}; it is the number that the server gave.")
     who = audit_trail.last_writer(resource, old)
     raise Conflict.of(
         resource.id,

@@ -191,7 +191,7 @@ def _apply_new(
     access.require(actor, "create", resource, place, name, owner=actor.name)
     new = make(None)
     if uid := new["metadata"].get("uid"):
-        given = f"the provided object specified uid {errors.shown(uid)}"
+        given = f"the provided object specified uid {errors.quoted(uid)}"
         raise Conflict.of(resource.id, name, f"uid mismatch: {given}, and no existing object was found")
     return store.write(creation.judged(actor, creation.shaped(actor, resource, new), ClusterView(), warn, None))[0]
 
@@ -209,7 +209,7 @@ def _change_once(
     old = transaction.stored(actor, verb, resource, namespace, name)
     view = ClusterView()
     part: Literal["", "status", "finalize"] = "" if subresource == "scale" else subresource
-    before = conversion.shown(resource, old.object)
+    before = conversion.converted(resource, old.object)
     result = _made(actor, resource, before, change)
     shaped = admission.shape(resource, custom_kinds.replaced(resource, result, before, part), before, part)
     if not shaped.causes:

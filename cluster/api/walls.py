@@ -20,7 +20,7 @@ from kube.resources import Resource
 RUNNING = (resources.PODS, resources.JOBS, resources.BATCH_JOBS, resources.CRON_JOBS)
 
 
-def told(view: ClusterView | None = None) -> list[NodeWall]:
+def reported(view: ClusterView | None = None) -> list[NodeWall]:
     """Return the walls of all nodes that tell of one; none where another cluster is behind the pages."""
     if settings.TARGET is not None:
         return []
@@ -32,7 +32,7 @@ def warnings(actor: Actor, resource: Resource, obj: Object, view: ClusterView) -
     """Say of an object that may be made why its pods will wait: no machine has the wall that somebody's pods take."""
     if resource not in RUNNING or makers.is_administrator(actor):
         return
-    found = told(view)
+    found = reported(view)
     if not found or not all(wall.runs_nothing or is_for_administrators(wall) for wall in found):
         return
     if not any(simulation.may_be_simulated(spec) for spec in hostpaths.pod_specs(obj)):

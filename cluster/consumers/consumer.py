@@ -217,7 +217,7 @@ class Runner(Generic[State]):
                 log.warning("consumer %s was away for longer than history is kept", self.cursor)
             self.heard = batch[-1].revision if len(batch) == BATCH else self.position
             if handled:
-                batch = [c for c in batch if not division.was_told(handled, self.consumer.key_of(c), c.revision)]
+                batch = [c for c in batch if not division.was_delivered(handled, self.consumer.key_of(c), c.revision)]
         return batch
 
     def _changes(self, after: int, until: int | None = None) -> list[Change]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from cluster.controllers.status_counter import Recounter, condition
 from cluster.rules import disruption
-from cluster.rules.disruption import Room
+from cluster.rules.disruption import BudgetStatus
 from cluster.store import Change, store
 from kube import lenient
 from kube.kinds.pod import UNENDED
@@ -38,7 +38,7 @@ class BudgetController(Recounter):
         return [status(keeper, disruption.room(keeper, pods), now) for keeper in keepers]
 
 
-def status(budget: Object, room: Room, now: int) -> dict[str, Any]:
+def status(budget: Object, room: BudgetStatus, now: int) -> dict[str, Any]:
     """Return the status of a budget that comes to this room; who has evicted what is kept."""
     before = lenient.mapping(budget, "status")
     allowed = room.allowed if room.expected else 0

@@ -13,13 +13,13 @@ from cluster.models import MirroredCluster
 from cluster.remote import recorder
 from cluster.remote.leader_election import election
 from cluster.remote.mirroring import kinds
-from cluster.remote.mirroring.reflection import Phase, Standing
+from cluster.remote.mirroring.reflection import KindStatus, Phase
 
 ASKED_WITHIN_MS = 5_000  # a mirror that begins has asked the cluster, and missed it if it is away
 SILENT_MS = 20_000  # the program hears from the cluster, or misses it, every few seconds
 
 
-class Word(StrEnum):
+class State(StrEnum):
     """How fresh."""
 
     LIVE = "live"
@@ -35,7 +35,7 @@ class Freshness(NamedTuple):
     """The name of the cluster, how its picture is, since when (epoch ms, 0 for now), and why in a few words."""
 
     name: str
-    word: Word
+    word: State
     since: int = 0
     why: str = ""
 
@@ -54,27 +54,27 @@ def leading() -> str:
     return f"{text} The admission webhooks of these pages cannot be kept up: {cluster.webhooks.rstrip('.')}."
 
 
-def judge(name: str, cluster: MirroredCluster | None, standings: Mapping[str, Standing], now: int) -> Freshness:
+def judge(name: str, cluster: MirroredCluster | None, standings: Mapping[str, KindStatus], now: int) -> Freshness:
     """Return how fresh the mirror of a cluster is; the worst that is known counts."""
     if cluster is None or not (cluster.heard or cluster.away):
-        return Freshness(name, Word.LOADING, why="it has not answered yet")
+        return Freshness(name, State.LOADING, why="it has not answered yet")
     if cluster.away:
-        return Freshness(name, Word.AWAY, cluster.away, cluster.reason)
+        return Freshness(name, State.AWAY, cluster.away, cluster.reason)
     if now - cluster.heard > SILENT_MS:
-        return Freshness(name, Word.UNKNOWN, cluster.heard, "the program “mirror” does not run")
+        return Freshness(name, State.UNKNOWN, cluster.heard, "the program “mirror” does not run")
     troubled = _in_phase(standings, Phase.AWAY, Phase.REFUSED)
     if troubled:
         worst = min(troubled.values(), key=lambda each: each.since)
         if troubled.keys() == standings.keys() - _in_phase(standings, Phase.ABSENT).keys():
             refused = _in_phase(troubled, Phase.REFUSED)
             worst = min(refused.values(), key=lambda each: each.since, default=worst)
-            return Freshness(name, Word.REFUSED if refused else Word.AWAY, worst.since, worst.reason)
-        return Freshness(name, Word.PARTLY, worst.since, f"{_plurals(troubled)}: {worst.reason}")
+            return Freshness(name, State.REFUSED if refused else State.AWAY, worst.since, worst.reason)
+        return Freshness(name, State.PARTLY, worst.since, f"{_plurals(troubled)}: {worst.reason}")
     loading = _in_phase(standings, Phase.LOADING)
     if loading or not standings:
         read = sum(each.objects_read for each in loading.values())
-        return Freshness(name, Word.LOADING, why=f"{_plurals(loading)}, {read:,} objects so far" if loading else "")
-    return Freshness(name, Word.LIVE)
+        return Freshness(name, State.LOADING, why=f"{_plurals(loading)}, {read:,} objects so far" if loading else "")
+    return Freshness(name, State.LIVE)
 
 
 def is_followed(cluster: MirroredCluster, begun: int, now: int) -> bool:
@@ -87,11 +87,11 @@ def is_followed(cluster: MirroredCluster, begun: int, now: int) -> bool:
     return cluster.heard >= begun and now - cluster.heard <= SILENT_MS
 
 
-def _in_phase(standings: Mapping[str, Standing], *phases: Phase) -> dict[str, Standing]:
+def _in_phase(standings: Mapping[str, KindStatus], *phases: Phase) -> dict[str, KindStatus]:
     return {kind: each for kind, each in standings.items() if each.phase in phases}
 
 
-def _plurals(standings: Mapping[str, Standing]) -> str:
+def _plurals(standings: Mapping[str, KindStatus]) -> str:
     return ", ".join(kinds.BY_ID[kind].plural for kind in standings if kind in kinds.BY_ID)
 
 
@@ -100,5 +100,5 @@ def current() -> Freshness | None:
     if settings.TARGET is None:
         return None
     return judge(
-        settings.CLUSTER_NAME or settings.TARGET.name, recorder.cluster(), recorder.standings(), clock.milliseconds()
+        settings.CLUSTER_NAME or settings.TARGET.name, recorder.cluster(), recorder.statuses(), clock.milliseconds()
     )

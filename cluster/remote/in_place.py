@@ -19,9 +19,8 @@ from msgspec import structs
 
 from cluster import clock
 from cluster.backend import Backend, Carried
-from cluster.remote import carried, outbox, recorder
+from cluster.remote import outbox, outcomes, recorder
 from cluster.remote.backend import Remote
-from cluster.remote.carried import Answered, Dropped
 from cluster.remote.dispatch import order, requests, sending, verdicts
 from cluster.remote.dispatch.sending import Pace, Sending
 from cluster.remote.dispatch.verdicts import Again, Refused
@@ -33,6 +32,7 @@ from cluster.remote.leader_election.election import Leadership
 from cluster.remote.mirroring import reflection
 from cluster.remote.mirroring.ways import READERS, WRITERS
 from cluster.remote.outbox import Row
+from cluster.remote.outcomes import Answered, Dropped
 from cluster.runtime.registry import Registration
 from cluster.store import Group, Patch, Store, Stored
 from cluster.writes import Minimum
@@ -77,7 +77,7 @@ class InPlace(Remote):
             return False  # what shards that are no more have left is sent by the first one
         kinds = [kind.id for kind in registration.kinds]
         is_leading = election.current().is_held(clock.milliseconds())
-        return is_leading and not reflection.not_whole(recorder.standings(), kinds)
+        return is_leading and not reflection.incomplete(recorder.statuses(), kinds)
 
     def commit(
         self, cursor: str, groups: Sequence[Group], now: int, using: Store
@@ -112,14 +112,14 @@ class InPlace(Remote):
         under_way = self._sending_of(cursor, rows)
         try:
             is_answered = under_way.go_on(
-                PASS_S, lambda: leadership.is_held(clock.milliseconds()), partial(carried.ended, using)
+                PASS_S, lambda: leadership.is_held(clock.milliseconds()), partial(outcomes.ended, using)
             )
         except Exception:
             del self._plans[cursor]
             raise
         if not is_answered:
             return under_way.next_look_s if leadership.is_held(clock.milliseconds()) else FOLLOWER_LOOK_S
-        if carried.unseen(under_way.progress, using):
+        if outcomes.unseen(under_way.progress, using):
             return SEEN_LOOK_S
         return Answered(under_way.progress, rows, using)
 
@@ -179,11 +179,11 @@ def _settled(group: Group, using: Store) -> Group:
     all_writes = [*group.announced, *group.writes]
     patched = [each for each in all_writes if isinstance(each, Patch) and each.subresource == "status"]
     olds = {
-        order.place_of(each): found.object
+        order.key_of(each): found.object
         for each in patched
         for found in using.by_keys(each.resource, [f"{each.namespace}/{each.name}"]).values()
     }
-    writes = [requests.settled(write, olds.get(order.place_of(write))) for write in all_writes]
+    writes = [requests.settled(write, olds.get(order.key_of(write))) for write in all_writes]
     first = len(group.announced)
     minima = [Minimum(each.need, [first + place for place in each.among]) for each in group.minima]
     return structs.replace(group, writes=writes, minima=minima, announced=(), within_quota=False)

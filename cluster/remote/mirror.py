@@ -19,7 +19,7 @@ from cluster.remote.http.request import RestClient, Unreachable, decode
 from cluster.remote.leader_election import standby
 from cluster.remote.leader_election.election import Election
 from cluster.remote.mirroring import kinds
-from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
+from cluster.remote.mirroring.reflection import KindStatus, Phase, Step, Update
 from cluster.remote.mirroring.reflector import Reflector
 from cluster.runtime.outage import AWAY, Outage
 from kube.errors import ApiError, Forbidden, NotFound
@@ -46,11 +46,11 @@ class Thread(Protocol):
     def is_alive(self) -> bool: ...
 
 
-class Line(Protocol):
+class UpdateQueue(Protocol):
     """As much of `queue.Queue` as a mirror needs."""
 
-    def put(self, item: News) -> None: ...
-    def get(self) -> News: ...
+    def put(self, item: Update) -> None: ...
+    def get(self) -> Update: ...
     def empty(self) -> bool: ...
 
 
@@ -67,7 +67,7 @@ class ClusterMirror:
         connect: Callable[[], RestClient] = server.connection,
         *,
         thread: Callable[..., Thread] = threading.Thread,
-        line: Callable[[int], Line] = queue.Queue,
+        line: Callable[[int], UpdateQueue] = queue.Queue,
         random: Random | None = None,
     ) -> None:
         self._term = term
@@ -75,7 +75,7 @@ class ClusterMirror:
         self._news = line(MOST_WAITING)
         self._outage = Outage("writing down what was heard of the cluster", log)
         self._followed: dict[str, Thread] = {}
-        self._unfollowed: dict[str, Standing] = {}
+        self._unfollowed: dict[str, KindStatus] = {}
         self._discovered = -DISCOVER_S
 
     def run(self) -> None:
@@ -84,7 +84,7 @@ class ClusterMirror:
         self._patiently(recorder.choose)
         writer = self._thread(target=self._write, name="writer", daemon=True)
         writer.start()
-        self._unfollowed = self._patiently(recorder.standings)
+        self._unfollowed = self._patiently(recorder.statuses)
         if recorder.works():
             election = self._patiently(Election, self._connect)
             self._thread(target=election.run, args=(self._patiently,), name="lease", daemon=True).start()
@@ -97,7 +97,7 @@ class ClusterMirror:
                 failures += 1
                 if failures > 1:  # one cut of a connection says nothing yet
                     reason = error.cause if isinstance(error, Unreachable) else error.message
-                    self._patiently(recorder.silent, reason)
+                    self._patiently(recorder.note_silence, reason)
             clock.sleep(AGAIN_S if failures else PULSE_S)
 
     def _pulse(self, connection: RestClient) -> None:
@@ -114,24 +114,24 @@ class ClusterMirror:
                 self._follow(connection, kinds.BY_ID[name], standing)
         if clock.monotonic() - self._discovered >= DISCOVER_S:
             self._look_for_kinds(connection)
-        self._patiently(recorder.heard)
+        self._patiently(recorder.note_answer)
 
     def _look_for_kinds(self, connection: RestClient) -> None:
         """Follow what the server serves by now, and note what it does not."""
         served = discovery.served(connection, recorder.followed())
         self._discovered = clock.monotonic()
-        standings = self._patiently(recorder.standings)
+        standings = self._patiently(recorder.statuses)
         for kind in recorder.followed():
             thread = self._followed.get(kind.id)
             if thread is not None and thread.is_alive():
                 continue
             standing = standings.get(kind.id)
             if kind.id in served:
-                self._follow(connection, kind, standing or Standing())
+                self._follow(connection, kind, standing or KindStatus())
             elif standing is None or standing.phase is not Phase.ABSENT:
-                self._news.put(News(kind, Step.ABSENT))
+                self._news.put(Update(kind, Step.ABSENT))
 
-    def _follow(self, connection: RestClient, kind: Resource, standing: Standing) -> None:
+    def _follow(self, connection: RestClient, kind: Resource, standing: KindStatus) -> None:
         selectors = kinds.selectors(works=recorder.works())
         reflector = Reflector(connection, kind, standing, self._news.put, selectors=selectors, random=self._random)
         thread = self._thread(target=reflector.run, name=kind.id, daemon=True)

@@ -15,7 +15,7 @@ from django.db import transaction
 from cluster import clock
 from cluster.models import MirroredCluster, MirroredKind
 from cluster.remote.mirroring import kinds, reflection
-from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
+from cluster.remote.mirroring.reflection import KindStatus, Phase, Step, Update
 from cluster.remote.mirroring.ways import Way
 from cluster.store import Group, Mirror, Stored, sql, store
 from kube.errors import ApiError, NotFound
@@ -25,12 +25,12 @@ from kube.resources import Resource
 log = logging.getLogger(__name__)
 
 
-def record(news: Sequence[News]) -> None:
+def record(news: Sequence[Update]) -> None:
     """Write some news, in their order."""
     now = clock.milliseconds()
     with transaction.atomic():
         sql.lock_head(store.using)
-        known = standings({each.kind for each in news})
+        known = statuses({each.kind for each in news})
         pending: list[Mirror] = []
         for each in news:
             pending += each.writes
@@ -38,11 +38,11 @@ def record(news: Sequence[News]) -> None:
                 _write(pending, now)
                 _write(_gone(each), now)
                 pending = []
-            before = known.get(each.kind.id, Standing())
-            known[each.kind.id] = reflection.standing_after(before, each, now)
+            before = known.get(each.kind.id, KindStatus())
+            known[each.kind.id] = reflection.status_after(before, each, now)
         _write(pending, now)
         for resource, standing in known.items():
-            fields = {name: getattr(standing, name) for name in Standing.__struct_fields__}
+            fields = {name: getattr(standing, name) for name in KindStatus.__struct_fields__}
             MirroredKind.objects.update_or_create(resource=resource, defaults=fields)
 
 
@@ -56,12 +56,12 @@ def followed() -> tuple[Resource, ...]:
     return kinds.mirrored(works=works())
 
 
-def standings(wanted: Iterable[Resource] | None = None) -> dict[str, Standing]:
+def statuses(wanted: Iterable[Resource] | None = None) -> dict[str, KindStatus]:
     """Return how the kinds stand of which anything has been heard, by their ids; without a choice all that are mirrored."""
     ids = [kind.id for kind in (followed() if wanted is None else wanted)]
     rows = MirroredKind.objects.filter(resource__in=ids)
     return {
-        row.resource: Standing(row.version, row.anew, Phase(row.phase), row.since, row.reason, row.objects_read)
+        row.resource: KindStatus(row.version, row.anew, Phase(row.phase), row.since, row.reason, row.objects_read)
         for row in rows
     }
 
@@ -73,7 +73,7 @@ def _write(writes: Sequence[Mirror], now: int) -> None:
             log.warning("not mirrored", extra={"kind": write.resource.id, "error": outcome.message})
 
 
-def _gone(news: News) -> list[Mirror]:
+def _gone(news: Update) -> list[Mirror]:
     """Return the deletions of all that a whole list did not name."""
     stored = store.names(news.kind)
     missing = [key for uid, key in stored.items() if uid not in news.uids]
@@ -93,18 +93,18 @@ def confirm(kind: Resource, objects: Sequence[Object]) -> list[Stored]:
     objects = [kinds.stored_part(kind, obj) for obj in objects]
     with transaction.atomic():
         sql.lock_head(store.using)
-        standing = standings([kind]).get(kind.id, Standing())
-        fresh = [obj for obj in objects if reflection.is_news(obj["metadata"]["resourceVersion"], standing)]
+        standing = statuses([kind]).get(kind.id, KindStatus())
+        fresh = [obj for obj in objects if reflection.is_newer(obj["metadata"]["resourceVersion"], standing)]
         _write([Mirror(kind, obj) for obj in fresh], clock.milliseconds())
         return [_newest(kind, obj) for obj in objects]
 
 
-def taken(kind: Resource, answer: Object, is_dry: bool = False) -> Stored:
+def stored_answer(kind: Resource, answer: Object, is_dry: bool = False) -> Stored:
     """Return one object that the API answered with, as `confirm` does; that of a dry run is not stored."""
     return unsaved(kind, answer) if is_dry else confirm(kind, [answer])[0]
 
 
-def all_taken(kind: Resource, answers: Sequence[Object | ApiError]) -> list[Stored | ApiError]:
+def stored_answers(kind: Resource, answers: Sequence[Object | ApiError]) -> list[Stored | ApiError]:
     """Do the same with many answers, of which some are refusals."""
     done = iter(confirm(kind, [one for one in answers if not isinstance(one, ApiError)]))
     return [one if isinstance(one, ApiError) else next(done) for one in answers]
@@ -161,12 +161,12 @@ def identify(uid: str) -> bool:
     return not known
 
 
-def heard() -> None:
+def note_answer() -> None:
     """Note that the cluster answers."""
     MirroredCluster.objects.filter(id=1).update(heard=clock.milliseconds(), away=0, reason="")
 
 
-def silent(reason: str) -> None:
+def note_silence(reason: str) -> None:
     """Note that the cluster does not answer."""
     row = MirroredCluster.objects.get(id=1)
     if not row.away or row.reason != reason:

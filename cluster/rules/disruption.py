@@ -19,7 +19,7 @@ from kube.meta import Object
 TARGET = "DisruptionTarget"
 
 
-class Room(NamedTuple):
+class BudgetStatus(NamedTuple):
     """What a budget comes to: how many pods it has, needs, and can lose."""
 
     expected: int
@@ -37,11 +37,11 @@ def counts(pod: Object) -> bool:
     return _phase(pod) == PodPhase.RUNNING and not pod["metadata"].get("deletionTimestamp")
 
 
-def room(budget: Object, pods: Iterable[Object]) -> Room:
+def room(budget: Object, pods: Iterable[Object]) -> BudgetStatus:
     """Return what a budget comes to with the pods of its namespace."""
     chosen = [pod for pod in pods if selects(budget, pod) and _phase(pod) not in ENDED]
     healthy = sum(1 for pod in chosen if is_ready(pod) and not pod["metadata"].get("deletionTimestamp"))
-    return Room(len(chosen), healthy, desired(budget.get("spec") or {}, len(chosen)))
+    return BudgetStatus(len(chosen), healthy, desired(budget.get("spec") or {}, len(chosen)))
 
 
 def desired(spec: Object, expected: int) -> int:

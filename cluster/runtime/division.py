@@ -44,7 +44,7 @@ class Position:
         return self.holder not in ("", holder) and 0 < self.held_until - now <= LEASE_MS
 
 
-def was_told(layers: Layers, key: str, revision: int) -> bool:
+def was_delivered(layers: Layers, key: str, revision: int) -> bool:
     """Say whether an earlier division has told a change; one without a key is news to every shard."""
     return bool(key) and any(revision <= layer[shard_of(key, len(layer))] for layer in layers)
 

@@ -161,7 +161,7 @@ class Follower(ABC):
 
     async def _listen(self) -> None:
         """Wake up at each nudge; while Redis is away, let `_follow` poll."""
-        await nudge.hear(self._on_nudge)
+        await nudge.listen(self._on_nudge)
         self.polling = True
         await asyncio.sleep(self.pace.poll_s)
 

@@ -195,7 +195,7 @@ def _announce(touched: frozenset[str], revision: int) -> None:
         outage.over()
 
 
-async def hear(callback: Callable[[int], None]) -> None:
+async def listen(callback: Callable[[int], None]) -> None:
     """Call `callback` with each revision that is announced, and with NEWEST at the start; return when Redis is away."""
     try:
         await _carrier.hear(callback)

@@ -35,7 +35,7 @@ class Picture(Protocol):
 P = TypeVar("P", bound=Picture)
 
 
-class Kept(Generic[P]):
+class SharedPicture(Generic[P]):
     """One picture of this process, which its threads share."""
 
     def __init__(self, kinds: Sequence[Resource | Single], load: Callable[[int], P]) -> None:

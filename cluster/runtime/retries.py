@@ -29,7 +29,9 @@ REFUSED = "WriteRefused"  # the reason of the event
 log = logging.getLogger(__name__)
 
 
-def told(timers: Sequence[Timer], about: Callable[[str], Object | None], now: int, component: str) -> list[Group]:
+def event_groups(
+    timers: Sequence[Timer], about: Callable[[str], Object | None], now: int, component: str
+) -> list[Group]:
     """Return events that tell people what keeps on being refused, and with which words: at first, then at twice as many tries.
 
     `about` gives the object that a group's key is about, as much of it as an event names, or None.
@@ -119,7 +121,7 @@ class Retries:
         return Refusal.objects.using(self._using).filter(consumer=self._consumer)
 
 
-def standing(places: Mapping[str, str]) -> list[Refusal]:
+def current_refusals(places: Mapping[str, str]) -> list[Refusal]:
     """Return what cannot be written now, the oldest first; places are keys by consumers, `namespace/*` all of a namespace."""
     wanted = Q()
     for consumer, key in places.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.remote.freshness import Word
+from cluster.remote.freshness import State
 
 EVERY_S = 2.0
 SILENT_MS = 10_000
@@ -23,7 +23,7 @@ class Report(msgspec.Struct, frozen=True):
     way is one of `entries.WAYS` or "embedded". at is when this was written, epoch ms.
     """
 
-    word: Word
+    word: State
     way: str = ""
     since: int = 0
     why: str = ""
@@ -38,9 +38,9 @@ def folder(state: Path) -> Path:
 def judge(report: Report | None, now: int) -> Report:
     """Return what a report means now: a cluster that says nothing any more has no processes here."""
     if report is None:
-        return Report(Word.STOPPED, why="nothing of it runs here yet")
+        return Report(State.STOPPED, why="nothing of it runs here yet")
     if now - report.at > SILENT_MS:
-        return Report(Word.STOPPED, report.way, report.at, "nothing of it runs here")
+        return Report(State.STOPPED, report.way, report.at, "nothing of it runs here")
     return report
 
 

@@ -28,7 +28,7 @@ _PUT = f"INSERT INTO cluster_decision ({', '.join(_FIELDS)}) VALUES ({sql.marks(
 _PLACE_IN = {"sqlite": "INSTR", "postgresql": "STRPOS"}
 
 
-class Kept(NamedTuple):
+class StoredDecision(NamedTuple):
     """A decision with the number of its row, which grows with time."""
 
     id: int
@@ -81,7 +81,7 @@ def put(decisions: Sequence[Decision], *, using: str = "default") -> None:
         cursor.executemany(_PUT, rows)
 
 
-def find(filters: Filters, *, limit: int, offset: int = 0, using: str = "default") -> list[Kept]:
+def find(filters: Filters, *, limit: int, offset: int = 0, using: str = "default") -> list[StoredDecision]:
     """Return the decisions that match, the newest first."""
     where, params = filters.where(sql.vendor(using))
     text = f"SELECT id, {', '.join(_FIELDS)} FROM cluster_decision WHERE {where} ORDER BY id DESC LIMIT %s OFFSET %s"
@@ -89,7 +89,9 @@ def find(filters: Filters, *, limit: int, offset: int = 0, using: str = "default
     for number, *values, nodes in sql.rows(using, text, [*params, limit, offset]):
         counts = (line.rpartition(" ") for line in nodes.split("\n") if line)
         fields = dict(zip(_FIELDS, values, strict=False))
-        found.append(Kept(number, Decision(**fields, nodes=tuple((node, int(count)) for node, _, count in counts))))
+        found.append(
+            StoredDecision(number, Decision(**fields, nodes=tuple((node, int(count)) for node, _, count in counts)))
+        )
     return found
 
 

@@ -60,7 +60,7 @@ class LogEntry:
     previous: Row | None
 
 
-class Turn(NamedTuple):
+class KeyChange(NamedTuple):
     """What a batch makes of one key: from which stored row to which; None for nothing."""
 
     key: str
@@ -180,12 +180,12 @@ class Ledger:
         for entry in self.entries:
             entry.row.body = _encode(entry.row.object)
 
-    def turns(self) -> list[Turn]:
+    def turns(self) -> list[KeyChange]:
         """Return each changed key once, in the order of the first change."""
         first: dict[str, Row | None] = {}
         for entry in self.entries:
             first.setdefault(entry.row.key, entry.previous)
-        return [Turn(key, before, self.rows[key]) for key, before in first.items()]
+        return [KeyChange(key, before, self.rows[key]) for key, before in first.items()]
 
 
 def no_name(resource: Resource, base: str | None) -> BadRequest | AlreadyExists:

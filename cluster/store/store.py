@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from cluster import clock
 from cluster.store import log, owners, sql, strategy
-from cluster.store.ledger import Ledger, Row, Turn, keys_of, no_name
+from cluster.store.ledger import KeyChange, Ledger, Row, keys_of, no_name
 from cluster.store.query import GROUPS, RARE, VALUES, Filter, Span, is_sooner_sorted, ordered
 from cluster.store.types import AllBut, Change, Single, Stored, decode, key_of
 from cluster.writes import Create, Group, Write
@@ -184,7 +184,7 @@ class Store:
 
         transaction.on_commit(tell, using=self.using, robust=True)
 
-    def _put_objects(self, cursor: Any, turns: Sequence[Turn]) -> None:
+    def _put_objects(self, cursor: Any, turns: Sequence[KeyChange]) -> None:
         inserts, drops = [], []
         updates: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
         for key, before, after in turns:
@@ -205,7 +205,7 @@ class Store:
             sql.run_many(cursor, sql.update_object(columns), rows)
         sql.run_many(cursor, sql.INSERT_OBJECT, inserts)
 
-    def _put_owners(self, cursor: Any, turns: Sequence[Turn]) -> None:
+    def _put_owners(self, cursor: Any, turns: Sequence[KeyChange]) -> None:
         """Keep the owners beyond the controller, who has a column of his own."""
         added, gone = [], []
         for key, before, after in turns:

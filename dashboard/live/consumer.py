@@ -18,7 +18,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from cluster import clock
 from dashboard.live import hub, messages, streams
-from dashboard.live.rights_keeper import Standing
+from dashboard.live.rights_keeper import SocketRights
 from dashboard.live.streams import Stream, StreamRequest
 from dashboard.live.topics import parse
 from kube.errors import ApiError
@@ -205,7 +205,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         """Return the streams that go on, by name."""
         return {name: (stream, request) for name, (task, stream, request) in self.streams.items() if not task.done()}
 
-    async def heed(self, standing: Standing) -> None:
+    async def heed(self, standing: SocketRights) -> None:
         """Read topics with the rights of now, and end what these do not allow any more."""
         if not standing.is_known or not standing.has_session:
             # In a task: the client may take its time, and others are looked after next.

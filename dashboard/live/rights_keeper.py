@@ -26,7 +26,7 @@ LOOK_S = 1.0
 log = logging.getLogger(__name__)
 
 
-class Standing(NamedTuple):
+class SocketRights(NamedTuple):
     """What a socket may do now; `scope` is None and the session ended where that cannot be found out."""
 
     is_known: bool
@@ -44,7 +44,7 @@ class Socket(Protocol):
     def flowing(self) -> Mapping[str, tuple[Stream, StreamRequest]]:
         """Return its streams by name."""
 
-    async def heed(self, standing: Standing) -> None:
+    async def heed(self, standing: SocketRights) -> None:
         """End what it may not go on with."""
 
 
@@ -99,24 +99,24 @@ class RightsKeeper:
         await asyncio.gather(*(socket.heed(standing) for (socket, _), standing in zip(asked, found, strict=True)))
 
 
-def _standings(asked: Sequence[tuple[Socket, Mapping[str, tuple[Stream, StreamRequest]]]]) -> list[Standing]:
+def _standings(asked: Sequence[tuple[Socket, Mapping[str, tuple[Stream, StreamRequest]]]]) -> list[SocketRights]:
     for actor in {socket.actor for socket, _ in asked}:
         access.renew(actor)
     return [_standing(*one) for one in asked]
 
 
-def _standing(socket: Socket, flowing: Mapping[str, tuple[Stream, StreamRequest]]) -> Standing:
+def _standing(socket: Socket, flowing: Mapping[str, tuple[Stream, StreamRequest]]) -> SocketRights:
     try:
         if not sessions.still_valid(socket.scope):
-            return Standing(is_known=True)
+            return SocketRights(is_known=True)
         scope = access.scope(socket.actor)
-        return Standing(True, True, scope, _denied(flowing))
+        return SocketRights(True, True, scope, _denied(flowing))
     except AWAY:
         raise
     except Exception:
         # Whose rights cannot be checked is not served on; the page opens another socket.
         log.exception("live check failed")
-        return Standing(is_known=False)
+        return SocketRights(is_known=False)
 
 
 def _denied(flowing: Mapping[str, tuple[Stream, StreamRequest]]) -> dict[str, str]:

@@ -47,7 +47,7 @@ EMPTY = {
 MOST_ABOUT = 20
 
 
-class Shown(NamedTuple):
+class EventRow(NamedTuple):
     """An event as lists show it; url leads to what it is about, where that has a page."""
 
     id: str
@@ -113,11 +113,11 @@ def about(actor: Actor, uid: str, namespace: str = "default") -> dict[str, Any]:
     return {"events": parts.html(parts.parts), "events_topic": topic}
 
 
-def show(stored: Stored) -> Shown:
+def show(stored: Stored) -> EventRow:
     """Return an event as lists show it."""
     event = stored.read(Event)
     about = event.involved_object
-    return Shown(
+    return EventRow(
         id=f"event-{stored.uid}",
         type=event.type or "Normal",
         reason=event.reason,

@@ -18,7 +18,7 @@ from dashboard.cluster_usage import Picture
 from dashboard.live import Parts, TopicRequest
 from dashboard.pages import nodes as nodes_page
 from dashboard.pages import offers
-from dashboard.parts import not_run, phases, scope, sight, svg, usage_bar
+from dashboard.parts import not_run, phases, scope, svg, usage_bar, visibility
 from kube import pod_health
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
@@ -149,7 +149,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
             "namespace": namespace,
             "sees_cluster": sees_cluster,
             "sees_queues": access.allowed(actor, "list", QUEUES, ""),
-            "sight": sight.of(visible),
+            "sight": visibility.of(visible),
             "is_mirror": backend.is_mirror,
             "kept": [room for room in rooms if namespace in ("", room.namespace)],
             "offers": offers.current() if not counts and may_submit(actor, namespace) else [],
@@ -322,7 +322,7 @@ def _next_look(waiting: list[Stored], now: int) -> int | None:
 
 def _legend(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:
     known = [word for word in phases.JOB_PHASES if counts.get(word)]
-    return [(word, counts[word], phases.look(word).hue) for word in known]
+    return [(word, counts[word], phases.appearance(word).hue) for word in known]
 
 
 def _stack(counts: Mapping[str, int]) -> Any:

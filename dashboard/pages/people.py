@@ -52,7 +52,7 @@ def _page(request: HttpRequest, status: int = 200, **forms: Form) -> HttpRespons
         "everywhere": everywhere,
         "decided_by": settings.TARGET.name if settings.TARGET and access.decides_elsewhere(JOBS) else "",
         "keeper": _keeper(),
-        "walls": [(wall, walls.who_may(wall)) for wall in walls.told()],
+        "walls": [(wall, walls.who_may(wall)) for wall in walls.reported()],
         "users": accounts.users() if everywhere else [],
         "bindings": bindings,
         "tokens": tokens.visible(actor),

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from cluster import clock
 from cluster.remote import freshness
 from cluster.remote.door import server
-from cluster.remote.freshness import Word
+from cluster.remote.freshness import State
 from cluster.remote.mirroring.ways import Way
 from dashboard import live
 from dashboard.live import Parts, TopicRequest
@@ -19,7 +19,7 @@ TOPIC = "cluster"
 LOOK_AGAIN_MS = 2000
 
 
-class Look(NamedTuple):
+class Appearance(NamedTuple):
     """The icon's name in the sprite and the hue of tokens.css."""
 
     icon: str
@@ -27,13 +27,13 @@ class Look(NamedTuple):
 
 
 LOOKS = {
-    Word.LIVE: Look("radio", "green"),
-    Word.PARTLY: Look("triangle-alert", "amber"),
-    Word.LOADING: Look("loader-circle", "blue"),
-    Word.AWAY: Look("unplug", "red"),
-    Word.REFUSED: Look("ban", "red"),
-    Word.UNKNOWN: Look("circle-help", "red"),
-    Word.STOPPED: Look("unplug", "grey"),
+    State.LIVE: Appearance("radio", "green"),
+    State.PARTLY: Appearance("triangle-alert", "amber"),
+    State.LOADING: Appearance("loader-circle", "blue"),
+    State.AWAY: Appearance("unplug", "red"),
+    State.REFUSED: Appearance("ban", "red"),
+    State.UNKNOWN: Appearance("circle-help", "red"),
+    State.STOPPED: Appearance("unplug", "grey"),
 }
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from django.template.loader import render_to_string
 
-from cluster.store.decisions import Kept
+from cluster.store.decisions import StoredDecision
 from kube.volcano.pod_groups import job_of
 
 # What people read for a kind (`scheduler.decided.Kind`), in the order in which a job meets them.
@@ -18,12 +18,12 @@ KINDS = MappingProxyType({word: kind for kind, word in WORDS.items()})
 MOST_NODES = 6  # that a row names; the rest are a number with a hint
 
 
-def rows(found: Iterable[Kept], *, names_group: bool) -> dict[str, str]:
+def rows(found: Iterable[StoredDecision], *, names_group: bool) -> dict[str, str]:
     """Return the row of each decision by its id, in order; names_group: with the job or pod group, and its queue."""
     return {f"decision-{kept.id}": _row(kept, names_group=names_group) for kept in found}
 
 
-def _row(kept: Kept, *, names_group: bool) -> str:
+def _row(kept: StoredDecision, *, names_group: bool) -> str:
     decision = kept.decision
     other = decision.other.partition("/")
     context = {

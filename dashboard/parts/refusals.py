@@ -56,8 +56,8 @@ def _standing(kind: Resource, namespace: str, name: str) -> list[Refusal]:
     """Return what is refused about an object, and about the pod groups of a job."""
     key = f"{namespace}/{name}" if namespace else name
     if kind != JOBS:
-        return retries.standing({CONSUMERS[kind.id]: key})
-    found = retries.standing({CONSUMERS[kind.id]: key, "scheduler": f"{namespace}/*"})
+        return retries.current_refusals({CONSUMERS[kind.id]: key})
+    found = retries.current_refusals({CONSUMERS[kind.id]: key, "scheduler": f"{namespace}/*"})
     if any(each.consumer == "scheduler" for each in found):  # seldom: most pages need not ask for the groups
         groups = {group.key for group in _groups(namespace, name)}
         found = [each for each in found if each.consumer != "scheduler" or _group_of(each) in groups]

@@ -239,7 +239,7 @@ class Table:
         chips = [Chip("All", every, self.view.url(**{self.by: None}), not chosen)]
         known = [*self.phases, *sorted(set(counts) - set(self.phases) - {""})]
         for word in known:
-            look = phases.look(word)
+            look = phases.appearance(word)
             url = self.view.url(**{self.by: word})
             chips.append(Chip(word, counts.get(word, 0), url, word == chosen, look.icon, look.hue))
         return chips

@@ -82,7 +82,7 @@ def draft(context: Mapping[str, Any], of: str, which: str = "") -> SafeString:
 def phase(word: str, detail: str = "") -> SafeString:
     """Draw a phase or state as icon, word and colour; detail becomes the hint."""
     shown = word or "Pending"
-    look = phases.look(shown)
+    look = phases.appearance(shown)
     return format_html(
         '<span class="phase" data-hue="{}" data-phase="{}" title="{}">{}{}</span>',
         look.hue,
@@ -96,13 +96,13 @@ def phase(word: str, detail: str = "") -> SafeString:
 @register.simple_tag
 def phase_icon(word: str) -> SafeString:
     """Draw the icon of a phase alone, beside its word."""
-    return icon(phases.look(word).icon)
+    return icon(phases.appearance(word).icon)
 
 
 @register.filter
 def hue(word: str) -> str:
     """Return the hue of a phase, for what is drawn otherwise than `phase` does."""
-    return phases.look(word).hue
+    return phases.appearance(word).hue
 
 
 @register.simple_tag

@@ -14,7 +14,7 @@ from cluster.writes import Timer
 from jobs.consumers import maker
 from jobs.consumers.maker import AGAIN, AGAIN_MS, DUE, Family, Maker, MakerState
 from jobs.crons import plan
-from jobs.crons.plan import Known, Run
+from jobs.crons.plan import ObservedCronJob, Run
 from kube import events
 from kube.kinds.batch import CronJob
 from kube.resources import CRON_JOBS, EVENTS
@@ -33,7 +33,7 @@ class CronConsumer(Maker):
 
     def look(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
         """Make the jobs whose time has come, and keep the status."""
-        known: dict[str, Known] = {}
+        known: dict[str, ObservedCronJob] = {}
         runs: dict[str, Run | None] = {}
         for family, cron in maker.readable(families, CronJob):
             key = family.owner.key
@@ -43,7 +43,7 @@ class CronConsumer(Maker):
                 log.exception("cron job %s cannot be planned; it waits until something about it changes", key)
                 continue
             status = family.owner.object.get("status") or {}
-            known[key] = Known(cron, status, [*family.jobs.values()], [*family.gone.values()])
+            known[key] = ObservedCronJob(cron, status, [*family.jobs.values()], [*family.gone.values()])
         wanted = {f"{known[key].cron.metadata.namespace}/{run.name}": key for key, run in runs.items() if run}
         made = {f"{each.cron.metadata.namespace}/{job.name}" for each in known.values() for job in each.jobs}
         taken = maker.holders([key for key in wanted if key not in made], state, wanted)
@@ -54,7 +54,7 @@ class CronConsumer(Maker):
 
 
 def _look_at(
-    state: MakerState, known: Known, run: Run | None, view: ClusterView, now: int, *, is_taken: bool
+    state: MakerState, known: ObservedCronJob, run: Run | None, view: ClusterView, now: int, *, is_taken: bool
 ) -> Iterator[Group | Timer]:
     """Look at one cron job; one that cannot be planned is left as it is, and never stops the others."""
     cron = known.cron

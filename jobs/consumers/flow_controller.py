@@ -17,7 +17,7 @@ from cluster.writes import Timer
 from jobs.consumers import maker
 from jobs.consumers.maker import AGAIN, AGAIN_MS, Family, Maker, MakerState
 from jobs.flows import plan, steps
-from jobs.flows.plan import Known
+from jobs.flows.plan import ObservedFlow
 from kube import lenient
 from kube.kinds.flow import FlowPhase, JobFlow
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
@@ -63,7 +63,7 @@ class FlowConsumer(Maker):
         view = ClusterView()
         for family, flow in flows.values():
             place = f"{flow.metadata.namespace}/"
-            known = Known(
+            known = ObservedFlow(
                 flow,
                 family.owner.object.get("status") or {},
                 family.jobs,
@@ -74,7 +74,7 @@ class FlowConsumer(Maker):
             yield from _look_at(state, known, view, now)
 
 
-def _look_at(state: MakerState, known: Known, view: ClusterView, now: int) -> Iterator[Group | Timer]:
+def _look_at(state: MakerState, known: ObservedFlow, view: ClusterView, now: int) -> Iterator[Group | Timer]:
     """Look at one flow; one that cannot be planned is left as it is, and never stops the others."""
     key = plan.key_of(known.flow)
     try:

@@ -23,14 +23,23 @@ from cluster.rules import quotas
 from cluster.runtime import registry, retries
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from cluster.writes import Timer
-from jobs.consumers import news
+from jobs.consumers import policy_events
 from jobs.consumers.state import JobEntry, JobsState, read_beside_log, refresh, remember
-from jobs.controller import answers, asked, crowd, facts, plan, products, ssh_keys, unfilled
 from jobs.controller import commands as of_jobs
-from jobs.controller.asked import ASKED
-from jobs.controller.expectations import Sent
+from jobs.controller import (
+    facts,
+    late_defaults,
+    pending_actions,
+    plan,
+    plugin_objects,
+    policy_engine,
+    ssh_keys,
+    status_throttle,
+)
+from jobs.controller.expectations import PendingWrites
 from jobs.controller.facts import JobFact, PodFact
-from jobs.controller.plan import Known, World
+from jobs.controller.pending_actions import ASKED
+from jobs.controller.plan import ObservedJob, World
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.plugins.contract import KeyPair
 from kube import meta
@@ -75,7 +84,7 @@ class JobConsumer(Consumer[JobsState]):
         remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
         for timer in timers_of(NAME, shard, ASKED):
             if timer.key in state.entries:  # of a job that is gone or finished nothing is asked any more
-                state.note_asked(timer.key, asked.read(timer))
+                state.note_asked(timer.key, pending_actions.read(timer))
         state.touched = dict.fromkeys([*state.entries, *state.commands])
         return state
 
@@ -96,7 +105,7 @@ class JobConsumer(Consumer[JobsState]):
         groups, deadlines, left = _wake(state, changes, timers, now)
         over: list[tuple[str, str]] = []
         world = state.world()
-        room, is_unheard, is_crowd = ROOM, False, len(state.touched) > crowd.CROWD
+        room, is_unheard, is_crowd = ROOM, False, len(state.touched) > status_throttle.CROWD
         while state.touched and room > 0 and not state.is_behind:
             key = next(iter(state.touched))
             del state.touched[key]
@@ -120,7 +129,7 @@ class JobConsumer(Consumer[JobsState]):
                     left[key] = None
                 groups.append(_group(state, entry, writes, now))
                 room -= len(writes)
-                state.sent[key] = Sent(now)
+                state.sent[key] = PendingWrites(now)
                 is_unheard |= not any(write.resource.id in _APPLY for write in writes)
             if entry.pending_until is not None:
                 deadlines.append(Timer(PENDING, key, entry.pending_until))
@@ -129,7 +138,7 @@ class JobConsumer(Consumer[JobsState]):
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
         looks = [Timer(LEFT, key, now + LEFT_MS) for key in left if key in state.entries]
-        more += crowd.timers(state.unsaid, now)
+        more += status_throttle.timers(state.unsaid, now)
         # How often a group failed stays known when it came back and there was no room for it.
         put_off = [
             Timer(RETRY, timer.key, now, {**timer.payload, "news": False})
@@ -172,20 +181,20 @@ def _wake(
         return plan.about(state.entries[key].known.job) if key in state.entries else None
 
     groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
-    groups += retries.told(timers, about, now, plan.COMPONENT)
+    groups += retries.event_groups(timers, about, now, plan.COMPONENT)
     lost = _look_back(state, now)
     failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
     left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
     refresh(state, [*lost, *failed, *(key for key in left if key not in state.entries)])
     state.touched |= left
-    state.touched |= dict.fromkeys(crowd.late(state.unsaid, now))
+    state.touched |= dict.fromkeys(status_throttle.late(state.unsaid, now))
     groups += _look_for_targets(state)
-    heard = news.hear(state, changes, now)
+    heard = policy_events.hear(state, changes, now)
     deadlines = [*heard.timers]
     for timer in timers:
-        if timer.kind == ASKED and timer.key in state.asked:
+        if timer.kind == ASKED and timer.key in state.pending_actions:
             # What is asked of a job stays in its timer until it is carried out.
-            deadlines += asked.timers(timer.key, state.asked[timer.key], now)
+            deadlines += pending_actions.timers(timer.key, state.pending_actions[timer.key], now)
             state.touched[timer.key] = None
         elif timer.kind == PENDING and timer.key in state.entries:
             state.touched[timer.key] = None
@@ -197,18 +206,18 @@ def _plan_one(
 ) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     known, key = entry.known, entry.known.job.key
-    state.note_asked(key, waiting := asked.current(state.asked.get(key, ()), known.job))
-    overdue = answers.to_pending(known.job, known.pods.values(), now)
+    state.note_asked(key, waiting := pending_actions.current(state.pending_actions.get(key, ()), known.job))
+    overdue = policy_engine.to_pending(known.job, known.pods.values(), now)
     requests = [of_jobs.request(each, known.job) for each in state.commands.get(key, {}).values()]
-    requests += [*asked.due(waiting, now), *(each.request() for each in overdue.asked)]
+    requests += [*pending_actions.due(waiting, now), *(each.request() for each in overdue.pending_actions)]
     account = world.accounts.get(known.job.namespace)
     if account is not None and plan.lacks_pods(known):
         quota_room.count_into(account, PODS, known.job.namespace)
     try:
-        may_wait = is_crowd and not crowd.is_due(state.unsaid, key, now)
+        may_wait = is_crowd and not status_throttle.is_due(state.unsaid, key, now)
         outcome = plan.reconcile(known, world, now, requests=requests, keys=keys, is_crowd=may_wait)
         writes, entry.again = outcome.writes, outcome.again or bool(outcome.waiting)
-        entry.left_asked = asked.after(waiting, requests[: len(requests) - len(outcome.waiting)])
+        entry.left_asked = pending_actions.after(waiting, requests[: len(requests) - len(outcome.waiting)])
     except Exception:
         log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
         state.unsaid.pop(key, None)
@@ -218,7 +227,7 @@ def _plan_one(
     else:
         state.refused.pop(known.job.key, None)
     if outcome.unsaid:
-        state.unsaid.setdefault(key, now + crowd.SAY_MS)
+        state.unsaid.setdefault(key, now + status_throttle.SAY_MS)
     else:
         state.unsaid.pop(key, None)
     known.in_step = outcome.in_step
@@ -233,9 +242,9 @@ def _group(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int)
     """Return the writes for a job, with which that goes from its timer which they carry out."""
     key = entry.known.job.key
     within_quota = any(isinstance(write, Create) and write.resource == PODS for write in writes)
-    if entry.left_asked == state.asked.get(key, ()):
+    if entry.left_asked == state.pending_actions.get(key, ()):
         return Group(writes, key, within_quota)
-    timers = asked.timers(key, entry.left_asked, now)
+    timers = pending_actions.timers(key, entry.left_asked, now)
     return Group(writes, key, within_quota, timers, [(ASKED, key)])
 
 
@@ -265,12 +274,12 @@ def _apply_job(state: JobsState, change: Change) -> None:
         if key in state.commands:
             state.touched[key] = None
         return
-    job = facts.read_job(unfilled.filled_in(change.body))
+    job = facts.read_job(late_defaults.filled_in(change.body))
     entry = state.entries.get(key)
     if entry is None or entry.known.job.uid != job.uid:
         if not job.is_finished:
             state.forget(key)
-            state.keep(JobEntry(Known(job)))
+            state.keep(JobEntry(ObservedJob(job)))
             state.touched[key] = None
         return
     before, entry.known.job = entry.known.job, job
@@ -344,20 +353,20 @@ def _apply_group(state: JobsState, change: Change) -> None:
 def _apply_product(state: JobsState, change: Change) -> None:
     """Note what has the name of a product, whoever it belongs to."""
     id_ = change.resource, change.name
-    for name in products.jobs_named(*id_):
+    for name in plugin_objects.jobs_named(*id_):
         key = f"{change.namespace}/{name}"
         entry = state.entries.get(key)
         if entry is None or state.has_read(key, change.revision):
             continue
         known = entry.known
-        product = products.ids(known.job).get(id_)
-        fact = None if product is None or change.verb == "DELETED" else products.read(product, change.body)
-        if known.products.get(id_) == fact:
+        product = plugin_objects.ids(known.job).get(id_)
+        fact = None if product is None or change.verb == "DELETED" else plugin_objects.read(product, change.body)
+        if known.plugin_objects.get(id_) == fact:
             continue
         if fact is None:
-            del known.products[id_]
+            del known.plugin_objects[id_]
         else:
-            known.products[id_] = fact
+            known.plugin_objects[id_] = fact
         if not state.has_sent(key, change.revision):
             known.in_step = False
             state.touched[key] = None
@@ -405,7 +414,7 @@ _APPLY: dict[str, Callable[[JobsState, Change], None]] = {
     COMMANDS.id: _apply_command,
     PODS.id: _apply_pod,
     POD_GROUPS.id: _apply_group,
-    **dict.fromkeys(products.RESOURCES, _apply_product),
+    **dict.fromkeys(plugin_objects.RESOURCES, _apply_product),
     CLAIMS.id: _apply_claim,
     LIMIT_RANGES.id: _apply_bound,
     RESOURCE_QUOTAS.id: _apply_bound,
@@ -437,12 +446,12 @@ def _look_for_targets(state: JobsState) -> list[Group]:
     return groups
 
 
-def _is_over(known: Known) -> bool:
+def _is_over(known: ObservedJob) -> bool:
     """Say whether nothing is left to be done for a job: it is finished, and so are its pods."""
     job = known.job
     if not job.is_finished or known.group is not None or job.status.get("terminating"):
         return False
-    if any(product.owner == job.uid for product in known.products.values()):
+    if any(product.owner == job.uid for product in known.plugin_objects.values()):
         return False
     return not any(pod.owner == job.uid and (pod.deleting or not pod.has_ended) for pod in known.pods.values())
 

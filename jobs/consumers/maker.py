@@ -24,7 +24,7 @@ from cluster.store import Change, Group, Stored, store
 from cluster.store.types import read
 from cluster.writes import Timer
 from jobs.consumers.gather import Owned
-from jobs.made.jobs import COMPONENT, MadeJob
+from jobs.made.jobs import COMPONENT, OwnedJob
 from kube.errors import ApiError
 from kube.meta import Object
 from kube.resources import JOBS, Resource
@@ -40,8 +40,8 @@ class Family(NamedTuple):
     """An object and the jobs that were made for it, by their names; `gone` are those that were deleted since."""
 
     owner: Stored
-    jobs: Mapping[str, MadeJob]
-    gone: Mapping[str, MadeJob]
+    jobs: Mapping[str, OwnedJob]
+    gone: Mapping[str, OwnedJob]
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class MakerState:
 
     stale: dict[str, None] = field(default_factory=dict)  # keys of objects
     # Key of an object → deleted jobs that its rule has not been told of.
-    gone: dict[str, dict[str, MadeJob]] = field(default_factory=dict)
+    gone: dict[str, dict[str, OwnedJob]] = field(default_factory=dict)
     # Key of somebody else's job → the object whose job should have its name.
     blocked: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)  # objects whose jobs cannot be made as things are
@@ -90,7 +90,7 @@ class Maker(Consumer[MakerState]):
             owner = store.by_keys(self.kind, [key]).get(key)
             return None if owner is None else owner.object
 
-        told = retries.told(timers, about, now, COMPONENT)
+        told = retries.event_groups(timers, about, now, COMPONENT)
         return Plan(
             [*told, *(each for each in found if isinstance(each, Group))],
             [each for each in found if isinstance(each, Timer)],
@@ -142,7 +142,7 @@ class Maker(Consumer[MakerState]):
     def _read(self, state: MakerState, keys: Sequence[str]) -> list[Family]:
         with store.reading():
             owners = store.by_keys(self.kind, keys)
-            jobs: dict[str, dict[str, MadeJob]] = {owner.uid: {} for owner in owners.values()}
+            jobs: dict[str, dict[str, OwnedJob]] = {owner.uid: {} for owner in owners.values()}
             for job in _readable(store.find(JOBS, owner=list(jobs))) if jobs else ():
                 jobs[_controller(job)][job.name] = job
         families = []
@@ -169,14 +169,14 @@ def holders(wanted: Sequence[str], state: MakerState, of: Mapping[str, str]) -> 
     return taken
 
 
-def _controller(job: MadeJob) -> str:
+def _controller(job: OwnedJob) -> str:
     return next((one.uid for one in job.metadata.owner_references if one.controller), "")
 
 
-def _readable(jobs: Sequence[Stored | Change]) -> Iterator[MadeJob]:
+def _readable(jobs: Sequence[Stored | Change]) -> Iterator[OwnedJob]:
     """Yield what can be read of jobs; of the others the log tells."""
     for each in jobs:
         try:
-            yield read(each.body, MadeJob)
+            yield read(each.body, OwnedJob)
         except msgspec.ValidationError as error:
             log.error("ignored job %s, which cannot be read: %s", each.key, error)

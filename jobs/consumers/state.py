@@ -13,12 +13,12 @@ from cluster.rules.quota_accounts import Account
 from cluster.rules.quotas import Quota
 from cluster.runtime import registry
 from cluster.store import Stored, store
-from jobs.controller import facts, plan, products, unfilled
-from jobs.controller.asked import Asked
-from jobs.controller.crowd import Unsaid
-from jobs.controller.expectations import Sent
+from jobs.controller import facts, late_defaults, plan, plugin_objects
+from jobs.controller.expectations import PendingWrites
 from jobs.controller.facts import JobFact
-from jobs.controller.plan import Known, World
+from jobs.controller.pending_actions import PendingAction
+from jobs.controller.plan import ObservedJob, World
+from jobs.controller.status_throttle import Unsaid
 from kube.kinds.batch import JobEvent
 from kube.meta import Object
 from kube.priorities import PriorityClasses
@@ -33,10 +33,10 @@ log = logging.getLogger(__name__)
 class JobEntry:
     """A job in memory."""
 
-    known: Known
+    known: ObservedJob
     again: bool = False  # to be planned once its last writes have come back
     pending_until: int | None = None  # when the first of its pods will have been Pending for too long
-    left_asked: tuple[Asked, ...] = ()  # what is still asked of it when its last writes have been carried out
+    left_asked: tuple[PendingAction, ...] = ()  # what is still asked of it when its last writes have been carried out
 
 
 @dataclass(slots=True)
@@ -59,9 +59,9 @@ class JobsState:
     answered: dict[str, frozenset[JobEvent]] = field(default_factory=dict)
     answering: Counter[JobEvent] = field(default_factory=Counter)  # event → how many jobs answer it; see `heeded`
     position: int = 0  # the revision up to which the log is in this state
-    sent: dict[str, Sent] = field(default_factory=dict)  # key of a job → its last writes, until they are seen
+    sent: dict[str, PendingWrites] = field(default_factory=dict)  # key of a job → its last writes, until they are seen
     # Key of a job → what policies ask of it, and was not carried out.
-    asked: dict[str, tuple[Asked, ...]] = field(default_factory=dict)
+    pending_actions: dict[str, tuple[PendingAction, ...]] = field(default_factory=dict)
     is_behind: bool = False  # what happened has yet to be told; see Consumer.lags
     # Key of a job that was read beside the log → the revision at which, until the position gets there.
     ahead: dict[str, int] = field(default_factory=dict)
@@ -110,12 +110,12 @@ class JobsState:
         """The events that a policy of any job answers."""
         return {event for event, jobs in self.answering.items() if jobs}
 
-    def note_asked(self, key: str, wanted: tuple[Asked, ...]) -> None:
+    def note_asked(self, key: str, wanted: tuple[PendingAction, ...]) -> None:
         """Note all that policies ask of a job now."""
         if wanted:
-            self.asked[key] = wanted
+            self.pending_actions[key] = wanted
         else:
-            self.asked.pop(key, None)
+            self.pending_actions.pop(key, None)
 
     def look_again(self, namespace: str) -> None:
         """Plan the jobs of a namespace that lack pods for its bounds."""
@@ -128,14 +128,14 @@ def readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
     """Yield what can be read of stored jobs; of the others the log tells."""
     for stored in jobs:
         try:
-            yield facts.read_job(unfilled.filled_in(stored.body))
+            yield facts.read_job(late_defaults.filled_in(stored.body))
         except msgspec.ValidationError as error:
             log.error("ignored job %s, which cannot be read: %s", stored.key, error)
 
 
 def remember(state: JobsState, jobs: Iterable[Stored]) -> None:
     """Put stored jobs into the state, with their pods, pod groups and products."""
-    entries = {job.uid: JobEntry(Known(job)) for job in readable(jobs)}
+    entries = {job.uid: JobEntry(ObservedJob(job)) for job in readable(jobs)}
     uids = list(entries)
     for start in range(0, len(uids), CHUNK):
         owners = uids[start : start + CHUNK]
@@ -152,21 +152,21 @@ def remember(state: JobsState, jobs: Iterable[Stored]) -> None:
         state.keep(entry)
 
 
-def _remember_products(jobs: Sequence[Known]) -> None:
+def _remember_products(jobs: Sequence[ObservedJob]) -> None:
     """Note what has the names of the products of jobs; two jobs may want one name."""
-    found: dict[products.Id, Stored] = {}
-    for kind, resource in products.RESOURCES.items():
+    found: dict[plugin_objects.Id, Stored] = {}
+    for kind, resource in plugin_objects.RESOURCES.items():
         names = {
             f"{known.job.namespace}/{name}": None
             for known in jobs
-            for id_, name in products.ids(known.job)
+            for id_, name in plugin_objects.ids(known.job)
             if id_ == kind
         }
         found |= {(kind, key): stored for key, stored in store.by_keys(resource, list(names)).items()}
     for known in jobs:
-        for (kind, name), product in products.ids(known.job).items():
+        for (kind, name), product in plugin_objects.ids(known.job).items():
             if stored := found.get((kind, f"{known.job.namespace}/{name}")):
-                known.products[kind, name] = products.read(product, stored.body)
+                known.plugin_objects[kind, name] = plugin_objects.read(product, stored.body)
 
 
 def refresh(state: JobsState, keys: Sequence[str]) -> None:

@@ -21,10 +21,10 @@ def to_job(namespace: str, name: str, uid: str, action: Action) -> Object:
 def request(command: CommandFact, job: JobFact) -> Request:
     """Return what a Command asks of a job; it names no task or pod."""
     action = action_of(command.action)
-    return Request(action=action, why=told(command, action, job), source=command)
+    return Request(action=action, why=command_event(command, action, job), source=command)
 
 
-def told(command: CommandFact, action: Action | None, job: JobFact) -> str:
+def command_event(command: CommandFact, action: Action | None, job: JobFact) -> str:
     """Say who asked for what, and what is to be expected of it where that is nothing or little."""
     return f"{command.asked}{_note(action, job)}."
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 LONGEST_MS = 60_000  # what was written is read back within a batch or two: after this it never will be
 
 
-class Sent(Struct):
+class PendingWrites(Struct):
     """The last writes for one job."""
 
     at: int  # when they were planned, in epoch ms

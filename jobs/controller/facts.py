@@ -277,7 +277,7 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
         exit_codes=failed.exit_codes,
         reason=intern(failed.reason or (first.reason if first else "")),
         message=failed.message or causes.one_line(first.message if first else ""),
-        kept=causes.kept_back(metadata.name, task, status, is_ending=bool(metadata.deletion_timestamp)),
+        kept=causes.start_obstacle(metadata.name, task, status, is_ending=bool(metadata.deletion_timestamp)),
     )
     return _job_key(metadata), fact
 

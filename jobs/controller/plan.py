@@ -18,10 +18,10 @@ from msgspec import Struct, field
 from cluster.rules import ranges as limit_ranges
 from cluster.rules.quota_accounts import Account
 from cluster.writes import Create, Delete, Patch, Update, Write
-from jobs.controller import namespace_limits, pod_diff, pod_group, products, status
+from jobs.controller import namespace_limits, plugin_objects, pod_diff, pod_group, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
+from jobs.controller.plugin_objects import Id, PluginObjectFact
 from jobs.controller.pods import Blueprint, claim_name
-from jobs.controller.products import Id, ProductFact
 from jobs.controller.requests import Request, pods_named, together
 from jobs.lifecycle import asking, dependencies, messages, phases
 from jobs.lifecycle.causes import MOST_FAILURES
@@ -49,13 +49,13 @@ _TOLD = {  # reason → that of the event
 _UNHAPPY = (JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED)
 
 
-class Known(Struct):
+class ObservedJob(Struct):
     """What is known of one job: the stored versions of it and of what was made for it."""
 
     job: JobFact
     pods: dict[str, PodFact] = field(default_factory=dict)
     group: GroupFact | None = None
-    products: dict[Id, ProductFact] = field(default_factory=dict)  # what plugins made, see there
+    plugin_objects: dict[Id, PluginObjectFact] = field(default_factory=dict)  # what plugins made, see there
     # The pod group and the products are as this version of the job wants them, once they are seen.
     in_step: bool = False
 
@@ -85,18 +85,18 @@ class Outcome(NamedTuple):
     unsaid: bool = False
 
 
-def lacks_pods(known: Known) -> bool:
+def lacks_pods(known: ObservedJob) -> bool:
     """Say whether a job may be given pods: before it is, the account of its namespace has to have counted them."""
     return known.group is not None and known.group.is_admitted and pod_diff.lacks(known.job, known.pods)
 
 
-def lacks_keys(known: Known) -> bool:
+def lacks_keys(known: ObservedJob) -> bool:
     """Say whether a job needs a key pair that nobody has made: then one has to be given to `reconcile`."""
-    return products.lacks_keys(known.job, known.products)
+    return plugin_objects.lacks_keys(known.job, known.plugin_objects)
 
 
 def reconcile(
-    known: Known,
+    known: ObservedJob,
     world: World,
     now: int,
     *,
@@ -129,7 +129,7 @@ class _Round:
 
     def __init__(
         self,
-        known: Known,
+        known: ObservedJob,
         world: World,
         now: int,
         keys: KeyPair | None,
@@ -148,7 +148,7 @@ class _Round:
         self.told: set[tuple[str, str]] = set()
         self.by = ""
         self.is_admitted = known.group is not None and known.group.is_admitted
-        self.blocked = products.blocking(self.job, known.products)
+        self.blocked = plugin_objects.blocking(self.job, known.plugin_objects)
         self.diff = pod_diff.compare(self.job, known.pods.values())
         self.counts = self.diff.counts
 
@@ -248,7 +248,7 @@ class _Round:
         """Return the number of retries, and what keeps pods from running that are ended now: later nobody else knows it."""
         changes: dict[str, Any] = {"retryCount": self.job.retry_count + 1} if self.step.is_retry else {}
         if self.job.phase in (JobPhase.PENDING, JobPhase.RUNNING):
-            changes["keptBefore"] = messages.kept(self._situation(self.is_admitted)) or None
+            changes["keptBefore"] = messages.obstacle_text(self._situation(self.is_admitted)) or None
         return changes
 
     def _took(self, decision: Decision) -> dict[str, Any]:
@@ -264,7 +264,7 @@ class _Round:
         ending = self._ending(self._own(), retain)
         self.again = len(ending) > self.room
         self._remove(ending, why)
-        self.writes += products.end(self.job, self.known.products)
+        self.writes += plugin_objects.end(self.job, self.known.plugin_objects)
         self.in_step = False
         group = self.known.group
         if group is not None:
@@ -284,10 +284,10 @@ class _Round:
             return
         self.in_step = True
         whole = self.whole
-        self.writes += products.in_step(self.job, whole, self.known.products, self.keys)
+        self.writes += plugin_objects.in_step(self.job, whole, self.known.plugin_objects, self.keys)
         if group is None:
             self._make_claims(whole)
-            for name in products.left_alone(self.job, whole, self.known.products):
+            for name in plugin_objects.left_alone(self.job, whole, self.known.plugin_objects):
                 text = f"{name} was there before and is left as it is; delete it to have the plugin's."
                 self._tell("PluginError", text, events.WARNING)
             self.writes.append(Create(POD_GROUPS, pod_group.pod_group(self.job, whole, self.world.priorities)))
@@ -316,7 +316,7 @@ class _Round:
             named.append({**volume, "volumeClaimName": name})
             if name not in self.world.claims.get(self.job.namespace, ()):
                 content = {"spec": volume["volumeClaim"]}
-                self.writes.append(Create(CLAIMS, products.owned(self.job, whole, CLAIMS, name, content)))
+                self.writes.append(Create(CLAIMS, plugin_objects.owned(self.job, whole, CLAIMS, name, content)))
         if named != volumes:
             changes = {"spec": {"volumes": named}}
             self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, changes, uid=self.job.uid))

@@ -28,7 +28,7 @@ _ALIVE = (PodPhase.RUNNING.value, PodPhase.PENDING.value)
 _RETRIES = 3  # of a task that says 0 (reference: volcano-job §3.3, task-failed test)
 
 
-class Happening(NamedTuple):
+class PodEvent(NamedTuple):
     """An event, and the last version of the pod that it happened to."""
 
     event: JobEvent
@@ -74,7 +74,7 @@ _NEW_PHASE = {
 }
 
 
-def concerns(happening: Happening, job: JobFact) -> bool:
+def concerns(happening: PodEvent, job: JobFact) -> bool:
     """Say whether what happened to a pod means something to the job that stands under its job's name now.
 
     A job that is being deleted loses its pods, one that is finished may lose
@@ -87,7 +87,7 @@ def concerns(happening: Happening, job: JobFact) -> bool:
     return not (job.is_finished and happening.event is JobEvent.POD_EVICTED)
 
 
-def happened_to_task(happening: Happening, job: JobFact, pods: Iterable[PodFact]) -> bool:
+def happened_to_task(happening: PodEvent, job: JobFact, pods: Iterable[PodFact]) -> bool:
     """Say whether with this pod its whole task completed or failed, as the job's pods are now (§3.3).
 
     TaskCompleted  as many pods of the task as it has replicas succeeded
@@ -102,7 +102,7 @@ def happened_to_task(happening: Happening, job: JobFact, pods: Iterable[PodFact]
     return replicas > 0 and -1 < most <= sum(pod.restarts for pod in own if pod.phase in _ALIVE)
 
 
-def told(event: JobEvent, pods: Sequence[PodFact]) -> str:
+def event_text(event: JobEvent, pods: Sequence[PodFact]) -> str:
     """Say in a sentence which pods it happened to and how; some are named, the others counted."""
     named = [pod.failed_with() if event is JobEvent.POD_FAILED else pod.name for pod in pods[:SHOWN]]
     more = f" and {len(pods) - SHOWN} more" if len(pods) > SHOWN else ""

@@ -16,7 +16,7 @@ from cluster.rules.pod import pod_defaults
 from jobs.controller import facts
 from jobs.controller.facts import JobFact
 from jobs.plugins import table
-from jobs.plugins.contract import Draft, Place
+from jobs.plugins.contract import Draft, PodIdentity
 from kube.kinds.core import PodPhase
 from kube.meta import Object
 from kube.owners import controller_reference
@@ -94,7 +94,7 @@ class Blueprint:
     def drafts(self, index: int) -> Iterator[tuple[str, Draft]]:
         """Yield the pod with an index as it is made: first without plugins, then after each of them, with its name."""
         draft = Draft(self.spec, self.annotations)
-        place = Place(self.task, index, f"{self.job.name}-{self.task}-{index}")
+        place = PodIdentity(self.task, index, f"{self.job.name}-{self.task}-{index}")
         yield "", draft
         for name, hook in self.hooks:
             draft = hook(draft, place)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jobs.crons.plan import SCHEDULED
 from jobs.crons.schedule import Times
-from jobs.made.jobs import MadeJob
+from jobs.made.jobs import OwnedJob
 from kube import meta
 
 WEEKS_BEFORE, WEEKS = 1, 4
@@ -21,7 +21,7 @@ class Run(NamedTuple):
     """A run of a day: its time, and its job if it has one."""
 
     time: str
-    job: MadeJob | None = None
+    job: OwnedJob | None = None
 
 
 class Day(NamedTuple):
@@ -33,7 +33,7 @@ class Day(NamedTuple):
     more: int
 
 
-def weeks(times: Times | None, jobs: Sequence[MadeJob], where: tzinfo, now: int) -> list[list[Day]]:
+def weeks(times: Times | None, jobs: Sequence[OwnedJob], where: tzinfo, now: int) -> list[list[Day]]:
     """Return weeks of days from last Monday's week on, in a time zone; times None are those of a suspended cron job.
 
     Of each day the latest past runs are shown, and the first coming ones.
@@ -56,7 +56,7 @@ def weeks(times: Times | None, jobs: Sequence[MadeJob], where: tzinfo, now: int)
     return [found[start : start + 7] for start in range(0, len(found), 7)]
 
 
-def moment_of(job: MadeJob) -> int:
+def moment_of(job: OwnedJob) -> int:
     """Return for which moment a job was made, or when, if somebody asked for it."""
     try:
         return meta.parse_time(job.metadata.annotations.get(SCHEDULED, ""))

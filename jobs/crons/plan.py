@@ -15,7 +15,7 @@ from cluster.writes import Create, Delete, Update, Write
 from jobs.crons import schedule
 from jobs.crons.schedule import MINUTE_MS, ScheduleError, Times
 from jobs.made import jobs
-from jobs.made.jobs import MadeJob
+from jobs.made.jobs import OwnedJob
 from jobs.rules.admission import JobRulesView
 from kube import events, meta
 from kube.kinds.batch import ConcurrencyPolicy, CronJob, JobPhase
@@ -56,13 +56,13 @@ class Outcome(NamedTuple):
     refused: bool = False
 
 
-class Known(NamedTuple):
+class ObservedCronJob(NamedTuple):
     """A cron job, the jobs that were made for it, and those of them that were deleted since it was last looked at."""
 
     cron: CronJob
     status: Object  # as it is stored
-    jobs: Sequence[MadeJob]
-    gone: Sequence[MadeJob] = ()
+    jobs: Sequence[OwnedJob]
+    gone: Sequence[OwnedJob] = ()
 
 
 def wanted(cron: CronJob, now: int) -> Run | None:
@@ -81,7 +81,9 @@ def wanted(cron: CronJob, now: int) -> Run | None:
     return Run(at, f"{cron.metadata.name}-{at // MINUTE_MS}", missed > MANY_MISSED)
 
 
-def reconcile(known: Known, run: Run | None, view: JobRulesView, now: int, *, is_taken: bool = False) -> Outcome:
+def reconcile(
+    known: ObservedCronJob, run: Run | None, view: JobRulesView, now: int, *, is_taken: bool = False
+) -> Outcome:
     """Return what a cron job needs.
 
     `run` is the job that is `wanted`; `is_taken` says that its name belongs to somebody else.
@@ -110,7 +112,7 @@ def job_for(cron: CronJob, at: int) -> dict[str, Any]:
 class _Round:
     """One look at a cron job: what was found, the status as it should be, and the writes so far."""
 
-    def __init__(self, known: Known, now: int) -> None:
+    def __init__(self, known: ObservedCronJob, now: int) -> None:
         self.cron, self.before, self.now = known.cron, known.status, now
         self.jobs, self.gone = known.jobs, known.gone
         self.active = [job for job in known.jobs if not job.is_finished]
@@ -189,7 +191,7 @@ class _Round:
             Create(EVENTS, events.event(about(self.cron), reason, message, self.now, component=COMPONENT, kind=kind))
         )
 
-    def _delete(self, job: MadeJob) -> None:
+    def _delete(self, job: OwnedJob) -> None:
         if not job.is_deleted:
             self.writes.append(Delete(JOBS, job.metadata.namespace, job.name, uid=job.uid))
             self.tell("SuccessfulDelete", f"Deleted job {job.name}")

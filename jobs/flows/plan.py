@@ -13,7 +13,7 @@ from cluster.writes import Create, Delete, Group, Update
 from jobs.flows import status, steps
 from jobs.lifecycle.phases import phase_of
 from jobs.made import jobs
-from jobs.made.jobs import MadeJob
+from jobs.made.jobs import OwnedJob
 from jobs.rules.admission import JobRulesView
 from kube import events
 from kube.kinds.batch import JobPhase
@@ -29,7 +29,7 @@ _BAD = (JobPhase.FAILED, JobPhase.TERMINATED)
 _BEGUN = (JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.COMPLETING, JobPhase.COMPLETED)
 
 
-class Known(NamedTuple):
+class ObservedFlow(NamedTuple):
     """A flow and what there is for it.
 
     `jobs` were made for it and are there, `gone` have been deleted since it was last looked at, both by their names.
@@ -38,8 +38,8 @@ class Known(NamedTuple):
 
     flow: JobFlow
     status: Object  # as it is stored
-    jobs: Mapping[str, MadeJob]
-    gone: Mapping[str, MadeJob]
+    jobs: Mapping[str, OwnedJob]
+    gone: Mapping[str, OwnedJob]
     templates: Mapping[str, Object]
     taken: Collection[str]
 
@@ -62,7 +62,7 @@ class Problem(NamedTuple):
     message: str
 
 
-def reconcile(known: Known, view: JobRulesView, now: int) -> Outcome:
+def reconcile(known: ObservedFlow, view: JobRulesView, now: int) -> Outcome:
     """Return what brings a flow one step further."""
     if known.flow.metadata.deletion_timestamp:
         state = {"phase": str(FlowPhase.TERMINATING), "reason": "Deleted", "message": "The flow is being deleted."}
@@ -117,7 +117,7 @@ def _phase(flow: JobFlow, phases: Mapping[str, JobPhase]) -> FlowPhase:
 
 
 def _make(
-    known: Known, phases: Mapping[str, JobPhase], problems: list[Problem], view: JobRulesView, now: int
+    known: ObservedFlow, phases: Mapping[str, JobPhase], problems: list[Problem], view: JobRulesView, now: int
 ) -> list[Group]:
     """Make the jobs whose turn it is; note why one cannot be made."""
     flow = known.flow
@@ -141,7 +141,7 @@ def _make(
     return groups
 
 
-def _job(known: Known, step: Flow, view: JobRulesView) -> Object | Problem:
+def _job(known: ObservedFlow, step: Flow, view: JobRulesView) -> Object | Problem:
     """Return the job of a step, or why it cannot be made now."""
     name, template = steps.job_name(known.flow.metadata.name, step.name), known.templates.get(step.name)
     if name in known.taken:
@@ -177,7 +177,7 @@ def _told(flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], probl
     return IN_PROGRESS, f"{completed} of {total} jobs have completed."
 
 
-def _status_group(known: Known, after: dict[str, Any], now: int) -> list[Group]:
+def _status_group(known: ObservedFlow, after: dict[str, Any], now: int) -> list[Group]:
     """Return the writes of a status that is another than before, with an event when the state tells something new."""
     if after == known.status:
         return []

@@ -13,7 +13,7 @@ import msgspec
 
 from jobs.flows.steps import job_name
 from jobs.lifecycle.phases import FINISHED, phase_of
-from jobs.made.jobs import MadeJob
+from jobs.made.jobs import OwnedJob
 from kube import lenient, meta
 from kube.kinds.batch import JobPhase
 from kube.kinds.flow import JobFlow
@@ -35,7 +35,7 @@ LIST_OF = {
 }
 
 
-def entries(flow: JobFlow, before: Object, jobs: Mapping[str, MadeJob], now: int) -> dict[str, dict[str, Any]]:
+def entries(flow: JobFlow, before: Object, jobs: Mapping[str, OwnedJob], now: int) -> dict[str, dict[str, Any]]:
     """Return an entry of jobStatusList for each job that was made and counts, by the name of its template.
 
     `jobs` are those that are there, and those that have just been deleted, by their names. One that was deleted before
@@ -53,7 +53,7 @@ def entries(flow: JobFlow, before: Object, jobs: Mapping[str, MadeJob], now: int
 
 
 def status_after(
-    before: Object, made: Mapping[str, dict[str, Any]], jobs: Mapping[str, MadeJob], state: Mapping[str, str]
+    before: Object, made: Mapping[str, dict[str, Any]], jobs: Mapping[str, OwnedJob], state: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the status of a flow with these entries and this state; what nobody here writes is kept."""
     ours = {*LIST_OF.values(), "jobStatusList", "conditions", "state"}
@@ -75,7 +75,7 @@ def status_after(
     return {**status, "state": dict(state)}
 
 
-def _entry(job: MadeJob, before: Object | None, now: int) -> dict[str, Any]:
+def _entry(job: OwnedJob, before: Object | None, now: int) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": job.name,
         "state": str(job.phase),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jobs.made import jobs
-from jobs.made.jobs import MadeJob
+from jobs.made.jobs import OwnedJob
 from kube import lenient, patch
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
@@ -91,7 +91,7 @@ def _merged(items: Any, changes: Any, key: str, merge: Callable[[Object, Object]
     return list(known.values())
 
 
-def may_start(step: Flow, made: Mapping[str, MadeJob], phases: Mapping[str, JobPhase]) -> bool:
+def may_start(step: Flow, made: Mapping[str, OwnedJob], phases: Mapping[str, JobPhase]) -> bool:
     """Say whether all that a job of a flow waits for has happened.
 
     `made` are the flow's jobs that are there, `phases` those of all that were made, by the names of their templates. A
@@ -105,7 +105,7 @@ def may_start(step: Flow, made: Mapping[str, MadeJob], phases: Mapping[str, JobP
     )
 
 
-def _holds(asked: Sequence[TaskStatus], job: MadeJob) -> bool:
+def _holds(asked: Sequence[TaskStatus], job: OwnedJob) -> bool:
     """Say whether enough pods of each task that is asked about are in the phase; False when the job has none of these."""
     least = {task.name: max(1 if task.min_available is None else task.min_available, 1) for task in job.spec.tasks}
     of_job = [each for each in asked if each.task_name in least]

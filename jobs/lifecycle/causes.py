@@ -150,7 +150,7 @@ def of_status(pod: str, task: str, status: Status) -> Failure:
     return waited._replace(kept="") if waited is not None and not waited.exit_codes else found
 
 
-def kept_back(pod: str, task: str, status: Status, *, is_ending: bool) -> Failure | None:
+def start_obstacle(pod: str, task: str, status: Status, *, is_ending: bool) -> Failure | None:
     """Return what keeps a pod that has its node from running, None where nothing does."""
     return None if is_ending else _waits_for(pod, task, status.phase, status)
 
@@ -173,7 +173,7 @@ def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | Non
         return Failure(pod, task, reason=kept, kept=kept)
     message = waiting.message
     if found.cause is Kept.IMAGE:
-        message = f"{container.image}: {image_waits.said(message)}"
+        message = f"{container.image}: {image_waits.registry_message(message)}"
     reason = waiting.reason if found.cause is Kept.OTHER else kept
     return Failure(pod, task, reason=reason, message=one_line(message), kept=kept)
 

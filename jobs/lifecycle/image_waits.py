@@ -46,7 +46,7 @@ class ImageWait(NamedTuple):
     pods: int = 1
 
 
-def said(message: str) -> str:
+def registry_message(message: str) -> str:
     """Return what the registry or the engine said, without the words of a kubelet before it."""
     return re.sub(
         r'^(Back-off pulling image "[^"]*": )?(ErrImagePull: )?(failed to pull image "[^"]*": )?', "", message
@@ -60,7 +60,7 @@ def remedy(reason: str, message: str, *, elsewhere: bool = False) -> str:
     if reason == NEVER:
         helps = "Build or pull the image on the node, or let it be pulled: imagePullPolicy IfNotPresent."
     else:
-        text = said(message)
+        text = registry_message(message)
         found = next((each for words, each in _BY_WORDS if words.search(text)), "Check the image's name and tag.")
         helps = f"{found} {_TRIED}"
     return helps if elsewhere else f"{helps} {_WITHOUT}"

@@ -64,12 +64,12 @@ def refused(s: Situation) -> str:
     return f"Waiting until the job's {pods(s.min_available)} may be made together: {s.refused}."
 
 
-def pods_kept(s: Situation) -> str:
+def obstacle_summary(s: Situation) -> str:
     """Say what keeps pods from running, then the numbers: `Crash-looping, exit 1 · a-0, a-1. 0 of 2 pods are running; …`"""
-    return f"{kept(s)} {progress(s)}"
+    return f"{obstacle_text(s)} {progress(s)}"
 
 
-def kept(s: Situation) -> str:
+def obstacle_text(s: Situation) -> str:
     """Say what keeps pods from running, and which; empty where nothing does."""
     return causes.sentence(s.kept, s.kept_pods - len(s.kept))
 

@@ -201,7 +201,7 @@ class Pod(View):
     def kept(self) -> Failure | None:
         """What keeps the pod from running although it has its node."""
         is_ending = bool(self.metadata.deletion_timestamp)
-        return causes.kept_back(self.metadata.name, self.task, self.status, is_ending=is_ending)
+        return causes.start_obstacle(self.metadata.name, self.task, self.status, is_ending=is_ending)
 
     @property
     def kept_word(self) -> str:

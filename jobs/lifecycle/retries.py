@@ -12,18 +12,18 @@ def allowed(max_retry: int) -> int:
     return max(max_retry - 1, 0)
 
 
-def made(retry_count: int, max_retry: int) -> int:
+def restarts_made(retry_count: int, max_retry: int) -> int:
     """How many restarts a job made."""
     return min(retry_count, allowed(max_retry))
 
 
 def used(retry_count: int, max_retry: int) -> str:
     """`1 of 2 restarts is used up`"""
-    number, most = made(retry_count, max_retry), allowed(max_retry)
+    number, most = restarts_made(retry_count, max_retry), allowed(max_retry)
     return f"{number} of {most} restart{'' if most == 1 else 's'} {'is' if number == 1 else 'are'} used up"
 
 
 def times(retry_count: int, max_retry: int) -> str:
     """`once`, `2 times`"""
-    number = made(retry_count, max_retry)
+    number = restarts_made(retry_count, max_retry)
     return "once" if number == 1 else f"{number} times"

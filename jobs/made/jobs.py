@@ -34,7 +34,7 @@ class _Spec(View):
     tasks: list[_Task] = []
 
 
-class MadeJob(View):
+class OwnedJob(View):
     """What the controller of an object reads of a job that was made for it."""
 
     metadata: ObjectMeta = ObjectMeta()

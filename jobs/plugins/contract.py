@@ -21,7 +21,7 @@ MOST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PodIdentity:
     """A pod of a job."""
 
     task: str
@@ -66,10 +66,10 @@ class Context(NamedTuple):
         return int(self.arguments[flag])
 
 
-PodHook = Callable[[Draft, Place], Draft]
+PodHook = Callable[[Draft, PodIdentity], Draft]
 
 
-class Product(NamedTuple):
+class PluginObject(NamedTuple):
     """An object that a plugin wants to exist while its job has pods.
 
     `content` is what it holds beside apiVersion, kind and metadata; None where this job is to have no such object. Of
@@ -104,7 +104,7 @@ class Plugin(NamedTuple):
     name: str
     flags: Flags
     pods: Callable[[Context], PodHook]
-    products: tuple[Product, ...] = ()
+    products: tuple[PluginObject, ...] = ()
     refusals: Callable[[Context], Iterator[str]] = nothing
     warnings: Callable[[Context], Iterator[str]] = nothing
     commands: Callable[[Context], Iterator[tuple[str, str]]] = nothing
@@ -112,7 +112,7 @@ class Plugin(NamedTuple):
     is_registered: bool = True  # the job's status.controlledResources lists it
 
 
-def unchanged(draft: Draft, _: Place) -> Draft:
+def unchanged(draft: Draft, _: PodIdentity) -> Draft:
     """Leave a pod as it is."""
     return draft
 

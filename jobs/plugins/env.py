@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from jobs.plugins import containers
-from jobs.plugins.contract import Draft, Place, Plugin
+from jobs.plugins.contract import Draft, Plugin, PodIdentity
 
 
-def _with_index(draft: Draft, place: Place) -> Draft:
+def _with_index(draft: Draft, place: PodIdentity) -> Draft:
     index = str(place.index)
     variables = [{"name": "VK_TASK_INDEX", "value": index}, {"name": "VC_TASK_INDEX", "value": index}]
     return draft._replace(spec=containers.with_variables(draft.spec, variables))

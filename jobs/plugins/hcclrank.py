@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobs.plugins.arguments import Flags
-from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unknown_tasks
+from jobs.plugins.contract import Context, Draft, Plugin, PodHook, PodIdentity, unknown_tasks
 
 RANK = "hccl/rankIndex"
 FLAGS: Flags = {"master": "master", "worker": "worker"}
@@ -15,7 +15,7 @@ def _pods(context: Context) -> PodHook:
     master, worker = context.text("master"), context.text("worker")
     masters = context.replicas(master)
 
-    def hook(draft: Draft, place: Place) -> Draft:
+    def hook(draft: Draft, place: PodIdentity) -> Draft:
         if draft.annotations.get(RANK):
             return draft
         # The first RANK that a container is told counts.

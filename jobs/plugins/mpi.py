@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
 from jobs.plugins.arguments import Flags
-from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unknown_tasks, wrong_ports
+from jobs.plugins.contract import Context, Draft, Plugin, PodHook, PodIdentity, unknown_tasks, wrong_ports
 from node.rules.programs import Program
 
 PORT_NAME = "mpijob-port"
@@ -19,7 +19,7 @@ def _pods(context: Context) -> PodHook:
     hosts = [] if worker is None else addresses.of_task(context.job, worker)
     variables = [{"name": "MPI_HOST", "value": ",".join(host.address for host in hosts)}]
 
-    def hook(draft: Draft, place: Place) -> Draft:
+    def hook(draft: Draft, place: PodIdentity) -> Draft:
         spec = draft.spec
         if place.task == master:
             if worker is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.plugins import addresses, containers
 from jobs.plugins.arguments import Flags
-from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unchanged, unknown_tasks, wrong_ports
+from jobs.plugins.contract import Context, Draft, Plugin, PodHook, PodIdentity, unchanged, unknown_tasks, wrong_ports
 from kube.meta import Object
 
 PORT_NAME = "pytorchjob-port"
@@ -46,7 +46,7 @@ def _pods(context: Context) -> PodHook:
         script = _WAIT.format(host=host, port=port, seconds=context.number("wait-master-timeout"))
         waiter = {"name": WAITER, "image": context.text("wait-master-image"), "command": ["sh", "-c", script]}
 
-    def hook(draft: Draft, place: Place) -> Draft:
+    def hook(draft: Draft, place: PodIdentity) -> Draft:
         rank = {master: "0", worker: str(place.index + 1)}.get(place.task)
         variables = common if rank is None else [*common, {"name": "RANK", "value": rank}]
         spec = containers.with_port(draft.spec, port, PORT_NAME, containers.MAIN)

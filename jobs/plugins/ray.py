@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers, svc
 from jobs.plugins.arguments import Flags
-from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, Product, unchanged, wrong_ports
+from jobs.plugins.contract import Context, Draft, Plugin, PluginObject, PodHook, PodIdentity, unchanged, wrong_ports
 from kube import lenient
 from kube.meta import Object
 from kube.resources import SERVICES
@@ -38,7 +38,7 @@ def _pods(context: Context) -> PodHook:
         return unchanged  # admission refuses such a job; one that was stored before is left as it is
     address = f"{addresses.of_pod(context.job, first, 0).address}:{context.number('port')}"
 
-    def hook(draft: Draft, place: Place) -> Draft:
+    def hook(draft: Draft, place: PodIdentity) -> Draft:
         if place.task not in (head, worker):
             return draft
         leads = place.task == head
@@ -103,7 +103,7 @@ PLUGIN = Plugin(
     "ray",
     FLAGS,
     _pods,
-    products=(Product(SERVICES, SUFFIX, _service),),
+    products=(PluginObject(SERVICES, SUFFIX, _service),),
     refusals=_refusals,
     warnings=_warnings,
     commands=lambda context: ((context.text(role), context.text(f"{role}Container")) for role in ROLES),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
 from jobs.plugins.arguments import Flags
-from jobs.plugins.contract import MOST_PORT, Context, Draft, KeyPair, Place, Plugin, PodHook, Product
+from jobs.plugins.contract import MOST_PORT, Context, Draft, KeyPair, Plugin, PluginObject, PodHook, PodIdentity
 from kube import lenient
 from kube.meta import Object
 from kube.resources import SECRETS
@@ -36,7 +36,7 @@ def _pods(context: Context) -> PodHook:
     volume = {"name": containers.volume_name(name), "secret": source}
     mount = {"mountPath": path, "subPath": FOLDER}
 
-    def hook(draft: Draft, _: Place) -> Draft:
+    def hook(draft: Draft, _: PodIdentity) -> Draft:
         return draft._replace(spec=containers.with_volume(draft.spec, volume, mount))
 
     return hook
@@ -85,7 +85,7 @@ PLUGIN = Plugin(
     "ssh",
     FLAGS,
     _pods,
-    products=(Product(SECRETS, SUFFIX, _secret, keeps=lambda key: key == CONFIG),),
+    products=(PluginObject(SECRETS, SUFFIX, _secret, keeps=lambda key: key == CONFIG),),
     warnings=_warnings,
     programs=_programs,
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
 from jobs.plugins.arguments import Flags
-from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, Product
+from jobs.plugins.contract import Context, Draft, Plugin, PluginObject, PodHook, PodIdentity
 from kube import lenient, names
 from kube.meta import Object
 from kube.resources import CONFIGMAPS, NETWORK_POLICIES, SERVICES
@@ -34,7 +34,7 @@ def _pods(context: Context) -> PodHook:
     if not context.arguments["inject-hosts-env"]:
         variables = []
 
-    def hook(draft: Draft, place: Place) -> Draft:
+    def hook(draft: Draft, place: PodIdentity) -> Draft:
         spec = containers.with_variables(draft.spec, variables) if variables else draft.spec
         spec = containers.with_volume(spec, volume, {"mountPath": DIRECTORY})
         spec["hostname"] = spec.get("hostname") or place.name
@@ -102,9 +102,9 @@ PLUGIN = Plugin(
     FLAGS,
     _pods,
     products=(
-        Product(CONFIGMAPS, SUFFIX, _hosts, keeps=lambda _: True),
-        Product(SERVICES, "", _service),
-        Product(NETWORK_POLICIES, "", _policy),
+        PluginObject(CONFIGMAPS, SUFFIX, _hosts, keeps=lambda _: True),
+        PluginObject(SERVICES, "", _service),
+        PluginObject(NETWORK_POLICIES, "", _policy),
     ),
     refusals=_refusals,
     warnings=_warnings,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
 from jobs.plugins.arguments import Flags
-from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unchanged, wrong_ports
+from jobs.plugins.contract import Context, Draft, Plugin, PodHook, PodIdentity, unchanged, wrong_ports
 
 ROLES = ("ps", "worker", "chief", "evaluator")
 FLAGS: Flags = {**{role: role for role in ROLES}, "port": 2222}
@@ -19,7 +19,7 @@ def _pods(context: Context) -> PodHook:
     cluster = {role: found for role in ROLES if (found := _addresses(context, role))}
     roles = {context.text(role): role for role in reversed(ROLES)}
 
-    def hook(draft: Draft, place: Place) -> Draft:
+    def hook(draft: Draft, place: PodIdentity) -> Draft:
         task = {"type": roles.get(place.task, place.task), "index": place.index}
         text = json.dumps({"cluster": cluster, "task": task}, separators=(",", ":"))
         variables = [{"name": "TF_CONFIG", "value": text}]

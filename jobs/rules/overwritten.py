@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from jobs.plugins import table
 from jobs.plugins.containers import EVERY
-from jobs.plugins.contract import Draft, Place
+from jobs.plugins.contract import Draft, PodIdentity
 from kube import lenient
 from kube.meta import Object
 
@@ -46,7 +46,7 @@ def of_job(job: Object) -> Iterator[str]:
             kind: [_listed(each) for each in lenient.sequence(spec, kind) if isinstance(each, dict)] for kind in EVERY
         }
         written = {**_listed(spec), **{kind: found for kind, found in kinds.items() if found}}
-        draft, place = Draft(written, {}), Place(task_name, 0, f"{name}-{task_name}-0")
+        draft, place = Draft(written, {}), PodIdentity(task_name, 0, f"{name}-{task_name}-0")
         for plugin, hook in hooks:
             before, draft = draft, hook(draft, place)
             made = _Made(plugin, before.spec, draft.spec)

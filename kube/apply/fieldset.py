@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from kube.errors import LONGEST_SHOWN, shown
+from kube.errors import LONGEST_SHOWN, quoted
 
 Fields = dict[str, "Fields"]
 Path = tuple[str, ...]
@@ -146,7 +146,7 @@ def _step_text(step: str) -> str:
         return f".{content}"
     if kind == "k":
         items = msgspec.json.decode(content).items()
-        return f"[{','.join(f'{name}={shown(value)}' for name, value in items)}]"
+        return f"[{','.join(f'{name}={quoted(value)}' for name, value in items)}]"
     return f"[={content[:LONGEST_SHOWN]}]" if kind == "v" else f"[{content}]"
 
 
@@ -185,7 +185,7 @@ def _parsed(fields: Any, depth: int) -> Fields:
 
 def _step(key: Any) -> str:
     if type(key) is not str or key[1:2] != ":":
-        raise FieldsError(f"{shown(key)} is not a step of FieldsV1.")
+        raise FieldsError(f"{quoted(key)} is not a step of FieldsV1.")
     kind, content = key[0], key[2:]
     if kind == "f":
         return key
@@ -199,4 +199,4 @@ def _step(key: Any) -> str:
         return value_step(value)
     if kind == "i" and type(value) is int and value >= 0:
         return f"i:{value}"
-    raise FieldsError(f"{shown(key)} is not a step of FieldsV1.")
+    raise FieldsError(f"{quoted(key)} is not a step of FieldsV1.")

@@ -348,7 +348,7 @@ def _refuse(out: list[Cause], path: str, value: Any, detail: str) -> None:
 
 
 def _type_cause(path: str, wanted: str, given: str) -> Cause:
-    detail = f"{path} in body must be of type {wanted}: {errors.shown(given)}"
+    detail = f"{path} in body must be of type {wanted}: {errors.quoted(given)}"
     return errors.wrong_type(path, given, detail)
 
 

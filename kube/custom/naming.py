@@ -25,14 +25,14 @@ _REASONS = {
 }
 
 
-class Taken(NamedTuple):
+class GroupNames(NamedTuple):
     """The names of a group that others have."""
 
     resources: frozenset[str]
     kinds: frozenset[str]
 
 
-def taken(group: str, others: Iterable[Object]) -> Taken:
+def taken(group: str, others: Iterable[Object]) -> GroupNames:
     """Return the names of a group that built-in kinds and other definitions have."""
     plural, kinds = set[str](), set[str]()
     for built_in in resources.BUILT_IN:
@@ -44,10 +44,10 @@ def taken(group: str, others: Iterable[Object]) -> Taken:
             called = mapping(other, "status", "acceptedNames")
             plural |= {text(called, "plural"), text(called, "singular"), *texts(called, "shortNames")}
             kinds |= {text(called, "kind"), text(called, "listKind")}
-    return Taken(frozenset(plural - {""}), frozenset(kinds - {""}))
+    return GroupNames(frozenset(plural - {""}), frozenset(kinds - {""}))
 
 
-def status(crd: Object, others: Taken, now: int) -> Object:
+def status(crd: Object, others: GroupNames, now: int) -> Object:
     """Return what the status of a definition must be; equal to the one it has when nothing changed."""
     old = mapping(crd, "status")
     accepted, conflict = _accepted(mapping(crd, "spec", "names"), mapping(old, "acceptedNames"), others)
@@ -69,7 +69,7 @@ def with_condition(status: Object, kind: str, value: str, reason: str, message: 
     return {**status, "conditions": conditions}
 
 
-def _accepted(wanted: Object, had: Object, others: Taken) -> tuple[Object, tuple[str, str] | None]:
+def _accepted(wanted: Object, had: Object, others: GroupNames) -> tuple[Object, tuple[str, str] | None]:
     accepted: dict[str, Any] = {key: value for key, value in had.items() if value}
     conflict: tuple[str, str] | None = None
     for field in ("plural", "singular", "shortNames", "kind", "listKind"):  # the last conflict is told

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube.errors import Cause, invalid, shown
+from kube.errors import Cause, invalid, quoted
 from kube.kinds.fields import INT32_MAX
 from kube.lenient import mapping, text
 from kube.meta import Object
@@ -64,7 +64,7 @@ def check(obj: Object, paths: ScalePaths, *, only_status: bool = False) -> list[
         if value is None:
             continue
         if type(value) is not int:
-            detail = f"{path} accessor error: {shown(value)} is of the type {_GO[type(value)]}, expected int64"
+            detail = f"{path} accessor error: {quoted(value)} is of the type {_GO[type(value)]}, expected int64"
             causes.append(invalid(path, 0, detail))
         elif value < 0:
             causes.append(invalid(path, value, "should be a non-negative integer"))
@@ -73,7 +73,7 @@ def check(obj: Object, paths: ScalePaths, *, only_status: bool = False) -> list[
     if paths.selector:
         selector = _at(obj, paths.selector)
         if selector is not None and not isinstance(selector, str):
-            text_ = f"{shown(selector)} is of the type {_GO[type(selector)]}, expected string"
+            text_ = f"{quoted(selector)} is of the type {_GO[type(selector)]}, expected string"
             detail = f"{paths.selector} accessor error: {text_}"
             causes.append(invalid(paths.selector, "", detail))
     return causes

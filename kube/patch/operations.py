@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kube.errors import shown
+from kube.errors import quoted
 from kube.patch.values import PatchError, PatchTooLargeError, copy, same
 
 MOST_OPERATIONS = 10_000  # reference: kubernetes-api §2.3
@@ -70,7 +70,7 @@ def _test(document: _Document, path: str, op: dict[str, Any]) -> None:
         place = f"the value at {path[:200]!r}"
         raise PatchError(
             f"{place} is another one than the test expects.",
-            f"{place} is {shown(found)}, and the test expects {shown(expected)}.",
+            f"{place} is {quoted(found)}, and the test expects {quoted(expected)}.",
         )
 
 

@@ -26,9 +26,9 @@ from node.agent.probing import Probing
 from node.agent.runtime import UNSETTLED_S, Runtime
 from node.attempt import EVICTED, SHUTDOWN, AttemptState
 from node.containers import hosts, prepare
+from node.containers.context import NodeContext
 from node.containers.device_holders import DeviceHolders
 from node.containers.images import Images
-from node.containers.means import Means
 from node.containers.user_ranges import UserRanges
 from node.faults import Faults
 from node.paths import Layout
@@ -36,7 +36,7 @@ from node.pods import events
 from node.pods.cluster import AWAY, Cluster, Dismissed
 from node.pods.lookup import refused
 from node.rules.lifecycle import Refusal, start_of
-from node.status import Place
+from node.status import PodAddress
 from node.volumes import claims
 from node.volumes.storage_watch import StorageWatch
 
@@ -65,7 +65,7 @@ class Agent:
         self.devices = DeviceHolders(layout, machine.devices)
         self.storage = StorageWatch(layout)
         self.images = images
-        self.means = Means(
+        self.means = NodeContext(
             layout,
             cluster.lookup,
             machine.wall,
@@ -119,7 +119,7 @@ class Agent:
     def _take_over_orphan(self, uid: str, stored: Stored | None) -> None:
         """A pod that has ended or is gone for the store, but of which something runs: it is only to be stopped."""
         pod = stored.read(Pod) if stored else Pod(metadata=ObjectMeta(uid=uid))
-        place = Place(pod.status.pod_ip, self.machine.address, start_of(pod, clock.microseconds()))
+        place = PodAddress(pod.status.pod_ip, self.machine.address, start_of(pod, clock.microseconds()))
         self._add(uid, Local(pod, stored.revision if stored else 0, place, None, gone=stored is None))
 
     def _add(self, uid: str, local: Local) -> None:
@@ -169,7 +169,7 @@ class Agent:
             return
         taken = {one.place.pod_ip for one in self.pods.values()}
         address = pod.status.pod_ip or self.machine.pod_address(uid, taken)
-        place = Place(address, self.machine.address, start_of(pod, clock.microseconds()))
+        place = PodAddress(address, self.machine.address, start_of(pod, clock.microseconds()))
         refusal = prepare.refusal(pod, self.layout, self.machine.engine)
         self._add(uid, Local(pod, revision, place, refusal, probing=Probing(pod) or None))
         self.runtime.adopt(uid)
@@ -337,7 +337,7 @@ class Agent:
             writes += events.writes(self.cluster, local.pod, local.status, clock.milliseconds())
             pending += events.failed_hooks(local.pod, self.runtime.runs(local.uid))
         distinct = {(one.reason, one.message): one for one in pending}  # the same of two containers is written once
-        writes += [events.tell(self.cluster, local.pod, one, clock.milliseconds()) for one in distinct.values()]
+        writes += [events.event_write(self.cluster, local.pod, one, clock.milliseconds()) for one in distinct.values()]
         if local.lost and local.over:
             writes.append(Create(EVENTS, events.lost(local.pod, local.lost, clock.milliseconds())))
         if local.goes:

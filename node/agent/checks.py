@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from node.rules.probes import Kind
-from node.shim import asking, control_socket
+from node.shim import control_socket, http_probe
 from node.shim.order import Action
 
 OUTPUT_BYTES = 10 * 1024  # of a command, of which more is read and dropped
@@ -194,7 +194,7 @@ def _requested(check: Check, connected: socket.socket, deadline: float) -> Check
         connected.close()
         return Checked(check, True)
     try:
-        answer = asking.get(check.action, connected, deadline)
+        answer = http_probe.get(check.action, connected, deadline)
     except TimeoutError:
         return _refusal(check, {"timedOut": True})
     except (OSError, ValueError) as error:

@@ -4,7 +4,7 @@ The descriptors are the store's nudges, the starts and ends of containers, the
 node's port and signals; it waits at most until the agent has something due.
 
 A first SIGTERM or SIGINT stops it, with the running pods as the setting RUNNING
-says (`node.left.AtStop`); a second one has it wait for no pod any longer.
+says (`node.leftovers.AtStop`); a second one has it wait for no pod any longer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Protocol, TextIO
 
 from django.conf import settings
 
-from cluster import clock, sole
+from cluster import clock, pid_lock
 from node.agent import reach
 from node.agent.agent import Agent
 from node.agent.machine import LOOPBACK, Machine, Occupied
@@ -35,7 +35,7 @@ from node.containers.found_devices import FoundDevices
 from node.containers.images import Images
 from node.containers.networks import Networks
 from node.containers.spawn import Spawner
-from node.left import AtStop
+from node.leftovers import AtStop
 from node.listen import RedisSubscription
 from node.paths import Layout
 from node.pods.cluster import AWAY, Cluster, Dismissed
@@ -78,7 +78,7 @@ class Daemon:
         name: str = "",
         wall: Wall | None = None,
         groups: control_groups.Groups | None = None,
-        engine: engines.Found | None = None,
+        engine: engines.EngineLookup | None = None,
         connect: Callable[[selectors.BaseSelector], Cluster] | None = None,
         address: str = LOOPBACK,
     ) -> None:
@@ -240,7 +240,7 @@ def _alone(data: Path) -> TextIO:
     write that a pod is not yet where the other has said it is.
     """
     path = lock_of(data)
-    if lock := sole.take(path):
+    if lock := pid_lock.take(path):
         return lock
-    log.warning("another agent works in %s, pid %s: waiting for its end", data, sole.holder(path))
-    return sole.wait(path)
+    log.warning("another agent works in %s, pid %s: waiting for its end", data, pid_lock.holder(path))
+    return pid_lock.wait(path)

@@ -26,7 +26,7 @@ from node.agent.readings import Readings
 from node.attempt import SHUTDOWN, time_text
 from node.containers import hosts, walls
 from node.containers.control_groups import Groups
-from node.containers.engines import Found
+from node.containers.engines import EngineLookup
 from node.containers.found_devices import FoundDevices, Seen, describe
 from node.pods.cluster import Cluster
 from node.rules import programs
@@ -121,7 +121,7 @@ class Machine:
         reach: tuple[str, ...],
         cluster: Cluster,
         devices: FoundDevices | None = None,
-        engine: Found | None = None,
+        engine: EngineLookup | None = None,
         address: str = LOOPBACK,
         groups: Groups | None = None,
         place: str = "",
@@ -129,7 +129,7 @@ class Machine:
         self.place = place or None
         self.readings = readings
         self.cluster = cluster
-        self.engine = engine or Found()
+        self.engine = engine or EngineLookup()
         self.groups = groups or Groups()
         self.devices = devices or FoundDevices(finders=(), folders=())
         self.wall = wall

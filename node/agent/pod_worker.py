@@ -11,13 +11,13 @@ from node.agent.probing import Probing
 from node.agent.runtime import Runtime
 from node.attempt import UNHEALTHY
 from node.containers import prepare
+from node.containers.context import NodeContext
 from node.containers.images import ImageWaits
-from node.containers.means import Means
 from node.pods.cluster import AWAY
 from node.pods.environment import ConfigError
 from node.pods.events import ContainerEvent
 from node.rules.lifecycle import Decision, Refusal, Start, decide
-from node.status import Place, Waiting
+from node.status import PodAddress, Waiting
 
 RETRY_US = 1_000_000  # after something that a container needs was missing
 HOLD_US = 50_000  # a start is confirmed within milliseconds: wait for that instead of writing twice
@@ -30,7 +30,7 @@ class Local:
 
     pod: Pod
     revision: int
-    place: Place
+    place: PodAddress
     refusal: Refusal | None
     problems: dict[str, Waiting] = field(default_factory=dict)
     retry_us: int = 0
@@ -49,7 +49,7 @@ class Local:
         """The pod's uid."""
         return self.pod.metadata.uid
 
-    def step(self, runtime: Runtime, means: Means, now_us: int, *, starting: bool) -> None:
+    def step(self, runtime: Runtime, means: NodeContext, now_us: int, *, starting: bool) -> None:
         """Start and stop what is due and work out the status; starting is off while the node shuts down."""
         if self.gone:
             runtime.stop(self.uid, "Deleted", GONE_GRACE_S)
@@ -94,7 +94,7 @@ class Local:
         self.events += self.probing.events
         self.probing.events = []
 
-    def _start(self, decision: Decision, runtime: Runtime, means: Means, now_us: int) -> None:
+    def _start(self, decision: Decision, runtime: Runtime, means: NodeContext, now_us: int) -> None:
         """Order every start that is due."""
         self.problems.clear()
         for start in decision.start:
@@ -105,7 +105,7 @@ class Local:
             else:
                 self.hold_us = now_us + HOLD_US
 
-    def _order(self, start: Start, runtime: Runtime, means: Means) -> Waiting | None:
+    def _order(self, start: Start, runtime: Runtime, means: NodeContext) -> Waiting | None:
         try:
             order = prepare.order(self.pod, start, self.place, means)
             runtime.start(self.uid, start.container.name, order)

@@ -21,7 +21,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from cluster import sole
+from cluster import pid_lock
 from kube import amounts
 from kube.kinds.core import Container, Pod
 from node import shim_claims
@@ -148,7 +148,7 @@ def _of_cluster(layout: Layout) -> set[int]:
     """Return the processes of this state directory: the agent's, and those of the `up` that runs there."""
     found = {os.getpid(), *tree.below(os.getpid())}
     with contextlib.suppress(OSError, ValueError):
-        up = int(sole.holder(layout.root.parent / "run" / "up.lock"))
+        up = int(pid_lock.holder(layout.root.parent / "run" / "up.lock"))
         if os.getpid() in (below := tree.below(up)):
             found |= {up, *below}
     return found

@@ -36,7 +36,7 @@ class DeviceHolders:
         seen, uid = self.found.seen, pod.metadata.uid
         assigned = self._held.get(uid)
         if assigned is None:
-            wanted = devices.asked(pod, seen.kinds)
+            wanted = devices.requested(pod, seen.kinds)
             if not wanted:
                 return {}
             assigned = devices.assign(seen.kinds, self._held.values(), wanted, seen.gone)

@@ -59,17 +59,17 @@ class Engine(NamedTuple):
         return f"{self.kind} {self.version}"
 
 
-class Found(NamedTuple):
+class EngineLookup(NamedTuple):
     """The engine of this machine, or why there is none."""
 
     engine: Engine | None = None
     why: str = ""
 
 
-def find(setting: str, wall: Wall) -> Found:
+def find(setting: str, wall: Wall) -> EngineLookup:
     """Return the engine that a setting names: `auto`, `none`, `podman`, `docker` or a path; each is tried until one works."""
     if setting == NONE:
-        return Found(None, "VOLCANO_UI_ENGINE=none")
+        return EngineLookup(None, "VOLCANO_UI_ENGINE=none")
     problems = []
     for name in KNOWN if setting == AUTO else (setting,):
         program = shutil.which(name, path=environment()["PATH"])
@@ -77,12 +77,12 @@ def find(setting: str, wall: Wall) -> Found:
             problems.append(f"{name} is not installed")
             continue
         try:
-            return Found(_tried(program, wall))
+            return EngineLookup(_tried(program, wall))
         except (OSError, subprocess.SubprocessError, EngineFails) as error:
             problems.append(f"{name} does not work: {error}")
     for each in problems:
         log.info("no images: %s", each)
-    return Found(None, "; ".join(problems))
+    return EngineLookup(None, "; ".join(problems))
 
 
 class EngineFails(Exception):

@@ -11,16 +11,16 @@ from kube import amounts
 from kube.kinds.core import Container, Pod
 from node import attempts
 from node.containers import actions, engines, hosts, image_containers
+from node.containers.context import NodeContext
 from node.containers.engines import Engine
 from node.containers.images import Local
-from node.containers.means import Means
 from node.containers.networks import RESOLV_CONF
 from node.pods import environment
 from node.rules import users
 from node.rules.lifecycle import Start, grace_s
 from node.shim import users as shim_users
 from node.shim.order import Bind, Ids, Image, Order
-from node.status import Place, container_id
+from node.status import PodAddress, container_id
 from node.volumes import volumes
 from node.volumes.volumes import Prepared
 
@@ -36,7 +36,7 @@ class Contained(NamedTuple):
     network: str  # the namespace whose network it is in; "": the machine's
 
 
-def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) -> Order:
+def order(pod: Pod, start: Start, place: PodAddress, means: NodeContext, ready: Contained) -> Order:
     """Return the order of one attempt; ConfigError when it cannot be as the pod wants it."""
     container, layout = start.container, means.layout
     engine = means.engine.engine
@@ -83,7 +83,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
     )
 
 
-def _ids(pod: Pod, container: Container, means: Means) -> tuple[Ids, ...]:
+def _ids(pod: Pod, container: Container, means: NodeContext) -> tuple[Ids, ...]:
     """Return who a container's users are on this machine. Files of devices often belong to groups that they are not in."""
     wish = users.requested(pod, container)
     named = [each for each in (wish.uid, wish.gid, *wish.groups) if each is not None]

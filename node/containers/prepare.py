@@ -15,9 +15,9 @@ from kube.kinds.core import Container, Pod
 from kube.mount_paths import lies_in
 from node import attempts
 from node.containers import actions, control_groups, hosts, image_orders, networks, ssh_host_keys, walls
-from node.containers.engines import INSTALL, Found
+from node.containers.context import NodeContext
+from node.containers.engines import INSTALL, EngineLookup
 from node.containers.image_containers import wants_image
-from node.containers.means import Means
 from node.paths import IDENTITY, TMP, WORK, Layout
 from node.pods import environment
 from node.rules import devices, probes, users
@@ -26,7 +26,7 @@ from node.rules.lifecycle import Refusal, Start, grace_s
 from node.rules.users import User
 from node.shim import users as shim_users
 from node.shim.order import Bind, Ids, Order, Wall
-from node.status import Place, container_id
+from node.status import PodAddress, container_id
 from node.volumes import retention, volumes
 
 # Where a container with a root of its own finds its directory and that for temporary files. The path of a socket may have
@@ -37,7 +37,7 @@ SHARED_MEMORY_SHARE = 2  # of the machine's memory, which is also what a tmpfs m
 log = logging.getLogger(__name__)
 
 
-def refusal(pod: Pod, layout: Layout, engine: Found) -> Refusal | None:
+def refusal(pod: Pod, layout: Layout, engine: EngineLookup) -> Refusal | None:
     """Return why this node cannot run the pod at all, None when it can."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         if any(probe.grpc is not None for probe in probes.of(container).values()):
@@ -48,7 +48,7 @@ def refusal(pod: Pod, layout: Layout, engine: Found) -> Refusal | None:
     return volumes.refusal(pod, layout)
 
 
-def _no_command(container: Container, engine: Found) -> str:
+def _no_command(container: Container, engine: EngineLookup) -> str:
     if engine.engine is not None:
         return (
             f"Without its image container {container.name} has nothing to run; give container {container.name} a command, "
@@ -61,7 +61,7 @@ def _no_command(container: Container, engine: Found) -> str:
     )
 
 
-def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
+def order(pod: Pod, start: Start, place: PodAddress, means: NodeContext) -> Order:
     """Make everything ready for one attempt and return its order.
 
     Raises environment.ConfigError when something that the container refers to
@@ -153,7 +153,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     )
 
 
-def _devices(pod: Pod, container: Container, means: Means) -> Assigned:
+def _devices(pod: Pod, container: Container, means: NodeContext) -> Assigned:
     """Return the devices that a container has, of those that its pod is given now or has already."""
     try:
         assigned = means.devices.give(pod)
@@ -181,7 +181,7 @@ def _primary_group(uid: int) -> int:
         return uid
 
 
-def _check_wall(pod: Pod, means: Means) -> None:
+def _check_wall(pod: Pod, means: NodeContext) -> None:
     """Refuse a pod that could do all that the user may who runs the cluster, unless it is its administrators' anyway."""
     if walls.holds(means.wall) or settings.ALLOW_UNWALLED or means.lookup.is_administrators(pod):
         return
@@ -191,7 +191,7 @@ def _check_wall(pod: Pod, means: Means) -> None:
     )
 
 
-def _network(pod: Pod, means: Means, *, of_image: bool) -> str:
+def _network(pod: Pod, means: NodeContext, *, of_image: bool) -> str:
     """Return the namespace in whose network a pod is, "" for the machine's; ConfigError where it may not have that."""
     wall, engine = means.wall, means.engine.engine
     if not wall.networks and not wall.closed:
@@ -210,7 +210,7 @@ def _network(pod: Pod, means: Means, *, of_image: bool) -> str:
     return pod.metadata.namespace
 
 
-def _ids(pod: Pod, user: User | None, means: Means) -> tuple[Ids, ...]:
+def _ids(pod: Pod, user: User | None, means: NodeContext) -> tuple[Ids, ...]:
     """Return who a pod's users are on this machine, where root gives containers a root of their own."""
     if means.wall.mounts != "root":
         return ()
@@ -228,7 +228,7 @@ def mentions(pod: Pod, name: str) -> bool:
     )
 
 
-def refresh_volumes(pod: Pod, place: Place, means: Means) -> None:
+def refresh_volumes(pod: Pod, place: PodAddress, means: NodeContext) -> None:
     """Bring volumes that are made from objects up to date while the pod runs; what is missing stays as it was."""
     try:
         volumes.Volumes(pod, place, means.layout, means.lookup).refresh()

@@ -30,7 +30,7 @@ SKEW_MS = 5_000  # of two clocks; more is worth a word
 log = logging.getLogger(__name__)
 
 
-class Wish(NamedTuple):
+class JoinOptions(NamedTuple):
     """What was said on the command line or by settings; "" for what was not. `ca` is PEM, or a fingerprint."""
 
     url: str = ""
@@ -43,7 +43,7 @@ class JoinError(Exception):
     """A machine cannot join so; the message says why, and what to do."""
 
 
-def begin(data: Path, wish: Wish) -> Membership:
+def begin(data: Path, wish: JoinOptions) -> Membership:
     """Return the membership to join with: the one that is kept, as far as the wish is for the same, or a new one.
 
     Unreachable when the authority cannot be fetched.
@@ -72,7 +72,7 @@ def begin(data: Path, wish: Wish) -> Membership:
     return found
 
 
-def again(kept: Membership, wish: Wish) -> Membership:
+def again(kept: Membership, wish: JoinOptions) -> Membership:
     """Return what is kept with the token that was given now. The node stays the one that it was, also in what it trusts."""
     return replace(kept, token=wish.token, ca=_authority(kept.url, wish.ca) if wish.ca else kept.ca)
 

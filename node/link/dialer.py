@@ -18,7 +18,7 @@ from cluster import clock
 from cluster.runtime.outage import Outage
 from node import usage
 from node.faults import Faults
-from node.link import answers, frames
+from node.link import frames, request_handler
 from node.link.frames import BadFrame, Frame, Kind
 from node.link.wire import NODE_READS, LinkLost, Wire
 from node.membership import Server
@@ -114,7 +114,7 @@ class Dialer:
                     continue
                 if frame.kind != Kind.OPEN:
                     raise BadFrame("A server has no signs of life to give.")
-                work = answers.answer(wire.begun(frame.conversation), frames.json_of(frame.data))
+                work = request_handler.answer(wire.begun(frame.conversation), frames.json_of(frame.data))
                 task = asyncio.ensure_future(work)
                 running.add(task)
                 task.add_done_callback(running.discard)

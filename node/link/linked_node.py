@@ -22,7 +22,7 @@ from kube.meta import Object, now_text
 from node import logs, pipes, port_client
 from node.agent import server
 from node.link import figures, frames, presence
-from node.link.answers import RECORD
+from node.link.request_handler import RECORD
 from node.logs import Raw
 from node.port_client import AnswerLine
 

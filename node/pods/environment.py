@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 from kube import amounts, quantity
 from kube.kinds.core import Container, EnvVar, KeyRef, Pod, ResourceFieldRef
 from kube.meta import Object, parse_time
-from node.status import Place
+from node.status import PodAddress
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
@@ -94,7 +94,7 @@ def search_path() -> str:
 def command(
     pod: Pod,
     container: Container,
-    place: Place,
+    place: PodAddress,
     given: Mapping[str, str],
     lookup: Lookup,
     allocatable: Mapping[str, int],
@@ -154,7 +154,7 @@ def _value(
     pod: Pod,
     container: Container,
     variable: EnvVar,
-    place: Place,
+    place: PodAddress,
     env: Mapping[str, str],
     lookup: Lookup,
     allocatable: Mapping[str, int],
@@ -185,7 +185,7 @@ def _key(pod: Pod, reference: KeyRef, kind: str, lookup: Lookup) -> str | None:
     raise ConfigError(f'{kind} "{reference.name}" has no key "{reference.key}"')
 
 
-def pod_field(pod: Pod, path: str, place: Place) -> str:
+def pod_field(pod: Pod, path: str, place: PodAddress) -> str:
     """Return a field of the pod as text (the paths that Kubernetes allows)."""
     plain = {
         "metadata.name": pod.metadata.name,

@@ -50,7 +50,7 @@ def writes(cluster: Cluster, pod: Pod, status: Mapping[str, Any], now: int) -> l
     place = pod.metadata
     whose = f"in pod {place.name}_{place.namespace}({place.uid})"
     return [
-        tell(
+        event_write(
             cluster,
             pod,
             ContainerEvent(kind, name, REASON, f"Back-off restarting failed container {name} {whose}"),
@@ -99,7 +99,7 @@ def _about(pod: Pod) -> dict[str, Any]:
     return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
 
 
-def tell(cluster: Cluster, pod: Pod, wanted: ContainerEvent, now: int) -> Write:
+def event_write(cluster: Cluster, pod: Pod, wanted: ContainerEvent, now: int) -> Write:
     """Return the write that records an event of a container: a new one, or one more time of the one there is."""
     place = pod.metadata
     for stored in cluster.events_about(place.namespace, place.uid):

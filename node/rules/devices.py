@@ -93,7 +93,7 @@ def _ids(part: str) -> Iterable[str]:
     return (part,)
 
 
-def asked(pod: Pod, kinds: Iterable[Kind]) -> dict[str, int]:
+def requested(pod: Pod, kinds: Iterable[Kind]) -> dict[str, int]:
     """Return how many devices a pod asks for, by resource; QuantityError if an amount cannot be read."""
     requested = amounts.pod_request(pod.spec)
     return {kind.resource: requested[kind.resource] for kind in kinds if requested.get(kind.resource)}

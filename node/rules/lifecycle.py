@@ -34,7 +34,7 @@ from node.attempt import (
     Run,
     parse_us,
 )
-from node.status import Place, Waiting, is_sidecar
+from node.status import PodAddress, Waiting, is_sidecar
 
 SECOND = 1_000_000
 BACK_OFF_S = 10
@@ -93,7 +93,7 @@ class Decision:
 def decide(
     pod: Pod,
     runs: Mapping[str, Run],
-    place: Place,
+    place: PodAddress,
     now_us: int,
     *,
     refusal: Refusal | None = None,
@@ -128,7 +128,7 @@ def decide(
     return decision
 
 
-def _verdict(pod: Pod, runs: Mapping[str, Run], place: Place, now_us: int) -> Refusal | None:
+def _verdict(pod: Pod, runs: Mapping[str, Run], place: PodAddress, now_us: int) -> Refusal | None:
     """Return why the pod as a whole has failed, whatever its containers still do."""
     stops = {run.current.stopped for run in runs.values() if run.current is not None}
     if EVICTED in stops:
@@ -261,7 +261,7 @@ def _restarts(pod: Pod, container: Container, ended: Attempt) -> bool:
 def _describe(
     pod: Pod,
     runs: Mapping[str, Run],
-    place: Place,
+    place: PodAddress,
     now_us: int,
     decision: Decision,
     verdict: Refusal | None,

@@ -10,7 +10,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from node.shim import asking, init, tree
+from node.shim import http_probe, init, tree
 from node.shim.launch import Streams
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ def _request(action: Action, seconds: float, writer: int, shim: int) -> NoReturn
         signal.set_wakeup_fd(-1)
         init.end_with(shim)
         deadline = time.monotonic() + seconds
-        connected = asking.connect(action, seconds)
+        connected = http_probe.connect(action, seconds)
         if action.path:
-            asking.get(action, connected, deadline)  # as a kubelet: whatever is answered is an answer
+            http_probe.get(action, connected, deadline)  # as a kubelet: whatever is answered is an answer
     except Exception as error:
         os.write(writer, f"{_asked(action)}: {error}".encode()[:WORDS_BYTES])
     finally:

@@ -12,8 +12,8 @@ from node import status
 from node.attempt import Attempt, AttemptState, Run, parse_us
 from node.rules.lifecycle import SECOND, start_of
 from node.simulator import stages
-from node.simulator.stages import Look, Stage
-from node.status import Place
+from node.simulator.stages import Stage, StagedPod
+from node.status import PodAddress
 
 SCHEME = "simulated"
 
@@ -59,10 +59,10 @@ class Simulated:
         )
 
     @property
-    def look(self) -> Look:
+    def look(self) -> StagedPod:
         """The pod as stages see it."""
         meta = self.pod.metadata
-        return Look(
+        return StagedPod(
             self.phase,
             self.pod.spec.restart_policy or "Always",
             self.accepted,
@@ -105,7 +105,7 @@ class Simulated:
         if self.started_us and pod.spec.init_containers:
             done = Run(Attempt(0, AttemptState.ENDED, 0, self.begun_us, self.begun_us))
             runs |= dict.fromkeys((container.name for container in pod.spec.init_containers), done)
-        place = Place(pod.status.pod_ip or address(pod.metadata.uid), host_ip, start_of(pod, now_us))
+        place = PodAddress(pod.status.pod_ip or address(pod.metadata.uid), host_ip, start_of(pod, now_us))
         return status.compose(
             pod, runs, place, phase=self.phase, now_us=now_us, reason=self.reason or pod.status.reason,
             message=self.message or pod.status.message, scheme=SCHEME,

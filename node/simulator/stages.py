@@ -83,7 +83,7 @@ DEADLINE_STAGE = Stage(
 )
 
 
-class Look(NamedTuple):
+class StagedPod(NamedTuple):
     """A pod as stages see it."""
 
     phase: str
@@ -116,7 +116,7 @@ def load(directory: Path = DEFAULT) -> list[Stage]:
     return stages
 
 
-def match(stages: Sequence[Stage], look: Look) -> Stage | None:
+def match(stages: Sequence[Stage], look: StagedPod) -> Stage | None:
     """Return what happens next to a pod, None when nothing does."""
     for stage in stages:
         select = stage.select

@@ -23,7 +23,7 @@ from node.shim import users as shim_users
 from node.shim.isolation.sources import open_source
 from node.shim.order import Bind
 from node.shim.path_walk import Make, PathRefused, Walk
-from node.status import Place
+from node.status import PodAddress
 from node.volumes import claims, memory_volumes, published_files
 
 SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
@@ -103,7 +103,7 @@ class Prepared(NamedTuple):
 class Volumes:
     """Makes the directories of one pod's volumes."""
 
-    def __init__(self, pod: Pod, place: Place, layout: Layout, lookup: Lookup, *, in_memory: bool = False) -> None:
+    def __init__(self, pod: Pod, place: PodAddress, layout: Layout, lookup: Lookup, *, in_memory: bool = False) -> None:
         self.pod = pod
         self.place = place
         self.layout = layout
@@ -231,7 +231,7 @@ class Volumes:
 def expressions(
     pod: Pod,
     container: Container,
-    place: Place,
+    place: PodAddress,
     given: Mapping[str, str],
     lookup: Lookup,
     allocatable: Mapping[str, int],

@@ -12,17 +12,17 @@ import msgspec
 
 from kube.kinds.core import Pod
 from node.containers import engines
+from node.containers.context import NodeContext
 from node.containers.device_holders import DeviceHolders
 from node.containers.found_devices import FoundDevices
 from node.containers.image_orders import Contained, order
 from node.containers.images import Local
-from node.containers.means import Means
 from node.containers.user_ranges import UserRanges
 from node.paths import Layout
 from node.pods.lookup import StoreLookup
 from node.rules.lifecycle import Start
 from node.shim.order import Wall
-from node.status import Place
+from node.status import PodAddress
 from node.volumes.volumes import Prepared
 from proof.escapes import breaking_out
 from proof.escapes.attempts import Attempts
@@ -32,14 +32,14 @@ from proof.harness import engine
 class Stage(breaking_out.Stage):
     """The stage of containers that an engine runs."""
 
-    def __init__(self, root: Path, attempts: Attempts, wall: Wall, found: engines.Found) -> None:
+    def __init__(self, root: Path, attempts: Attempts, wall: Wall, found: engines.EngineLookup) -> None:
         super().__init__(root, attempts)
         self.layout = Layout(self.state)
         self.layout.root.mkdir()
         self.layout.resolver.touch()
         devices = DeviceHolders(self.layout, FoundDevices(finders=(), folders=()))
         ranges = UserRanges(self.layout.root / "users")
-        self.means = Means(self.layout, StoreLookup(), wall, (), {}, devices, ranges, found)
+        self.means = NodeContext(self.layout, StoreLookup(), wall, (), {}, devices, ranges, found)
 
     def _start(
         self, *argv: str, wall: Wall, whose: Path, directory: Path | None = None, env: Mapping[str, str] | None = None
@@ -58,7 +58,7 @@ class Stage(breaking_out.Stage):
             directory or self._directory(), volumes, (), {}, Local(engine.PYTHON, engine.PYTHON), told["network"]
         )  # fmt: skip
         start = Start(pod.spec.containers[0], self.count, 0)
-        return self.attempts.begin(order(pod, start, Place("127.0.0.1", "127.0.0.1", 0), self.means, ready))
+        return self.attempts.begin(order(pod, start, PodAddress("127.0.0.1", "127.0.0.1", 0), self.means, ready))
 
 
 def table(folder: Path, runs: engine.Podman) -> dict[str, bool]:

@@ -58,9 +58,9 @@ class Podman:
         (folder / "containers.conf").write_text(f'[engine]\ntmp_dir = "{folder}/tmp"\nevents_logger = "file"\n')
         self.trust()
         self.variables = {name: str(folder / file) for name, file in VARIABLES.items()}
-        self._found: dict[Wall, engines.Found] = {}
+        self._found: dict[Wall, engines.EngineLookup] = {}
 
-    def found(self, wall: Wall) -> engines.Found:
+    def found(self, wall: Wall) -> engines.EngineLookup:
         """Return what an agent finds behind a wall, asked once: trying an engine takes half a second, and gives the same each time."""
         if wall not in self._found:
             self._found[wall] = engines.find(self.kind, wall)
@@ -116,7 +116,7 @@ class Docker(Podman):
         self.variables = {"DOCKER_HOST": socket, "DOCKER_CONFIG": str(folder)}
         # Podman looks for logins there as well, and fails where the folder is named and has no such file.
         (folder / "config.json").write_text("{}")
-        self._found: dict[Wall, engines.Found] = {}
+        self._found: dict[Wall, engines.EngineLookup] = {}
         with (folder / "log").open("w") as log:
             self._daemon = subprocess.Popen(
                 ["dockerd", "--data-root", folder / "data", "--exec-root", folder / "exec", "--pidfile", folder / "pid",

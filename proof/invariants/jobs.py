@@ -230,7 +230,7 @@ class HasPods(Invariant):
 
     A pod of somebody else may have the name. Bounds of the namespace may be
     against it, a task may wait for others, and a plugin for a name that
-    somebody else has (docs of jobs/controller/products.py): none of it is judged.
+    somebody else has (docs of jobs/controller/plugin_objects.py): none of it is judged.
     """
 
     name = "job has its pods"

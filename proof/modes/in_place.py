@@ -14,7 +14,7 @@ from cluster.remote.in_place import InPlace
 from cluster.remote.leader_election import election
 from cluster.remote.leader_election.election import Leadership
 from cluster.remote.mirroring import kinds
-from cluster.remote.mirroring.reflection import News, Standing
+from cluster.remote.mirroring.reflection import KindStatus, Update
 from cluster.remote.mirroring.reflector import Reflector
 from cluster.remote.mirroring.ways import READERS, WRITERS
 from cluster.store import store
@@ -43,7 +43,7 @@ class InPlaceMode:
         self.database = new_database()
         self.read = 0  # the cluster's revision up to which `newest` is known
         self.newest: dict[str, int] = {}  # kind → the newest revision of its objects in the cluster
-        self.news: list[News] = []  # heard, and not written down yet
+        self.news: list[Update] = []  # heard, and not written down yet
         self.places: dict[Runner[Any], Place] = {}  # consumer's process → its part of this one
         self.at_work: set[Runner[Any]] = set()  # consumers whose last step said that there may be more to do
         with self.cluster.but(self.database):
@@ -57,7 +57,7 @@ class InPlaceMode:
         self.database.close()
 
     def _reflector(self, kind: Resource) -> Reflector:
-        return Reflector(self.connection, kind, Standing(), self.news.append, wait=lambda seconds: None)
+        return Reflector(self.connection, kind, KindStatus(), self.news.append, wait=lambda seconds: None)
 
     def step(self, runner: Runner[Any], step: Callable[[], bool]) -> bool:
         """Take a step of a consumer where it runs; tell whether there may be more."""
@@ -94,7 +94,7 @@ class InPlaceMode:
             while changes := store.changes(self.read, [kinds.BY_ID[each] for each in self.reflectors]):
                 self.newest |= {change.resource: change.revision for change in changes}
                 self.read = changes[-1].revision
-        known = {kind: int(standing.version or 0) for kind, standing in recorder.standings().items()}
+        known = {kind: int(standing.version or 0) for kind, standing in recorder.statuses().items()}
         return [kind for kind in self.reflectors if self.newest.get(kind, 0) > known.get(kind, -1)]
 
     @contextmanager

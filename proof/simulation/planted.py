@@ -31,22 +31,22 @@ from cluster.runtime.division import Position
 from cluster.runtime.follower import Wanted
 from cluster.runtime.registry import Registration
 from cluster.store import Change, Group, Store, Stored, Write
-from cluster.store.ledger import Turn
+from cluster.store.ledger import KeyChange
 from cluster.writes import Timer
 from jobs.consumers.state import JobEntry, JobsState
-from jobs.controller.asked import Asked
 from jobs.controller.facts import JobFact, PodFact
+from jobs.controller.pending_actions import PendingAction
 from jobs.controller.pod_diff import PodDiff
 from jobs.crons.plan import Notice, Run
 from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.situation import Task
-from jobs.made.jobs import MadeJob
+from jobs.made.jobs import OwnedJob
 from jobs.rules.admission import JobRulesView
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import Pod as AgentPod
 from kube.kinds.flow import Flow
 from kube.meta import Object
-from kube.usage import GroupUse, Placed
+from kube.usage import GroupUse, QueuedPod
 from node.simulator.simulated_pod import Simulated
 from node.simulator.stages import Stage
 from queues.controller import QueuesState
@@ -118,7 +118,7 @@ def a2(put: Put) -> None:
     from cluster.controllers.garbage import _Work
     from cluster.store import Store, owners, sql, store
 
-    def put_owners(self: Store, cursor: Any, turns: Sequence[Turn]) -> None:
+    def put_owners(self: Store, cursor: Any, turns: Sequence[KeyChange]) -> None:
         for key, before, after in turns:
             old = owners.beyond_controller(before.resource, before.object) if before else owners.NONE
             new = owners.beyond_controller(after.resource, after.object) if after else owners.NONE
@@ -146,7 +146,7 @@ def a3(put: Put) -> None:
     put(QueueUsage, "queue_of", lambda self, pod: right(pod, self.group_queues, self.namespace_queues))
 
 
-def _wish(pod: Placed) -> str:
+def _wish(pod: QueuedPod) -> str:
     return (pod.wish or "default") if pod.ours else ""
 
 
@@ -318,18 +318,18 @@ def young_history(put: Put) -> None:
 @plant("what was sent for a job is forgotten at once, and not read back before the next plan")
 def sent_forgotten(put: Put) -> None:
     """Each of the two is enough: the runner reads its own writes back before it plans, see `Runner._advance`."""
-    from jobs.controller.expectations import Sent
+    from jobs.controller.expectations import PendingWrites
 
     own_writes(put)
-    put(Sent, "is_seen", lambda self, position: True)
-    put(Sent, "has", lambda self, revision: True)
+    put(PendingWrites, "is_seen", lambda self, position: True)
+    put(PendingWrites, "has", lambda self, revision: True)
 
 
 @plant("what policies ask for is remembered by one process alone")
 def asked_forgotten(put: Put) -> None:
-    from jobs.controller import asked
+    from jobs.controller import pending_actions
 
-    put(asked, "timers", lambda key, known, now: [])
+    put(pending_actions, "timers", lambda key, known, now: [])
 
 
 @plant("what a policy asked for stays to be done when it was done")
@@ -415,9 +415,9 @@ def ttl_by_name(put: Put) -> None:
 
 @plant("what plugins made for a job is not deleted when the job is over")
 def products_left(put: Put) -> None:
-    from jobs.controller import products
+    from jobs.controller import plugin_objects
 
-    put(products, "end", lambda job, known: ())
+    put(plugin_objects, "end", lambda job, known: ())
 
 
 @plant("what plugins made for a job is not known to a controller that starts")
@@ -435,7 +435,7 @@ def flow_hurries(put: Put) -> None:
     from jobs.flows import plan, steps
     from jobs.lifecycle.phases import FINISHED
 
-    def may_start(step: Flow, made: Mapping[str, MadeJob], phases: Mapping[str, JobPhase]) -> bool:
+    def may_start(step: Flow, made: Mapping[str, OwnedJob], phases: Mapping[str, JobPhase]) -> bool:
         return all(phases.get(target) in FINISHED for target in step.depends_on.targets)
 
     put(steps, "may_start", may_start)
@@ -693,9 +693,9 @@ def agent_forgets(put: Put) -> None:
 
 @plant("a second agent does not wait for the end of the first")
 def two_agents(put: Put) -> None:
-    from cluster import sole
+    from cluster import pid_lock
 
-    put(sole, "take", lambda path: path.open("a+"))
+    put(pid_lock, "take", lambda path: path.open("a+"))
 
 
 # ---- those that the simulation found
@@ -873,9 +873,9 @@ def target_as_owner(put: Put) -> None:
 
 @plant("what is made for a job does not say whose it is, and may say that it is anybody's")
 def nobodys_pods(put: Put) -> None:
-    from jobs.controller import pods, products
+    from jobs.controller import plugin_objects, pods
 
-    for module in (pods, products):
+    for module in (pods, plugin_objects):
         put(module, "noted_creator", lambda job_metadata: {})
     put(pods, "_without_creator", dict)
 
@@ -964,23 +964,23 @@ def asked_of_nobody(put: Put) -> None:
     from cluster.consumers.consumer import timers_of
     from cluster.writes import Timer
     from jobs.consumers.job_controller import JobConsumer
-    from jobs.controller import asked
+    from jobs.controller import pending_actions
 
     load = JobConsumer.load
 
     def load_all(self: JobConsumer, shard: int, revision: int) -> JobsState:
         state = load(self, shard, revision)
-        for timer in timers_of(self.name, shard, asked.ASKED):
-            state.note_asked(timer.key, asked.read(timer))
+        for timer in timers_of(self.name, shard, pending_actions.ASKED):
+            state.note_asked(timer.key, pending_actions.read(timer))
         return state
 
-    def at_once(key: str, known: Sequence[Asked], now: int) -> list[Timer]:
-        due = min((each.due if each.delay_ms else now + asked.SOON_MS for each in known), default=0)
+    def at_once(key: str, known: Sequence[PendingAction], now: int) -> list[Timer]:
+        due = min((each.due if each.delay_ms else now + pending_actions.SOON_MS for each in known), default=0)
         content = {"asked": msgspec.to_builtins(known)}
-        return [Timer(asked.ASKED, key, max(due, now + 1), content)] if known else []
+        return [Timer(pending_actions.ASKED, key, max(due, now + 1), content)] if known else []
 
     put(JobConsumer, "load", load_all)
-    put(asked, "timers", at_once)
+    put(pending_actions, "timers", at_once)
 
 
 # ---- where the system works on a cluster from elsewhere

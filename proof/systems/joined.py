@@ -16,7 +16,7 @@ from cluster.store import Store
 from kube.errors import NotFound
 from kube.kinds.core import Node
 from kube.resources import NODES
-from node import left
+from node import leftovers
 from node.paths import Layout
 from node.shim import tree
 from proof.harness.waiting import HANG_S, until
@@ -97,7 +97,7 @@ class Machine:
 
     def shims(self) -> dict[int, str]:
         """Return the ids of the processes that watch over containers, with the uids of their pods."""
-        return left.shims(Layout(self.data))
+        return leftovers.shims(Layout(self.data))
 
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:

@@ -20,7 +20,7 @@ import httpx
 from django.db import connections
 
 from cluster.store import Store
-from node import left
+from node import leftovers
 from node.paths import Layout
 from node.shim import tree
 from proof.harness.ports import free_port
@@ -133,7 +133,7 @@ class System:
 
     def shims(self) -> dict[int, str]:
         """Return the ids of the processes that watch over containers, with the uids of their pods."""
-        return left.shims(Layout(self.data))
+        return leftovers.shims(Layout(self.data))
 
     def end_pods(self) -> None:
         """Kill whatever of pods runs, as a machine does that loses its power."""

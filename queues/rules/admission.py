@@ -54,7 +54,7 @@ def default(queue: Object, old: Object | None, view: QueueRulesView) -> None:
         spec["state"] = spec.get("state") or (QueueState.CLOSED if is_closed else QueueState.OPEN).value
     if _name(queue) != ROOT_QUEUE:
         spec["parent"] = spec.get("parent") or ROOT_QUEUE
-    first = states.standing(spec.get("state") or "", "", {})
+    first = states.next_state(spec.get("state") or "", "", {})
     queue["status"] = {"state": first.state.value, "reason": first.reason, "message": first.message}
 
 
@@ -87,7 +87,7 @@ def deletion(queue: Object, view: QueueRulesView) -> list[Cause]:
     state = intake.queue_state(queue)
     if state == QueueState.CLOSED:
         # Something may have come in, or somebody may have written so, since its controller looked.
-        state = states.standing(QueueState.CLOSED, "", view.groups_in(name)).state
+        state = states.next_state(QueueState.CLOSED, "", view.groups_in(name)).state
     if state != QueueState.CLOSED:
         remedy = (
             "wait until what is left in it has ended"

@@ -28,7 +28,7 @@ CLOSED_BY_PARENT_ANNOTATION = "volcano.sh/closed-by-parent"  # "true" or "false"
 FINISHED = frozenset({PodGroupPhase.COMPLETED.value})
 
 
-class Standing(NamedTuple):
+class QueueStatus(NamedTuple):
     """The state of a queue, and why, for people."""
 
     state: QueueState
@@ -98,7 +98,7 @@ def written_wish(status: Mapping[str, Any]) -> str:
     return str(state)
 
 
-def standing(wish: str, closed_above: str, groups: Mapping[str, int], loose: int = 0) -> Standing:
+def next_state(wish: str, closed_above: str, groups: Mapping[str, int], loose: int = 0) -> QueueStatus:
     """Return the state that follows.
 
     `closed_above` names the nearest closed queue above, or is empty; `groups`
@@ -109,7 +109,7 @@ def standing(wish: str, closed_above: str, groups: Mapping[str, int], loose: int
     wished = QueueState.CLOSED if wish == QueueState.CLOSED else QueueState.OPEN
     left = what_is_left(groups, loose)
     case = _ROWS[wished, bool(closed_above), bool(left)]
-    return Standing(case.state, case.reason, case.message.format(above=closed_above, left=left))
+    return QueueStatus(case.state, case.reason, case.message.format(above=closed_above, left=left))
 
 
 def closed_above(name: str, parents: Mapping[str, str], wishes: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from kube.errors import NotFound
 from kube.resources import CONFIGMAPS, POD_GROUPS
 from kube.volcano.scheduler_configuration import NAME, NAMESPACE
 from queues.scheduler import versions, words
-from queues.scheduler.versions import Kept
+from queues.scheduler.versions import ConfigurationVersions
 
 TOPIC = "queues:scheduler"
 
@@ -38,17 +38,17 @@ def require_ours() -> None:
         raise NotFound("Another scheduler works on this cluster; configure it where it runs.")
 
 
-def look(actor: Actor) -> tuple[Kept, dict[str, str]]:
+def read_parts(actor: Actor) -> tuple[ConfigurationVersions, dict[str, str]]:
     """Return the configuration and the parts about it; call it inside `store.reading()`.
 
     NotFound where another scheduler works, Forbidden for who may not read it.
     """
     require_ours()
     access.require(actor, "get", CONFIGMAPS, NAMESPACE, NAME)
-    kept = versions.kept()
+    kept = versions.read_versions()
     context = {
         "kept": kept,
-        "said": words.said(kept.policy, measures_load=not backend.is_mirror),
+        "said": words.policy_facts(kept.policy, measures_load=not backend.is_mirror),
         "may_write": may_write(actor),
         "names_writers": access.allowed(actor, "get", "audit", NAMESPACE),
     }

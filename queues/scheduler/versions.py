@@ -11,7 +11,7 @@ from cluster.store import Change, store
 from kube import lenient
 from kube.resources import CONFIGMAPS
 from kube.volcano.scheduler_configuration import NAME, NAMESPACE
-from scheduler.policy.kept import Configuration, text_of
+from scheduler.policy.config_map import Configuration, text_of
 from scheduler.policy.policy import Policy
 
 MOST_SHOWN = 20
@@ -32,7 +32,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ConfigurationVersions:
     """What is stored, what is in force, and the versions that the log knows, newest first.
 
     version is the stored object's resourceVersion, "" where there is none.
@@ -49,7 +49,7 @@ class Kept:
         return next((each.text for each in self.versions if str(each.revision) == revision), None)
 
 
-def kept() -> Kept:
+def read_versions() -> ConfigurationVersions:
     """Read the configuration and its versions; several queries, so call it inside `store.reading()`."""
     history = store.history(CONFIGMAPS, NAMESPACE, NAME)
     held, versions = _replayed(reversed(history))
@@ -59,7 +59,7 @@ def kept() -> Kept:
     _name(shown)
     version = lenient.text(stored, "metadata", "resourceVersion")
     refused = held.refused.message if held.refused else ""
-    return Kept(text_of(stored), version, held.policy, refused, shown)
+    return ConfigurationVersions(text_of(stored), version, held.policy, refused, shown)
 
 
 def _replayed(history: Iterable[Change]) -> tuple[Configuration, list[Version]]:

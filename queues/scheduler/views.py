@@ -53,7 +53,7 @@ def show_scheduler(request: HttpRequest) -> HttpResponse:
     """Show the configuration, check a changed one, or store it."""
     actor = access.of(request)
     with store.reading() as revision:
-        kept, shown = parts.look(actor)
+        kept, shown = parts.read_parts(actor)
     again = kept.text_at(request.GET.get("again", ""))
     text = again or kept.text or words.STARTER
     form = ConfigurationForm(request.POST or None, initial={"text": text, "version": kept.version})

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from kube.meta import duration_words
 from scheduler.engine.wishes import WishWeights
 from scheduler.policy.actions import Action
-from scheduler.policy.known import PLUGINS, Standing
 from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, TaskTopologies, Usage
 from scheduler.policy.rescheduling import WHOLE, Levels
+from scheduler.policy.supported import PLUGINS, PluginSupport
 from scheduler.policy.zones import Window, Zones
 
 STARTER = """\
@@ -33,7 +33,7 @@ tiers:
 """A configuration that says what holds without one, to begin with."""
 
 
-class Said(NamedTuple):
+class PolicyFact(NamedTuple):
     """One thing that a policy decides: what, how, and the words of the configuration for it."""
 
     title: str
@@ -41,30 +41,32 @@ class Said(NamedTuple):
     written: str
 
 
-def said(policy: Policy, *, measures_load: bool) -> list[Said]:
+def policy_facts(policy: Policy, *, measures_load: bool) -> list[PolicyFact]:
     """Return what a policy decides; measures_load: agents of ours say what nodes use."""
     return [
-        Said("Jobs are let in", _entry(policy), "enqueue, overcommit"),
-        Said("Pods get nodes", "yes" if Action.ALLOCATE in policy.actions else "no: no waiting pod starts", "allocate"),
-        Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
-        Said("Pods that were evicted before", _again(policy), "reclaim: minRuntime"),
-        Said("Running pods are moved", _moves(policy), "shuffle, rescheduling"),
-        Said("Pods with a disruption budget", _budgets(policy), "pdb"),
-        Said("Pods that have just started", _cooldown(policy), "cdp"),
-        Said("Jobs that wait long", _wait(policy), "sla"),
-        Said("Room is kept", _kept(policy), "gang: reservation-wait, backfill"),
-        Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
-        Said("What pods prefer", _preference(policy.wishes), "nodeorder"),
-        Said("Tasks of one job", _tasks(policy.tasks), "task-topology"),
-        Said("Busy nodes", _busy(policy.usage, measures_load=measures_load), "usage"),
-        Said("Nodes that are lent for a time", _zones(policy.zones), "tdm"),
-        Said("Node groups of queues", _node_groups(policy.node_groups), "nodegroup"),
+        PolicyFact("Jobs are let in", _entry(policy), "enqueue, overcommit"),
+        PolicyFact(
+            "Pods get nodes", "yes" if Action.ALLOCATE in policy.actions else "no: no waiting pod starts", "allocate"
+        ),
+        PolicyFact("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
+        PolicyFact("Pods that were evicted before", _again(policy), "reclaim: minRuntime"),
+        PolicyFact("Running pods are moved", _moves(policy), "shuffle, rescheduling"),
+        PolicyFact("Pods with a disruption budget", _budgets(policy), "pdb"),
+        PolicyFact("Pods that have just started", _cooldown(policy), "cdp"),
+        PolicyFact("Jobs that wait long", _wait(policy), "sla"),
+        PolicyFact("Room is kept", _kept(policy), "gang: reservation-wait, backfill"),
+        PolicyFact("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
+        PolicyFact("What pods prefer", _preference(policy.wishes), "nodeorder"),
+        PolicyFact("Tasks of one job", _tasks(policy.tasks), "task-topology"),
+        PolicyFact("Busy nodes", _busy(policy.usage, measures_load=measures_load), "usage"),
+        PolicyFact("Nodes that are lent for a time", _zones(policy.zones), "tdm"),
+        PolicyFact("Node groups of queues", _node_groups(policy.node_groups), "nodegroup"),
     ]
 
 
 def always() -> list[tuple[str, str]]:
     """Return the plugins that are at work whatever is configured, with what they do."""
-    return [(name, each.words) for name, each in PLUGINS.items() if each.standing is Standing.ALWAYS]
+    return [(name, each.words) for name, each in PLUGINS.items() if each.standing is PluginSupport.ALWAYS]
 
 
 def _entry(policy: Policy) -> str:

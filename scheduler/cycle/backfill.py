@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from scheduler.cycle import order
 from scheduler.cycle.departures import end_of
-from scheduler.cycle.reservations import Reservations, Standing
+from scheduler.cycle.reservations import Reservations, ReservedRoom
 from scheduler.cycle.world import World
 from scheduler.engine import arrange
 from scheduler.engine.arrays import Amount
@@ -86,7 +86,7 @@ class Backfill:
             if (end is not None and end <= self._limit(each)) or self._may_be_evicted(group, gang, each)
         )
 
-    def _limit(self, standing: Standing) -> int:
+    def _limit(self, standing: ReservedRoom) -> int:
         """Return when whoever uses kept room must have ended: as it was expected, or sooner if it is free sooner by now."""
         limit = self._limits.get(standing.key)
         if limit is None:
@@ -98,7 +98,7 @@ class Backfill:
             self._limits[standing.key] = limit
         return limit
 
-    def _free_at(self, standing: Standing) -> int | None:
+    def _free_at(self, standing: ReservedRoom) -> int | None:
         """Return when all kept room is free, by what is known; None where it is not known."""
         last = self._world.now
         for node in standing.nodes:
@@ -115,7 +115,7 @@ class Backfill:
                     return None
         return last
 
-    def _may_be_evicted(self, group: Group, gang: Gang, standing: Standing) -> bool:
+    def _may_be_evicted(self, group: Group, gang: Gang, standing: ReservedRoom) -> bool:
         """Tell whether the one for whom room is kept may preempt a group."""
         keeper = self._world.gangs.get(standing.key)
         if keeper is None or Action.PREEMPT not in self._world.policy.actions:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from scheduler.cycle.protection import KeptBack, Uses
+from scheduler.cycle.protection import ProtectedPods, Uses
 from scheduler.cycle.world import World
 from scheduler.engine.relations import Mark
 from scheduler.gangs.evictable import Evictable, evictable
@@ -34,7 +34,7 @@ class Candidates:
         """Note that pods of a group are asked to end: it may lose so many fewer."""
         self._going.setdefault(group.key, set()).update(pod.key for pod in pods)
 
-    def units(self, ranked: Ranked, going: list[Going], kept: KeptBack, *, gangs: bool) -> Iterator[Unit]:
+    def units(self, ranked: Ranked, going: list[Going], kept: ProtectedPods, *, gangs: bool) -> Iterator[Unit]:
         """Yield what may go, in order, and note in `going` whose pods each is, and in `kept` who is protected. gangs: these may go whole.
 
         Groups of the least rank go first, of these all loose pods before gangs as a whole, those with a budget after the others, and
@@ -73,7 +73,7 @@ class Candidates:
         """Tell, without looking at its pods, whether not all of a group goes together."""
         return group.ready() - len(self._going.get(group.key, ())) != group.min_member
 
-    def _evictable(self, group: Group, kept: KeptBack, *, whole: bool = False) -> Evictable:
+    def _evictable(self, group: Group, kept: ProtectedPods, *, whole: bool = False) -> Evictable:
         """Return what of a group may be evicted. whole: it is asked whether all of it may go."""
         going = self._going.get(group.key, ())
         if kept.concerns(group):

@@ -23,7 +23,7 @@ import numpy as np
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle import order
 from scheduler.cycle.candidates import Candidates, Going, Ranked, marks_of
-from scheduler.cycle.protection import KeptBack
+from scheduler.cycle.protection import ProtectedPods
 from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.cycle.reservations import Reservations
 from scheduler.cycle.world import World
@@ -39,10 +39,10 @@ from scheduler.policy.actions import Action
 from scheduler.reasons.explain import fits_on_empty_nodes
 from scheduler.records.records import Group
 from scheduler.victims.evict import find_victims
-from scheduler.victims.gone import Yields
 from scheduler.victims.leaving import Leaving
 from scheduler.victims.overlap import Holders, Overlap
 from scheduler.victims.reclaim import Reclaim
+from scheduler.victims.trial import Yields
 
 Find = Callable[[Group, Gang], "Source | None"]
 
@@ -341,10 +341,12 @@ class Evictions:
                     return True  # without victims: nobody has to go, and nothing is kept
                 nodes = partial(self._helping_nodes, gang)
                 heeds_runtime = action is Action.RECLAIM
-                kept = KeptBack(self._world.protection, nodes, heeds_budgets=True, heeds_runtime=heeds_runtime)
+                kept = ProtectedPods(self._world.protection, nodes, heeds_budgets=True, heeds_runtime=heeds_runtime)
                 victims = self._victims(action, drawn, gang, going, kept)
                 if victims is None and kept.has_budgets() and not self._world.policy.budgets:
-                    kept = KeptBack(self._world.protection, nodes, heeds_budgets=False, heeds_runtime=heeds_runtime)
+                    kept = ProtectedPods(
+                        self._world.protection, nodes, heeds_budgets=False, heeds_runtime=heeds_runtime
+                    )
                     going = []
                     victims = self._victims(action, source(group, gang), gang, going, kept)
                 if victims is not None:
@@ -378,7 +380,7 @@ class Evictions:
         return is_open
 
     def _victims(
-        self, action: Action, drawn: Source | None, gang: Gang, going: list[Going], kept: KeptBack
+        self, action: Action, drawn: Source | None, gang: Gang, going: list[Going], kept: ProtectedPods
     ) -> list[Going] | None:
         """Return whose pods are to go for a gang, None where nothing helps; `going` has all who were looked at."""
         if drawn is None or not fits_on_empty_nodes(self._world.cluster, gang):

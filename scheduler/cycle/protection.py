@@ -158,7 +158,7 @@ class Protection:
         return self._allowances[name]
 
 
-class KeptBack:
+class ProtectedPods:
     """What one search finds protected, of pods that could be evicted otherwise.
 
     Where budgets are not heeded, they protect nobody, and nothing is noted about them. Told are those whose going could help.

@@ -52,7 +52,7 @@ ALL = ("reserve",)
 """What all searches are known by where they rest."""
 
 
-class Standing:
+class ReservedRoom:
     """Room that is kept on the cluster: charged to its nodes, and as far as nobody holds it to its queue, unless it is lifted for a while."""
 
     def __init__(
@@ -114,7 +114,7 @@ class Reservations:
         """What stands after this cycle, by the keys of groups."""
         self.in_vain: set[str] = set()
         """Groups whose room is given back although they have not started."""
-        self.standing: dict[str, Standing] = {}
+        self.standing: dict[str, ReservedRoom] = {}
 
     def is_news(self, key: str) -> bool:
         """Tell whether the reservation of a group is made, changed or ended by this cycle."""
@@ -216,7 +216,7 @@ class Reservations:
         self._world.placer().redo(gang, attempt, runs)
         return attempt
 
-    def _due(self, standing: Standing) -> tuple[bool, int, int, str]:
+    def _due(self, standing: ReservedRoom) -> tuple[bool, int, int, str]:
         """Return what says who is expected to start first: those of which it is not known last, in the order in which theirs were made."""
         kept = self.kept[standing.key]
         return kept.expected is None, kept.expected or 0, kept.made, standing.key
@@ -233,7 +233,7 @@ class Reservations:
             yield
 
     @contextmanager
-    def lifted(self, rooms: Iterable[Standing]) -> Iterator[None]:
+    def lifted(self, rooms: Iterable[ReservedRoom]) -> Iterator[None]:
         """Lift some of the kept room for the length of the block; what is dropped meanwhile, or was lifted before, is not charged by its end."""
         charged = [each for each in rooms if each.is_charged]
         for each in charged:
@@ -365,7 +365,7 @@ class Reservations:
         account = self._world.accounts.get(group.queue)
         if amounts and account is not None:
             holders = held_on(self._world, amounts)
-            standing = Standing(self._world.cluster, group.key, layout.gang.level, account, amounts, holders)
+            standing = ReservedRoom(self._world.cluster, group.key, layout.gang.level, account, amounts, holders)
             standing.charge(on=True)
             self.standing[group.key] = standing
 

@@ -166,7 +166,7 @@ class Writer:
         """Have it known, where a gang is bound pod by pod, that it is under way, and that it was given back."""
         group = outcome.group
         if outcome.given_back:
-            decision.report = Report(EventType.WARNING, half_bound.GIVEN_BACK, half_bound.told(group))
+            decision.report = Report(EventType.WARNING, half_bound.GIVEN_BACK, half_bound.event_text(group))
         new = half_bound.announcement(group, outcome.binds, outcome.minima, self._time, self._now)
         if new is None:
             return

@@ -71,7 +71,7 @@ def given_back(group: Group) -> list[Pod]:
     return [pod for _, pod in sorted(group.holders.items()) if not pod.deleting]
 
 
-def told(group: Group) -> str:
+def event_text(group: Group) -> str:
     """Return what the owner of a gang is told whose nodes are given back."""
     return (
         f"{group.ready()} of the {group.min_member} pods that start together had nodes when the scheduler was stopped,"

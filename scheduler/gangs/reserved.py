@@ -25,7 +25,7 @@ ENDED = "Ended"
 _GIVEN_BACK = re.compile(r"Given back after (?P<hold>\S+)")
 
 
-class GivenBack(NamedTuple):
+class ReleasedReservation(NamedTuple):
     """When a reservation was given back (ms), and after how long (ms)."""
 
     at: int
@@ -41,7 +41,7 @@ def reservation_of(conditions: Iterable[GroupCondition]) -> Reservation | None:
     return replace(found, hold=min(found.hold, LONGEST_MS)) if found else None
 
 
-def given_back_of(conditions: Iterable[GroupCondition]) -> GivenBack | None:
+def given_back_of(conditions: Iterable[GroupCondition]) -> ReleasedReservation | None:
     """Return when room was given back that was kept in vain; None where it was not."""
     known = find(conditions)
     if known is None or (known.status, known.reason) != ("False", GIVEN_BACK):
@@ -50,7 +50,9 @@ def given_back_of(conditions: Iterable[GroupCondition]) -> GivenBack | None:
     try:
         if found is None:
             return None
-        return GivenBack(parse_time(known.last_transition_time), min(parse_duration(found["hold"]), LONGEST_MS))
+        return ReleasedReservation(
+            parse_time(known.last_transition_time), min(parse_duration(found["hold"]), LONGEST_MS)
+        )
     except ValueError:
         return None
 

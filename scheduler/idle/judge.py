@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kube.amounts import Amounts
 from scheduler.idle import placing
 from scheduler.idle.facts import Group, World
-from scheduler.idle.room import Kept, Room
+from scheduler.idle.room import ReservedRoom, Room
 from scheduler.idle.waiting_pod import WaitingPod
 
 # Reasons by which somebody is told that room is missing: on nodes, under a queue's ceiling, or because it is kept for others.
@@ -39,7 +39,7 @@ OF_QUOTAS = (REQUESTS, "limits.", "count/")
 PLACES = re.compile(r"Kept for \S+ at most.*; on (?P<places>.+?)(; each .+)?")
 
 
-class Asked(NamedTuple):
+class GroupRequest(NamedTuple):
     """What each pod of a group asks for, how many must start, and what says where they may be."""
 
     request: Amounts
@@ -80,19 +80,19 @@ def startable(world: World, groups: Iterable[Group]) -> Iterator[tuple[Group, in
             yield group, asked.pods
 
 
-def _kept(world: World, group: Group) -> Kept | None:
+def _kept(world: World, group: Group) -> ReservedRoom | None:
     """Return what a reservation keeps; None where that is unknown."""
     found = PLACES.fullmatch(group.kept)
     if found is None:
-        return Kept(group.queue, {}, {})  # a place in line
+        return ReservedRoom(group.queue, {}, {})  # a place in line
     asked = _asked(world, group)
     if asked is None or " / " in found["places"]:
         return None
     pairs = (each.rpartition(": ") for each in found["places"].split(", "))
-    return Kept(group.queue, asked.request, {node: int(pods) for node, _, pods in pairs})
+    return ReservedRoom(group.queue, asked.request, {node: int(pods) for node, _, pods in pairs})
 
 
-def _asked(world: World, group: Group) -> Asked | None:
+def _asked(world: World, group: Group) -> GroupRequest | None:
     """Return what a group asks for; None where its pods differ, or other pods matter to them."""
     if group.is_arranged:
         return None
@@ -103,10 +103,10 @@ def _asked(world: World, group: Group) -> Asked | None:
     if len({placing.likeness(*each) for each in group.pods}) > 1:
         return None
     request, waiting = group.pods[0]
-    return None if waiting.has_rules else Asked(request, group.needed, waiting)
+    return None if waiting.has_rules else GroupRequest(request, group.needed, waiting)
 
 
-def _asked_outside(world: World, group: Group) -> Asked | None:
+def _asked_outside(world: World, group: Group) -> GroupRequest | None:
     """Return what a group will ask for that has no pods yet, where its only task says it."""
     # Job controllers write amounts once more as quotas spell them; where only those are there, nothing is said.
     written = group.min_resources
@@ -120,4 +120,4 @@ def _asked_outside(world: World, group: Group) -> Asked | None:
     if group.key.partition("/")[0] in world.limited:
         return None
     request = {name: amount // group.minimum for name, amount in whole.items()}
-    return Asked({**request, "pods": 1}, group.minimum, WaitingPod())
+    return GroupRequest({**request, "pods": 1}, group.minimum, WaitingPod())

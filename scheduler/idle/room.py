@@ -13,7 +13,7 @@ from scheduler.idle.facts import ROOT_QUEUE, World
 from scheduler.idle.waiting_pod import WaitingPod
 
 
-class Kept(NamedTuple):
+class ReservedRoom(NamedTuple):
     """What a reservation keeps: for which queue, what each pod asks for, and how many are to be on which node."""
 
     queue: str
@@ -24,7 +24,7 @@ class Kept(NamedTuple):
 class Room:
     """What is idle beside what is kept for some."""
 
-    def __init__(self, world: World, kept: Iterable[Kept]) -> None:
+    def __init__(self, world: World, kept: Iterable[ReservedRoom]) -> None:
         self._world = world
         self._used = {name: Counter(world.used.get(name, {})) for name in world.nodes}
         self._more: defaultdict[str, Counter[str]] = defaultdict(Counter)  # queue → what is kept for it

@@ -7,8 +7,8 @@ from kube.errors import Cause
 from kube.meta import Object
 from kube.resources import CONFIGMAPS
 from kube.volcano.scheduler_configuration import is_kept_in
+from scheduler.policy.config_map import FIELD, reading_of, text_of
 from scheduler.policy.findings import Finding
-from scheduler.policy.kept import FIELD, reading_of, text_of
 
 
 def validate(obj: Object, old: Object | None, view: object) -> list[Cause]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from kube.meta import duration_text, parse_duration
 from kube.yaml.tree import child
-from scheduler.policy.findings import nearest, shown
-from scheduler.policy.known import Plugin
+from scheduler.policy.findings import nearest, quoted
+from scheduler.policy.supported import Plugin
 
 LARGEST_WEIGHT = 1_000_000
 LARGEST_FACTOR = 1000
@@ -39,7 +39,7 @@ class Arguments:
                 self.warn(where, f"{name} has no effect here.")
             else:
                 hint = nearest(name, plugin.heeded | plugin.known)
-                self.warn(where, f"There is no argument {shown(name)}, so this is left out.{hint}")
+                self.warn(where, f"There is no argument {quoted(name)}, so this is left out.{hint}")
 
     def weight(self, name: str, default: int) -> int:
         """Return a weight, a whole number that is not negative."""
@@ -51,7 +51,7 @@ class Arguments:
         if 0 <= number <= LARGEST_WEIGHT:
             return number
         rule = f"a whole number from 0 to {LARGEST_WEIGHT:,}"
-        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default} is used.")
+        self.warn(child(self.path, name), f"{name} is {rule}, not {quoted(value)}; {default} is used.")
         return default
 
     def thousandths(self, name: str, default: int) -> int:
@@ -61,7 +61,7 @@ class Arguments:
         if 1 <= number <= LARGEST_FACTOR:
             return round(number * 1000)
         rule = f"a number from 1 to {LARGEST_FACTOR:,}"
-        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default / 1000:g} is used.")
+        self.warn(child(self.path, name), f"{name} is {rule}, not {quoted(value)}; {default / 1000:g} is used.")
         return default
 
     def amount(self, name: str, unit: int) -> int:
@@ -71,7 +71,7 @@ class Arguments:
         if 0 <= number <= LARGEST_WEIGHT:
             return round(number * unit)
         rule = f"a number from 0 to {LARGEST_WEIGHT:,}"
-        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; it is left out.")
+        self.warn(child(self.path, name), f"{name} is {rule}, not {quoted(value)}; it is left out.")
         return 0
 
     def part(self, name: str, default: float) -> float:
@@ -81,7 +81,7 @@ class Arguments:
         if 0 <= number <= 1:
             return number
         rule = "a number from 0 to 1"
-        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default:g} is used.")
+        self.warn(child(self.path, name), f"{name} is {rule}, not {quoted(value)}; {default:g} is used.")
         return default
 
     def percentage(self, name: str, default: int) -> int:
@@ -94,14 +94,14 @@ class Arguments:
         if 1 <= number <= 100:
             return number
         rule = "a percentage, a whole number from 1 to 100"
-        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default} is used.")
+        self.warn(child(self.path, name), f"{name} is {rule}, not {quoted(value)}; {default} is used.")
         return default
 
     def within(self, name: str) -> Arguments:
         """Return the arguments that a mapping among these holds; none where it is not a mapping."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, dict):
-            self.warn(child(self.path, name), f"{name} is a mapping, not {shown(value)}; it is left out.")
+            self.warn(child(self.path, name), f"{name} is a mapping, not {quoted(value)}; it is left out.")
         return Arguments(value if isinstance(value, dict) else {}, child(self.path, name), self.warn)
 
     def truth(self, name: str, *, default: bool) -> bool:
@@ -113,7 +113,7 @@ class Arguments:
             return _TRUTHS[_text(value).lower()]
         except (ValueError, KeyError):
             rule = "true or false"
-            self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {str(default).lower()} is used.")
+            self.warn(child(self.path, name), f"{name} is {rule}, not {quoted(value)}; {str(default).lower()} is used.")
         return default
 
     def wait(self, name: str, default: str | None = None) -> int | None:
@@ -125,7 +125,7 @@ class Arguments:
         if duration is None:
             self.warn(
                 child(self.path, name),
-                f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; {default or 'none'} is used.",
+                f"{name} is a duration such as 30m or 1h30m, not {quoted(value)}; {default or 'none'} is used.",
             )
         return duration
 
@@ -140,7 +140,7 @@ class Arguments:
         if duration is None:
             rule = f"a duration such as 30m or 1h30m, or {NEVER}"
             used = duration_text(default)
-            self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {used} is used.")
+            self.warn(child(self.path, name), f"{name} is {rule}, not {quoted(value)}; {used} is used.")
         return duration or default
 
     def wait_or_zero(self, name: str, default: int) -> int:
@@ -151,14 +151,14 @@ class Arguments:
         duration = 0 if _is_zero(value) else duration_of(value)
         if duration is None:
             rule, used = "a duration such as 5m or 1h30m, or 0", duration_text(default)
-            self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {used} is used.")
+            self.warn(child(self.path, name), f"{name} is {rule}, not {quoted(value)}; {used} is used.")
         return default if duration is None else duration
 
     def names(self, name: str) -> tuple[str, ...]:
         """Return the names that a text lists, separated by commas, each once."""
         stated = self.values.get(name, "")
         if not isinstance(stated, str):
-            message = f"{name} names resources, separated by commas, and is not {shown(stated)}."
+            message = f"{name} names resources, separated by commas, and is not {quoted(stated)}."
             self.warn(child(self.path, name), message)
             return ()
         return tuple(dict.fromkeys(filter(None, (each.strip() for each in stated.split(",")))))

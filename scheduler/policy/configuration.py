@@ -16,15 +16,15 @@ import yaml
 
 from kube.yaml.problem import YamlError, from_parser
 from kube.yaml.tree import Tree, child, trees
-from scheduler.policy import known
+from scheduler.policy import supported
 from scheduler.policy.actions import Action
 from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
-from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
-from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
+from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, quoted
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
 from scheduler.policy.policy import DEFAULT, NodeGrouping, Packing, Policy, Taking, TaskTopologies, Usage
 from scheduler.policy.rescheduling import Rescheduling, rescheduling_of
 from scheduler.policy.strategy_fit import kept_of
+from scheduler.policy.supported import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, PluginSupport
 from scheduler.policy.zones import Zones, zones_of
 from scheduler.victims.evict import MOST_DOMAINS
 
@@ -97,7 +97,7 @@ class _Reader:
             self.error("", f"The configuration is a mapping with actions and tiers, not {_kind_of(value)}.")
             return self.answer(frozenset())
         for name in (each for each in value if each not in SECTIONS):
-            self.warn(child("", name), f"There is no section {shown(name)}.{nearest(name, SECTIONS)}")
+            self.warn(child("", name), f"There is no section {quoted(name)}.{nearest(name, SECTIONS)}")
         actions = self.actions(value.get("actions"))
         self.tiers(value.get("tiers"))
         self.configurations(value.get("configurations"))
@@ -148,23 +148,27 @@ class _Reader:
         names = [name.strip() for name in value.split(",")]
         for name in names:
             self.action(name, names)
-        found = [known.SAME.get(name) or Action(name) for name in names if name in known.ORDER or name in known.SAME]
+        found = [
+            supported.SAME.get(name) or Action(name)
+            for name in names
+            if name in supported.ORDER or name in supported.SAME
+        ]
         if Action.ALLOCATE not in found:
             self.warn("actions", "Without allocate no waiting pod gets a node.")
-        if found != sorted(found, key=known.ORDER.index):
-            order = ", ".join(known.ORDER)
+        if found != sorted(found, key=supported.ORDER.index):
+            order = ", ".join(supported.ORDER)
             self.warn("actions", f"Here actions are taken in the order {order}, however they are written.")
         return frozenset(found)
 
     def action(self, name: str, names: list[str]) -> None:
         """Say what there is to say about one action of these."""
-        if (same := known.SAME.get(name)) and same in names:
+        if (same := supported.SAME.get(name)) and same in names:
             self.warn("actions", f"{name} has no effect here beside {same}, which has whole gangs go, too.")
         elif same:
             self.warn("actions", f"{name} is taken as {same}, which has single pods beyond a minimum go first.")
-        elif name not in known.ACTIONS:
-            hint = nearest(name, known.ACTIONS) or f" There are {', '.join(sorted(known.ACTIONS))}."
-            self.error("actions", f"There is no action {shown(name) or 'without a name'}.{hint}")
+        elif name not in supported.ACTIONS:
+            hint = nearest(name, supported.ACTIONS) or f" There are {', '.join(sorted(supported.ACTIONS))}."
+            self.error("actions", f"There is no action {quoted(name) or 'without a name'}.{hint}")
 
     # Plugins
 
@@ -185,7 +189,9 @@ class _Reader:
     def unlisted(self) -> None:
         """Say which plugins are at work all the same."""
         absent = [
-            name for name, plugin in PLUGINS.items() if plugin.standing is Standing.ALWAYS and name not in self.listed
+            name
+            for name, plugin in PLUGINS.items()
+            if plugin.standing is PluginSupport.ALWAYS and name not in self.listed
         ]
         # Whoever shares by one of the two does not miss the other.
         if {"proportion", "capacity"} & self.listed.keys():
@@ -201,7 +207,7 @@ class _Reader:
             return ""
         plugin = PLUGINS.get(name)
         if plugin is None:
-            message = f"There is no plugin {shown(name)}, so this is left out.{nearest(name, PLUGINS)}"
+            message = f"There is no plugin {quoted(name)}, so this is left out.{nearest(name, PLUGINS)}"
             self.warn(child(path, "name"), message)
             return name
         if name in self.listed:
@@ -213,7 +219,7 @@ class _Reader:
         self.listed[name] = Arguments(
             arguments if isinstance(arguments, dict) else {}, child(path, "arguments"), self.warn
         )
-        if plugin.standing is Standing.WITHOUT_EFFECT:
+        if plugin.standing is PluginSupport.WITHOUT_EFFECT:
             self.warn(child(path, "name"), f"{name} has no effect here: {plugin.words}.")
         else:
             self.listed[name].check(plugin)
@@ -226,16 +232,16 @@ class _Reader:
         for flag in (each for each in value if each not in ("name", "arguments")):
             is_on, where = value[flag], child(path, flag)
             if flag not in FLAGS:
-                self.warn(where, f"There is no flag {shown(flag)}.{nearest(flag, FLAGS)}")
+                self.warn(where, f"There is no flag {quoted(flag)}.{nearest(flag, FLAGS)}")
             elif not isinstance(is_on, bool):
-                self.error(where, f"{flag} is true or false, not {shown(is_on)}.")
+                self.error(where, f"{flag} is true or false, not {quoted(is_on)}.")
             elif flag == plugin.switch and not is_on:
                 self.off.add(name)
             elif flag in plugin.parts:
                 self.parts_off |= set() if is_on else {(name, flag)}
             elif flag == HIERARCHY and plugin.heeds_hierarchy:
                 self.hierarchical |= {name} if is_on else set()
-            elif is_on == (flag in OFF_UNLESS_SAID) and plugin.standing is not Standing.WITHOUT_EFFECT:
+            elif is_on == (flag in OFF_UNLESS_SAID) and plugin.standing is not PluginSupport.WITHOUT_EFFECT:
                 self.warn(where, f"{flag} has no effect here.")
 
     def at_work(self, name: str) -> Arguments | None:
@@ -327,26 +333,26 @@ class _Reader:
         """Take over the arguments of actions, and say which change nothing."""
         for path, each in self.items("configurations", value):
             name = each.get("name")
-            if not isinstance(name, str) or name not in known.ACTIONS:
-                hint = nearest(name, known.ACTIONS) if isinstance(name, str) else ""
-                self.warn(path, f"There is no action {shown(name)}, so this is left out.{hint}")
+            if not isinstance(name, str) or name not in supported.ACTIONS:
+                hint = nearest(name, supported.ACTIONS) if isinstance(name, str) else ""
+                self.warn(path, f"There is no action {quoted(name)}, so this is left out.{hint}")
             elif stated := Arguments(each, path, self.warn).within("arguments").values:
                 self.of_action(name, Arguments(stated, child(path, "arguments"), self.warn))
 
     def of_action(self, name: str, arguments: Arguments) -> None:
         """Take over the arguments of one action."""
-        heeded = known.arguments_of(name)
+        heeded = supported.arguments_of(name)
         for each in (each for each in arguments.values if each not in heeded):
-            where, hint = child(arguments.path, each), nearest(each, known.IDLE_ARGUMENTS | heeded)
-            if each in known.IDLE_ARGUMENTS or each in known.ACTION_ARGUMENTS:
+            where, hint = child(arguments.path, each), nearest(each, supported.IDLE_ARGUMENTS | heeded)
+            if each in supported.IDLE_ARGUMENTS or each in supported.ACTION_ARGUMENTS:
                 self.warn(where, f"{each} of {name} has no effect here.")
             else:
-                self.warn(where, f"There is no argument {shown(each)}, so this is left out.{hint}")
-        if known.MIN_RUNTIME in heeded:
-            self.min_runtime_ms = arguments.wait_or_zero(known.MIN_RUNTIME, self.min_runtime_ms)
-        if name in known.SAME:
+                self.warn(where, f"There is no argument {quoted(each)}, so this is left out.{hint}")
+        if supported.MIN_RUNTIME in heeded:
+            self.min_runtime_ms = arguments.wait_or_zero(supported.MIN_RUNTIME, self.min_runtime_ms)
+        if name in supported.SAME:
             domains = arguments.weight("maxDomains", MOST_DOMAINS) or MOST_DOMAINS
-            self.taking[known.SAME[name]] = Taking(domains, arguments.truth("allowWholeBundle", default=True))
+            self.taking[supported.SAME[name]] = Taking(domains, arguments.truth("allowWholeBundle", default=True))
 
     def items(self, path: str, value: Any) -> Iterable[tuple[str, dict[str, Any]]]:
         """Yield the mappings of a list with their paths, and note what is none."""

@@ -27,7 +27,7 @@ class Finding(NamedTuple):
     line: int = 0
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """Return a value as a message quotes it."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

@@ -8,7 +8,7 @@ from typing import Any
 
 from kube.yaml.tree import child
 from scheduler.policy.arguments import Arguments
-from scheduler.policy.findings import nearest, shown
+from scheduler.policy.findings import nearest, quoted
 
 INTERVAL_MS = 300_000
 STRATEGY = "lowNodeUtilization"
@@ -51,7 +51,7 @@ def rescheduling_of(arguments: Arguments) -> Rescheduling | None:
         stated = [{"name": STRATEGY}]
     path = child(arguments.path, "strategies")
     if not isinstance(stated, list):
-        arguments.warn(path, f"strategies is a list, not {shown(stated)}; no pod is moved.")
+        arguments.warn(path, f"strategies is a list, not {quoted(stated)}; no pod is moved.")
         return None
     found = None
     for number, each in enumerate(stated):
@@ -65,7 +65,7 @@ def _params(at: Arguments, strategy: Any) -> Arguments | None:
     name = strategy.get("name") if isinstance(strategy, dict) else strategy
     if not isinstance(strategy, dict) or name != STRATEGY:
         hint = nearest(name, (STRATEGY,)) if isinstance(name, str) else ""
-        at.warn(at.path, f"There is no strategy {shown(name)} here, only {STRATEGY}.{hint}")
+        at.warn(at.path, f"There is no strategy {quoted(name)} here, only {STRATEGY}.{hint}")
         return None
     key = "parameters" if "params" not in strategy and "parameters" in strategy else "params"
     found = Arguments(strategy, at.path, at.warn).within(key)
@@ -74,7 +74,7 @@ def _params(at: Arguments, strategy: Any) -> Arguments | None:
             found.warn(child(found.path, other), f"{other} has no effect here.")
         elif other not in (LOW, TARGET):
             hint = nearest(other, (LOW, TARGET))
-            found.warn(child(found.path, other), f"There is no parameter {shown(other)}.{hint}")
+            found.warn(child(found.path, other), f"There is no parameter {quoted(other)}.{hint}")
     return found
 
 
@@ -94,5 +94,5 @@ def _of_levels(params: Arguments, interval: int) -> Rescheduling:
 
 def _levels(stated: Arguments, default: Mapping[str, int]) -> dict[str, int]:
     for name in (each for each in stated.values if each not in RESOURCES):
-        stated.warn(child(stated.path, name), f"{shown(name)} is left out: there are {', '.join(RESOURCES)}.")
+        stated.warn(child(stated.path, name), f"{quoted(name)} is left out: there are {', '.join(RESOURCES)}.")
     return {name: stated.percentage(name, default[name]) for name in RESOURCES}

@@ -6,7 +6,7 @@ from typing import Any
 
 from kube.yaml.tree import child
 from scheduler.policy.arguments import Arguments
-from scheduler.policy.findings import nearest, shown
+from scheduler.policy.findings import nearest, quoted
 from scheduler.policy.policy import Fit, Strategy
 
 WEIGHT = "resourceStrategyFitWeight"
@@ -30,13 +30,13 @@ def fit_of(arguments: Arguments) -> Fit:
 def _strategy(arguments: Arguments, name: str, value: Any) -> Strategy | None:
     path = child(child(arguments.path, "resources"), name)
     if not isinstance(value, dict):
-        arguments.warn(path, f"{name} is a mapping with type and weight, not {shown(value)}; it is left out.")
+        arguments.warn(path, f"{name} is a mapping with type and weight, not {quoted(value)}; it is left out.")
         return None
     inner = Arguments(value, path, arguments.warn)
     kind = value.get("type", LEAST)
     if kind not in (MOST, LEAST):
         hint = nearest(kind, (MOST, LEAST)) if isinstance(kind, str) else ""
-        arguments.warn(path, f"type is {MOST} or {LEAST}, not {shown(kind)}; {LEAST} is used.{hint}")
+        arguments.warn(path, f"type is {MOST} or {LEAST}, not {quoted(kind)}; {LEAST} is used.{hint}")
     return Strategy(name, inner.weight("weight", 1) or 1, kind == MOST)
 
 
@@ -58,7 +58,7 @@ def kept_of(arguments: Arguments) -> tuple[tuple[str, str, int], ...]:
     known = {f"{device}.{name}": (device, name) for device in listed for name in KEPT_UNITS}
     for each in (each for each in parts.values if each not in known):
         hint = nearest(each, known)
-        parts.warn(child(parts.path, each), f"{shown(each)} is no cpu or memory of one of the resources.{hint}")
+        parts.warn(child(parts.path, each), f"{quoted(each)} is no cpu or memory of one of the resources.{hint}")
     return tuple(
         (device, name, amount)
         for each, (device, name) in known.items()
@@ -70,5 +70,5 @@ def _within(arguments: Arguments, name: str, fields: tuple[str, ...]) -> Argumen
     """Return the arguments of a mapping among these, and say which of them there are not."""
     inner = arguments.within(name)
     for each in (each for each in inner.values if each not in fields):
-        inner.warn(child(inner.path, each), f"There is no argument {shown(each)}.{nearest(each, fields)}")
+        inner.warn(child(inner.path, each), f"There is no argument {quoted(each)}.{nearest(each, fields)}")
     return inner

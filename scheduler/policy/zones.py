@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kube.yaml.tree import child
 from scheduler.policy.arguments import Arguments
-from scheduler.policy.findings import shown
+from scheduler.policy.findings import quoted
 
 PREFIX, PERIOD = "tdm.revocable-zone.", "tdm.evict.period"
 MINUTE_MS = 60_000
@@ -55,7 +55,7 @@ def zones_of(arguments: Arguments, *, evicts: bool) -> Zones:
         found = _WRITTEN.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 40 else None
         if found is None:
             rule = "a time of the day such as 22:00-06:00, in UTC"
-            message = f"{name} is {rule}, not {shown(value)}; the zone stays closed."
+            message = f"{name} is {rule}, not {quoted(value)}; the zone stays closed."
             arguments.warn(child(arguments.path, name), message)
             continue
         hours, minutes, to_hours, to_minutes = map(int, found.groups())

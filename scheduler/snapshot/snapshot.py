@@ -22,7 +22,7 @@ from scheduler.gangs.evictable import Evictable, evictable
 from scheduler.gangs.fruitless import Fruitless
 from scheduler.gangs.gang_layout import lay_out
 from scheduler.gangs.layout import Layout
-from scheduler.policy.kept import Configuration
+from scheduler.policy.config_map import Configuration
 from scheduler.policy.policy import Policy
 from scheduler.records import claims, reading
 from scheduler.records.budgets import Budget, budget_of

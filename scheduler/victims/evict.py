@@ -21,7 +21,7 @@ from functools import partial
 from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.victims.evict_arranged import Arranger
-from scheduler.victims.gone import Yields
+from scheduler.victims.trial import Yields
 from scheduler.victims.units import Drawn, Unit
 from scheduler.victims.victim_search import Search
 

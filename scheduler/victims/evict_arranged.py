@@ -17,13 +17,13 @@ from scheduler.engine import arrange
 from scheduler.engine.arrange import Need
 from scheduler.engine.gang import Attempt, Part
 from scheduler.engine.relations import NodeSet
-from scheduler.victims.evict_places import Place, Places
-from scheduler.victims.gone import Lost
+from scheduler.victims.evict_places import SearchArea, SearchAreas
+from scheduler.victims.trial import Lost
 from scheduler.victims.units import Drawn
 from scheduler.victims.victim_search import Search
 
 Settle = Callable[[NodeSet | None], bool]
-Found = list[tuple[Lost, Place]]
+Found = list[tuple[Lost, SearchArea]]
 """What is lost where."""
 
 
@@ -38,7 +38,7 @@ class Arranger:
 
     def __init__(self, search: Search, drawn: Drawn, most: int) -> None:
         self._search, self._gang, self._drawn, self._most = search, search.gang, drawn, most
-        self._places = Places(search, drawn)
+        self._places = SearchAreas(search, drawn)
         self._started: set[int] = set()
         self._effort = 0
 
@@ -153,7 +153,7 @@ class Arranger:
                 return
             wanted -= taken
 
-    def _of_gang(self) -> list[Place]:
+    def _of_gang(self) -> list[SearchArea]:
         gang = self._gang
         needs: list[Need] = [(step.need, step.bins) for step in gang.steps]
         for step in gang.part_steps:
@@ -163,6 +163,6 @@ class Arranger:
         return self._places.inside(gang.topology, needs, range(len(gang.bins)), None)
 
 
-def _rank(found: tuple[Lost, Place]) -> tuple[int, int, int, int, int]:
+def _rank(found: tuple[Lost, SearchArea]) -> tuple[int, int, int, int, int]:
     lost, place = found
     return lost.tier, lost.pods, place.tier, lost.last, place.order

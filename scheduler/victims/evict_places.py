@@ -24,7 +24,7 @@ LEVELS = 8
 """So many groups of tiers of units are told apart when it is asked which of them have to go."""
 
 
-class Place(NamedTuple):
+class SearchArea(NamedTuple):
     """Nodes, None for all. Places are tried in the order of the other fields.
 
     level   up to which group of tiers units have to go
@@ -40,7 +40,7 @@ class Place(NamedTuple):
     nodes: NodeSet | None
 
 
-class Places:
+class SearchAreas:
     """The places of one search with the units that were drawn."""
 
     def __init__(self, search: Search, drawn: Drawn) -> None:
@@ -51,26 +51,26 @@ class Places:
 
     def inside(
         self, topology: Topology | None, needs: Sequence[Need], bins: Iterable[int], root: NodeSet | None
-    ) -> list[Place]:
+    ) -> list[SearchArea]:
         """Return the places for some bins among the nodes of root in which each need could find room, in order."""
         hyper_nodes = self._cluster.hyper_nodes
         if topology is None or hyper_nodes is None:
-            return [Place(0, 0, 0, 0, root)]
+            return [SearchArea(0, 0, 0, 0, root)]
         numbers = set(bins)
         there = [node for some, node, _ in self._search.places if some in numbers]
         standing = np.concatenate([hyper_nodes.standing(topology), np.asarray(there, dtype=np.int64)])
         marks = np.bincount(standing, minlength=hyper_nodes.size)
-        found: list[Place] = []
+        found: list[SearchArea] = []
         for height, tier in enumerate(hyper_nodes.up_to(topology)):
             levels, short = self._levels(tier, needs, root), self._short(tier, needs, root, 0)
             levels[tier.sums(marks) != len(standing)] = 0
             for place in np.flatnonzero(levels).tolist():
                 mask = hyper_nodes.mask(tier.first + place)
                 nodes = mask if root is None else mask & root
-                found.append(Place(int(levels[place]), int(short[place]), height, tier.first + place, nodes))
+                found.append(SearchArea(int(levels[place]), int(short[place]), height, tier.first + place, nodes))
         found.sort(key=lambda each: each[:4])
         if not hyper_nodes.binds(topology):
-            found.append(Place(LEVELS + 1, 0, len(hyper_nodes.tiers), len(hyper_nodes.named), root))
+            found.append(SearchArea(LEVELS + 1, 0, len(hyper_nodes.tiers), len(hyper_nodes.named), root))
         return found
 
     def _levels(self, tier: Tier, needs: Sequence[Need], root: NodeSet | None) -> Vector:

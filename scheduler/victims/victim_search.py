@@ -12,11 +12,11 @@ from scheduler.engine.pod_class import PodClass
 from scheduler.engine.relations import NodeSet
 from scheduler.engine.spared import Spared
 from scheduler.victims.conflicts import Conflicts, RuleMarks, marks
-from scheduler.victims.gone import Gone, Lost, Standing, Yields
 from scheduler.victims.offers import Offers
+from scheduler.victims.trial import Gone, Lost, TrialState, Yields
 from scheduler.victims.units import Drawn
 
-Mark = tuple[Standing, int, Sequence[int]]
+Mark = tuple[TrialState, int, Sequence[int]]
 """Who was gone at some moment, how many places there were, and how many pods of each bin had one."""
 
 FEW = 64

@@ -74,14 +74,14 @@ def test_text_can_be_read_in_both_themes(ink, theme):
 
 
 def test_every_job_phase_has_its_own_word_icon_and_colour():
-    looks = [phases.look(word) for word in phases.JOB_PHASES]
+    looks = [phases.appearance(word) for word in phases.JOB_PHASES]
     assert len(phases.JOB_PHASES) == len({look.icon for look in looks}) == len({look.hue for look in looks}) == 10
 
 
 def test_a_phase_without_an_element_for_its_icon_looks_as_one_with():
     text = (settings.BASE_DIR / "frontend/styles/components/phase.css").read_text()
     for word in phases.JOB_PHASES:
-        look = phases.look(word)
+        look = phases.appearance(word)
         rule = f'.phase[data-phase="{word}"]:not(:has(svg))'
         icon = f'mask-image: url("../../../node_modules/lucide-static/icons/{look.icon}.svg");'
         assert f"{rule} {{\n  --hue-ink: var(--{look.hue}-ink);\n  --hue-fill: var(--{look.hue}-fill);" in text

@@ -12,7 +12,7 @@ from hypothesis.extra.django import TransactionTestCase
 
 from cluster import access
 from cluster.access import SYSTEM
-from cluster.runtime.picture import Kept
+from cluster.runtime.picture import SharedPicture
 from cluster.store import Create, Delete, Patch, store
 from dashboard import cluster_usage, queue_room
 from kube.resources import JOBS, PODS
@@ -159,7 +159,7 @@ def test_a_queue_that_takes_nothing_says_why():
 
 
 def test_readers_look_at_one_picture_together_and_whoever_needs_a_newer_one_waits_for_them():
-    kept, later = Kept((), lambda head: SimpleNamespace(revision=head)), 1_000_000
+    kept, later = SharedPicture((), lambda head: SimpleNamespace(revision=head)), 1_000_000
 
     def newest():
         with kept.current(later) as shown:

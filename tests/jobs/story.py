@@ -5,8 +5,8 @@ from __future__ import annotations
 from cluster import access, api, clock
 from cluster.consumers import consumer
 from cluster.store import Create, Delete, Patch, store
-from jobs.controller import facts, plan, products
-from jobs.controller.expectations import Sent
+from jobs.controller import facts, plan, plugin_objects
+from jobs.controller.expectations import PendingWrites
 from kube.resources import COMMANDS, EVENTS, JOBS, LIMIT_RANGES, POD_GROUPS, PODS, RESOURCE_QUOTAS
 from proof.modes.mode import others
 from tests.builders import of, pod
@@ -89,7 +89,7 @@ class Story(Script):
         """All that a line may name: what is new in it is so since the line began."""
         stored = store.get(JOBS, "default", "demo").object
         metadata, status = stored["metadata"], stored["status"]
-        commands, kinds = messages("CommandIssued"), products.RESOURCES.values()
+        commands, kinds = messages("CommandIssued"), plugin_objects.RESOURCES.values()
         numbers = ["pending", "running", "succeeded", "failed", "unknown", "terminating", "minAvailable"]
         return {
             **{name: str(status.get(name, 0)) for name in numbers},
@@ -192,7 +192,9 @@ class Story(Script):
 
     def owe(self):
         """The controller waits for a write of its own to come back."""
-        self.controller.state.sent["default/demo"] = Sent(clock.milliseconds(), frozenset({store.revision() + 1000}))
+        self.controller.state.sent["default/demo"] = PendingWrites(
+            clock.milliseconds(), frozenset({store.revision() + 1000})
+        )
 
     def batch(self, size):
         self.patch.setattr(consumer, "BATCH", int(size))
@@ -340,7 +342,7 @@ class Story(Script):
         self.settle()
 
     def drop(self, plural):
-        (kind,) = (each for each in products.RESOURCES.values() if each.plural == plural)
+        (kind,) = (each for each in plugin_objects.RESOURCES.values() if each.plural == plural)
         found = [each.name for each in store.find(kind, namespace="default") if each.name.startswith("demo")]
         store.write(*(Delete(kind, "default", name) for name in found))
         self.settle()

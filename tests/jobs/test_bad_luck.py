@@ -10,7 +10,7 @@ from django.db import connection
 
 from cluster.store import Create, Delete, Patch, sql, store
 from jobs.controller import facts
-from jobs.controller.expectations import Sent
+from jobs.controller.expectations import PendingWrites
 from kube.resources import JOBS, PODS
 from tests.builders import pod
 from tests.jobs.control import Controller, messages, report, task, uids
@@ -164,7 +164,7 @@ def test_what_is_due_is_asked_for_once_while_its_job_waits_for_its_writes(contro
     fails(controller)
     moved_clock.move(599)
     controller.settle()
-    monkeypatch.setattr(Sent, "is_seen", lambda self, position: False)
+    monkeypatch.setattr(PendingWrites, "is_seen", lambda self, position: False)
     store.write(Patch(JOBS, "default", "demo", {"spec": {"minAvailable": 1}}))
     controller.settle()
     moved_clock.move(2)

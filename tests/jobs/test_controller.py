@@ -13,7 +13,7 @@ from cluster import access, api, tasks
 from cluster.bootstrap import bootstrap
 from cluster.consumers import consumer
 from cluster.store import Create, Delete, Patch, store
-from jobs.lifecycle import fired
+from jobs.lifecycle import policy_firings
 from kube.resources import CLAIMS, EVENTS, JOBS, NODES, POD_GROUPS, PODS
 from tests.builders import node, pod_group
 from tests.jobs.builders import terminated
@@ -217,7 +217,7 @@ def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, i
     controller.become("Failed", "demo-main-0", **ended)
     assert (phase() == "Aborted") is bool(answered)
     assert [each for each in range(1, 256) if store.find(JOBS, exit_code=each)] == listed
-    assert [each.exit_code for each in map(fired.read, messages()) if each] == answered
+    assert [each.exit_code for each in map(policy_firings.read, messages()) if each] == answered
 
 
 @pytest.mark.shows("6.1/owners", "coscheduling 2/owner")

@@ -18,7 +18,7 @@ from cluster.bootstrap import bootstrap
 from cluster.store import Create, Delete, Patch, store
 from jobs.crons import admission, calendar, schedule
 from jobs.crons.schedule import ScheduleError
-from jobs.made.jobs import MadeJob
+from jobs.made.jobs import OwnedJob
 from kube import meta
 from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, JOBS
 from proof.harness import clocks
@@ -237,7 +237,7 @@ def test_every_counts_from_its_first_moment(start, minutes, passed):
 def job(name, scheduled="", created="2026-03-10T08:00:00Z", phase="Completed"):
     annotations = {"volcano.sh/cronjob-scheduled-timestamp": scheduled} if scheduled else {}
     metadata = {"name": name, "annotations": annotations, "creationTimestamp": created}
-    return msgspec.convert({"metadata": metadata, "status": {"state": {"phase": phase}}}, MadeJob)
+    return msgspec.convert({"metadata": metadata, "status": {"state": {"phase": phase}}}, OwnedJob)
 
 
 def days(text="0 9 * * *", jobs=(), zone="", now=NOW):

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.flows import admission, graph, plan, status, steps
-from jobs.flows.plan import Known
-from jobs.made.jobs import MadeJob
+from jobs.flows.plan import ObservedFlow
+from jobs.made.jobs import OwnedJob
 from kube.kinds.batch import JobPhase
 from kube.kinds.flow import Flow, JobFlow
 from kube.patch import PatchError
@@ -41,13 +41,13 @@ FIELDS = st.sampled_from(["flows", "name", "dependsOn", "targets", "probe"])
 def made(name, phase, *tasks, **status):
     state = {"state": {"phase": phase, "lastTransitionTime": "2026-03-01T00:00:05.000000Z"}} if phase else {}
     metadata = {"name": f"f-{name}", "namespace": "default", "uid": "u", "creationTimestamp": "2026-03-01T00:00:00Z"}
-    return msgspec.convert({"metadata": metadata, "spec": {"tasks": [*tasks]}, "status": state | status}, MadeJob)
+    return msgspec.convert({"metadata": metadata, "spec": {"tasks": [*tasks]}, "status": state | status}, OwnedJob)
 
 
 def planned(obj, before, jobs, gone=(), taken=(), templates=TEMPLATES, now=NOW):
     read = msgspec.convert({**obj, "metadata": {**obj["metadata"], "uid": "u"}, "status": before}, JobFlow)
     left = {name: jobs.pop(name) for name in [f"f-{each}" for each in gone]}
-    groups = plan.reconcile(Known(read, before, jobs, left, templates, taken), CLUSTER, now).groups
+    groups = plan.reconcile(ObservedFlow(read, before, jobs, left, templates, taken), CLUSTER, now).groups
     return [write for group in groups for write in group.writes]
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.controller import facts
-from jobs.lifecycle import asking, causes, fired, phases
+from jobs.lifecycle import asking, causes, phases, policy_firings
 from jobs.lifecycle.causes import Failure
 from jobs.lifecycle.counts import Counts
-from jobs.lifecycle.fired import Fired
 from jobs.lifecycle.phases import FINISHED, TRANSITIONS
+from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.reading import Pod
 from jobs.lifecycle.situation import Situation, Task
 from kube.kinds.batch import Action, JobEvent, JobPhase
@@ -36,7 +36,7 @@ STATES = st.just({}) | st.builds(lambda code: {"terminated": {"exitCode": code}}
 events = [each for each in list(JobEvent)[:-1] if each.isalnum()]
 words = st.text(max_size=40).filter(lambda text: "The policy for it" not in text)
 delays = st.sampled_from(["", "1m0s", "5s"])
-written = st.builds(Fired, st.sampled_from(events), words, st.sampled_from(list(Action)), delays)
+written = st.builds(PolicyFiring, st.sampled_from(events), words, st.sampled_from(list(Action)), delays)
 
 
 def counts(terminating=0, **tasks):
@@ -300,15 +300,15 @@ def test_pages_and_controllers_read_one_fact_of_a_pod(states, init):
     "no pod": ("TaskCompleted: all pods of task a succeeded. The policy for it is CompleteJob.", "", None),
 })  # fmt: skip
 def test_a_sentence_tells_pod_and_exit_code(what, pod, code):
-    found = fired.read(what)
-    assert (found.pod, found.exit_code, fired.write(found)) == (pod, code, what)
+    found = policy_firings.read(what)
+    assert (found.pod, found.exit_code, policy_firings.write(found)) == (pod, code, what)
 
 
 def test_other_sentences_are_no_policies():
     texts = ("", "Suspended by alice.", "alice asked: the policy for it is RestartJob.")
-    assert [fired.read(text) for text in texts] == [None] * 3
+    assert [policy_firings.read(text) for text in texts] == [None] * 3
 
 
 @given(written)
 def test_what_is_written_is_read(written):
-    assert fired.read(fired.write(written)) == written
+    assert policy_firings.read(policy_firings.write(written)) == written

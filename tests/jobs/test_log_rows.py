@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from cluster.runtime import nudge
 from cluster.store import Create, Group, Patch, store
-from jobs.controller import crowd
+from jobs.controller import status_throttle
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
 from proof.benches import shapes
 from proof.modes.mode import EmbeddedMode
@@ -20,7 +20,7 @@ from tests.jobs.control import job as job_of
 from tests.tables import cases
 
 HOLD = "release"
-COUNT = crowd.CROWD + 1
+COUNT = status_throttle.CROWD + 1
 KINDS = {JOBS.id: "Job", POD_GROUPS.id: "PodGroup", PODS.id: "Pod", EVENTS.id: "Event"}
 WAITS, HAS_PODS = "jobs Job Pending: WaitingForQueue", "jobs Job Pending: WaitingForPods"
 BOUND = 25  # 19 for the smallest; large batches go in several statements

@@ -9,7 +9,7 @@ import pytest
 from cluster import access, api
 from cluster.store import Create, Delete, store
 from jobs.pages.editor import choices, editor
-from jobs.parameterized import declaration, keeping
+from jobs.parameterized import declaration, template_drafts
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.declaration import ANNOTATION, DeclarationError
 from jobs.parameterized.parameters import CHOICE, WHOLE, Parameter, fill
@@ -24,7 +24,7 @@ from tests.tables import cases
 
 NEW, FORM, PAGE = ("/jobs/-/templates/", "/jobs/-/templates/default/hello/", "/flows/-/templates/default/hello/")
 BUILTIN = "/jobs/-/templates/driver-and-executors/"
-TEXT = keeping.BEGINNING.replace("name: my-job", "name: hello")
+TEXT = template_drafts.BEGINNING.replace("name: my-job", "name: hello")
 WRITTEN = {
     "text": TEXT, "name": "hello", "meaning-replicas": "How many pods", "kind-replicas": "whole",
     "default-replicas": "2", "meaning-words": "What they say", "kind-words": "choice", "choices-words": "good day, good night",
@@ -191,7 +191,7 @@ def test_the_page_of_a_new_job_names_the_newest_templates_that_the_reader_may_ru
     assert [each.name for each in shown.context["kept_templates"]] == ["t5", "t4", "t3", "t2", "t1"]
     assert "All kept templates" in shown.content.decode()
     watching = reader("vera", "viewer", "other")
-    assert choices.kept_templates(access.for_user(watching.user)) == []
+    assert choices.saved_templates(access.for_user(watching.user)) == []
     assert reader("olaf", "submitter", "elsewhere").post(NEW, {**WRITTEN, "name": "x", "do": "save"}).status_code == 403
 
 

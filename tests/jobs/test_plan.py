@@ -13,8 +13,8 @@ from msgspec import json
 
 from cluster.store import Create, Update, store
 from jobs.consumers.state import JobEntry, JobsState
-from jobs.controller import facts, plan, pod_diff, pod_group, products, unfilled
-from jobs.controller.plan import Known, World
+from jobs.controller import facts, late_defaults, plan, plugin_objects, pod_diff, pod_group
+from jobs.controller.plan import ObservedJob, World
 from jobs.lifecycle import dependencies
 from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.situation import Task
@@ -44,9 +44,9 @@ def after(known, writes):
             known.pods[write.object["metadata"]["name"]] = facts.read_pod(obj)[1]
         if isinstance(write, Create) and write.resource == POD_GROUPS:
             known.group = group_fact(write.object, "Inqueue")
-        if isinstance(write, Create) and write.resource.id in products.RESOURCES:
+        if isinstance(write, Create) and write.resource.id in plugin_objects.RESOURCES:
             id_ = write.resource.id, write.object["metadata"]["name"]
-            known.products[id_] = products.read(products.ids(known.job)[id_], obj)
+            known.products[id_] = plugin_objects.read(plugin_objects.ids(known.job)[id_], obj)
         if isinstance(write, Update):
             whole = {**known.job.whole(), "status": write.object["status"]}
             known.job = facts.read_job(msgspec.json.encode(whole))
@@ -59,7 +59,7 @@ def created(writes, resource):
 
 def rounds(fact, **fields):
     """What is written for a job before and after the scheduler lets its group in."""
-    known = Known(fact)
+    known = ObservedJob(fact)
     first = plan.reconcile(known, WORLD, NOW, **fields).writes
     return first, plan.reconcile(after(known, first), WORLD, NOW).writes
 
@@ -84,7 +84,7 @@ def shown(path):
 @cases("path", {path.name.removesuffix(".in.yaml") + shown(path): path for path in sorted(GOLDEN.glob("*.in.yaml"))})
 def test_golden(path, request):
     first, second = rounds(job_fact(yaml.safe_load(path.read_text())), keys=KEYS)
-    found = [each for kind in (*products.RESOURCES.values(), POD_GROUPS) for each in created(first, kind)]
+    found = [each for kind in (*plugin_objects.RESOURCES.values(), POD_GROUPS) for each in created(first, kind)]
     found += created(second, PODS)
     text = yaml.safe_dump_all(msgspec.json.decode(msgspec.json.encode(found)), sort_keys=True)
     expected = path.with_name(path.name.replace(".in.", ".out."))
@@ -197,12 +197,12 @@ def test_what_pods_are_charged_names_everything_that_a_quota_counts(golden):
 @pytest.mark.shows("2.2/1", "2.4/1", "6.1/while it is deleted")
 def test_job_that_is_being_deleted_is_left_alone():
     obj = defaulted(job(uid=UID, deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert plan.reconcile(Known(facts.read_job(msgspec.json.encode(obj))), WORLD, NOW).writes == []
+    assert plan.reconcile(ObservedJob(facts.read_job(msgspec.json.encode(obj))), WORLD, NOW).writes == []
 
 
 @pytest.mark.shows("1.5/state.lastTransitionTime", "10/Q-9")
 def test_only_the_phase_moves_the_time_of_the_last_transition():
-    known = Known(job_fact(job(task(replicas=2))))
+    known = ObservedJob(job_fact(job(task(replicas=2))))
     for now in (NOW, NOW + 5000):
         after(known, plan.reconcile(known, WORLD, now).writes)
     assert known.job.status["pending"] == 2
@@ -211,7 +211,7 @@ def test_only_the_phase_moves_the_time_of_the_last_transition():
 
 def test_each_pod_costs_the_census_the_same_however_many_there_are():
     def census(pods):
-        known = Known(job_fact(job(task(replicas=pods))))
+        known = ObservedJob(job_fact(job(task(replicas=pods))))
         while writes := plan.reconcile(known, WORLD, NOW).writes:
             after(known, writes)
         with counted() as cost:
@@ -260,7 +260,7 @@ def sent(**spec):
     "with a plugin that needs another": {"tasks": [task()], "plugins": {"pytorch": []}},
 })  # fmt: skip
 def test_job_is_read_as_admission_would_have_stored_it(spec):
-    assert json.decode(unfilled.filled_in(json.encode(sent(**spec)))) == defaulted(sent(**spec))
+    assert json.decode(late_defaults.filled_in(json.encode(sent(**spec)))) == defaulted(sent(**spec))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -269,7 +269,7 @@ def test_unfilled_job_gets_its_pods_and_one_that_was_admitted_is_taken_as_it_is(
     lowered = defaulted(sent())
     lowered["spec"]["minAvailable"] = 0
     body = json.encode(lowered)
-    assert unfilled.filled_in(body) is body
+    assert late_defaults.filled_in(body) is body
     assert facts.read_job(body).min_available == 0
     controller.submit(sent())
     assert [group.object["spec"]["minMember"] for group in store.find(POD_GROUPS)] == [2]
@@ -287,6 +287,6 @@ def test_an_event_is_heeded_as_long_as_a_job_answers_it(steps):
         else:
             of_job, of_task = ([{"event": each, "action": "AbortJob"} for each in events] for events in policies)
             obj = job(task(policies=of_task), name=name, policies=of_job)
-            found.keep(JobEntry(Known(facts.read_job(json.encode(obj)))))
+            found.keep(JobEntry(ObservedJob(facts.read_job(json.encode(obj)))))
             answered[name] = {JobEvent(event) for each in policies for event in each}
         assert found.heeded == set().union(*answered.values())

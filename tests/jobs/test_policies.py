@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from cluster.writes import Create, Delete, Patch, Update
-from jobs.controller import answers, asked, plan, pod_events
-from jobs.controller.asked import Asked
-from jobs.controller.plan import Known, World
-from jobs.controller.pod_events import Happening
+from jobs.controller import pending_actions, plan, pod_events, policy_engine
+from jobs.controller.pending_actions import PendingAction
+from jobs.controller.plan import ObservedJob, World
+from jobs.controller.pod_events import PodEvent
 from jobs.controller.requests import Request, Target
 from kube.kinds.batch import Action, JobEvent
 from kube.priorities import PriorityClasses
@@ -78,16 +78,16 @@ def test_policy_that_answers(of_job, of_task, event, code, action):
 
 
 def answer(job_, *happenings, pods=None, known=()):
-    return answers.to_pods(job_, pods or [each.pod for each in happenings], known, happenings, NOW).asked
+    return policy_engine.to_pods(job_, pods or [each.pod for each in happenings], known, happenings, NOW).asked
 
 
 def failed(index=0, code=1, **fields):
-    return Happening(FAILED, pod(index, "Failed", code=code, **fields))
+    return PodEvent(FAILED, pod(index, "Failed", code=code, **fields))
 
 
 def of_task(event, *pods):
     """A task of two pods of which something happened to the first."""
-    return read(policy("CompleteJob", event), replicas=2), [Happening(event, pods[0])], pods
+    return read(policy("CompleteJob", event), replicas=2), [PodEvent(event, pods[0])], pods
 
 
 def started_often(retries, *restarts):
@@ -95,10 +95,10 @@ def started_often(retries, *restarts):
     pods = [pod(index, restarts=number) for index, number in enumerate(restarts)]
     job_ = read(policy("AbortJob", RESTARTED))
     job_.task_retries["main"] = retries
-    return job_, [Happening(RESTARTED, pods[0])], pods
+    return job_, [PodEvent(RESTARTED, pods[0])], pods
 
 
-GONE, ENDED = Happening(EVICTED, pod()), pod(0, "Succeeded")
+GONE, ENDED = PodEvent(EVICTED, pod()), pod(0, "Succeeded")
 ON_FAILED, BOTH = policy("RestartJob", FAILED), [policy("AbortJob", FAILED), policy("RestartJob", EVICTED)]
 
 
@@ -130,7 +130,9 @@ def test_what_is_asked_of_the_job(golden, job_, happenings, pods):
 
 def waiting(action="RestartJob", event=FAILED, name="demo-main-0", delay_s=60, **fields):
     fields, delay = {"uid": UID, "why": "", **fields}, delay_s * 1000
-    return Asked(action=Action(action), event=event, due=NOW + delay, delay_ms=delay, task="main", pod=name, **fields)
+    return PendingAction(
+        action=Action(action), event=event, due=NOW + delay, delay_ms=delay, task="main", pod=name, **fields
+    )
 
 
 @cases("known, new, left", {
@@ -142,7 +144,7 @@ def waiting(action="RestartJob", event=FAILED, name="demo-main-0", delay_s=60, *
     "at once, too": ([waiting()], waiting(delay_s=0), [("RestartJob", 60), ("RestartJob", 0)]),
 })  # fmt: skip
 def test_what_waits(known, new, left):
-    assert [(each.action, each.delay_ms // 1000) for each in asked.add(known, new)] == left
+    assert [(each.action, each.delay_ms // 1000) for each in pending_actions.add(known, new)] == left
 
 
 @pytest.mark.shows("3.5/runs again")
@@ -153,7 +155,7 @@ def test_what_waits(known, new, left):
     "task completed | 3.5/not called off": (COMPLETED, "demo-main-0", False),
 })  # fmt: skip
 def test_what_waits_is_called_off_when_the_pod_runs_again(event, name, is_called_off):
-    found = answer(read(), Happening(JobEvent.POD_RUNNING, pod(0)), known=(waiting(event=event, name=name),))
+    found = answer(read(), PodEvent(JobEvent.POD_RUNNING, pod(0)), known=(waiting(event=event, name=name),))
     assert (found == ()) is is_called_off
 
 
@@ -173,7 +175,7 @@ def test_what_waits_is_called_off_when_the_pod_runs_again(event, name, is_called
 })  # fmt: skip
 def test_what_waits_for_the_same_part_is_called_off(action, target, left, is_called_off):
     done = Request(action=Action(action), why="", target=target)
-    assert (asked.after([left], [done]) == ()) is is_called_off
+    assert (pending_actions.after([left], [done]) == ()) is is_called_off
 
 
 @cases("job_, of, is_left", {
@@ -183,13 +185,13 @@ def test_what_waits_for_the_same_part_is_called_off(action, target, left, is_cal
     "an earlier job of the name | 3.4/3": (read(), waiting(uid="another"), False),
 })  # fmt: skip
 def test_what_concerns_the_job_still(job_, of, is_left):
-    assert (asked.current((of,), job_) != ()) is is_left
+    assert (pending_actions.current((of,), job_) != ()) is is_left
 
 
 def test_all_that_is_asked_is_read_back_from_the_timer():
     known = (waiting("RestartPartition", partition=0, why="It failed."), waiting(delay_s=0, version=3))
-    (timer,) = asked.timers("default/demo", known, NOW)
-    assert asked.read(msgspec.json.decode(msgspec.json.encode(timer), type=type(timer))) == known
+    (timer,) = pending_actions.timers("default/demo", known, NOW)
+    assert pending_actions.read(msgspec.json.decode(msgspec.json.encode(timer), type=type(timer))) == known
 
 
 @pytest.mark.shows("3.1/PodPending", "3.3/pod added", "3.5/not pending", "10/Q-2")
@@ -202,7 +204,7 @@ def test_all_that_is_asked_is_read_back_from_the_timer():
     "another later": ([pod(0, "Pending"), pod(1, "Pending", made="2026-01-01T00:00:30Z")], 60, ["RestartJob"], 90),
 })  # fmt: skip
 def test_pods_that_are_pending_for_too_long(pods, after_s, actions, look_s):
-    found = answers.to_pending(read(policy("RestartJob", PENDING, timeout="1m")), pods, NOW + after_s * 1000)
+    found = policy_engine.to_pending(read(policy("RestartJob", PENDING, timeout="1m")), pods, NOW + after_s * 1000)
     assert [each.action for each in found.asked] == actions
     words = "PodPending: demo-main-0 was Pending for 1m0s. The policy for it is RestartJob."
     assert all(each.why == words for each in found.asked)
@@ -245,14 +247,14 @@ def test_what_happened_between_two_versions(before, after, is_gone, expected):
 def test_of_many_pods_three_are_named():
     failed, exited = pod_fact(phase="Failed", containerStatuses=terminated(3)), "demo-main-0 exited with code 3"
     words = f"5 pods failed: {exited}, {exited}, {exited} and 2 more."
-    assert pod_events.told(FAILED, [failed] * 5) == words
+    assert pod_events.event_text(FAILED, [failed] * 5) == words
     words = "2 pods were deleted, and not by the job controller: demo-main-0, demo-main-0."
-    assert pod_events.told(EVICTED, [failed] * 2) == words
+    assert pod_events.event_text(EVICTED, [failed] * 2) == words
 
 
 # ---- requests, in one round, judged by what is written
 def known(fact, pods):
-    return Known(fact, {each.name: each for each in pods}, group_fact())
+    return ObservedJob(fact, {each.name: each for each in pods}, group_fact())
 
 
 def reconcile(before, *requests, **fields):
@@ -393,7 +395,7 @@ def test_what_is_done_at_a_request(golden, before, requests):
 
 
 def test_job_that_no_controller_has_seen_is_pending_first():
-    outcome = reconcile(Known(running(phase="").job), ABORT)
+    outcome = reconcile(ObservedJob(running(phase="").job), ABORT)
     assert (status(outcome.writes)["state"]["phase"], len(outcome.waiting)) == ("Pending", 1)
 
 

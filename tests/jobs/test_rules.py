@@ -191,7 +191,7 @@ def test_what_the_overview_calls_hopeless_does_not_end_by_itself():
 def test_what_the_registry_said_stands_alone():
     said = {f"{PULL}manifest unknown": "manifest unknown", "anything else": "anything else", "": ""}
     said['failed to pull image "r/a:1": dial tcp: refused'] = "dial tcp: refused"
-    assert {message: image_waits.said(message) for message in said} == said
+    assert {message: image_waits.registry_message(message) for message in said} == said
 
 
 @cases("reason, said, helps", {

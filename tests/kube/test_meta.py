@@ -231,12 +231,12 @@ def view(**fields):
 
 def test_a_field_has_a_name_in_each_form_and_what_only_the_other_form_has_goes():
     for name, other in FIELDS:
-        assert conversion.shown(EVENTS_VIEW, core(**{name: {"a": 1}})) == view(**{other: {"a": 1}})
+        assert conversion.converted(EVENTS_VIEW, core(**{name: {"a": 1}})) == view(**{other: {"a": 1}})
         assert conversion.stored(EVENTS_VIEW, view(**{other: {"a": 1}})) == core(**{name: {"a": 1}})
     assert conversion.stored(EVENTS_VIEW, view(message="core's", note="ours")) == core(message="ours")
-    assert conversion.shown(EVENTS_VIEW, core(message="ours", note="the view's")) == view(note="ours")
+    assert conversion.converted(EVENTS_VIEW, core(message="ours", note="the view's")) == view(note="ours")
     for resource, obj in ((EVENTS_VIEW, view(note="n")), (EVENTS, core(message="m")), (CONFIGMAPS, {"a": 1})):
-        assert conversion.shown(resource, obj) is obj
+        assert conversion.converted(resource, obj) is obj
     assert conversion.stored(EVENTS, core(message="m")) == core(message="m")
     ours, cores = ({"f:note": {}, "f:regarding": {"f:name": {}}}, {"f:message": {}, "f:involvedObject": {"f:name": {}}})
     assert conversion.fields(ours, EVENTS_VIEW, EVENTS) == cores
@@ -254,8 +254,8 @@ def of(number):
 @given(of(0), of(1))
 def test_what_goes_to_the_other_form_and_back_is_the_same(fields, others):
     obj, seen = core(**fields), view(**others)
-    assert conversion.stored(EVENTS_VIEW, conversion.shown(EVENTS_VIEW, obj)) == obj
-    assert conversion.shown(EVENTS_VIEW, conversion.stored(EVENTS_VIEW, seen)) == seen
+    assert conversion.stored(EVENTS_VIEW, conversion.converted(EVENTS_VIEW, obj)) == obj
+    assert conversion.converted(EVENTS_VIEW, conversion.stored(EVENTS_VIEW, seen)) == seen
 
 
 def test_a_selected_field_is_found_where_it_is_stored():
@@ -316,7 +316,7 @@ def test_causes_print_as_those_of_kubernetes(cause, text):
 
 def test_any_value_can_be_shown_in_a_short_message():
     for value in ("x" * 10**6, "\ud800", b"x", {1: {2}}, float("nan")):
-        text = errors.shown(value)
+        text = errors.quoted(value)
         assert len(text) <= errors.LONGEST_SHOWN + 1
         msgspec.json.encode(text)
 

@@ -18,7 +18,7 @@ from cluster.remote.door import server
 from cluster.remote.http import target
 from cluster.remote.leader_election import election
 from cluster.remote.leader_election.election import Leadership
-from cluster.remote.mirroring.reflection import News, Step
+from cluster.remote.mirroring.reflection import Step, Update
 from cluster.remote.webhooks import hooks
 from cluster.remote.webhooks import keys as keeping
 from cluster.remote.webhooks.keeper import SECRET, Keeper
@@ -100,7 +100,7 @@ def leading(kubernetes, moved_clock, settings, tmp_path):
     server.connection.cache_clear()
     recorder.claim(kubernetes.server)
     election.note(Leadership("me", "me/0", round(moved_clock[1].timestamp() * 1000) + 3_600_000))
-    recorder.record([News(QUEUES, Step.LISTED, version="1")])
+    recorder.record([Update(QUEUES, Step.LISTED, version="1")])
     for each in kubernetes.get(QUEUES.id)["items"]:
         store.write(Mirror(QUEUES, each))
     yield

@@ -32,7 +32,7 @@ from node.agent.daemon import Daemon
 from node.agent.machine import valid_name
 from node.containers.spawn import Spawner
 from node.joined import agent, joining
-from node.joined.joining import Wish
+from node.joined.joining import JoinOptions
 from node.shim import control_socket, tree
 from node.shim.order import Bind
 from proof.escapes.attempts import layers
@@ -277,7 +277,7 @@ class Node:
 
     def printed(self, uid, container="main"):
         files = sorted(self.directory(uid, container).glob("log.*"))
-        return logs.shown(b"".join(each.read_bytes() for each in files))[0].decode()
+        return logs.rendered(b"".join(each.read_bytes() for each in files))[0].decode()
 
     def ran(self, script, name="p", **fields):
         """Run a script in a pod to its end; return what it wrote, as lines."""
@@ -327,7 +327,7 @@ class JoinedNode(Node):
 
     def __init__(self, data, url) -> None:
         super().__init__(data)
-        self.wish = Wish(url, invitations.invite(access.CONSOLE, NODE, 3600).secret)
+        self.wish = JoinOptions(url, invitations.invite(access.CONSOLE, NODE, 3600).secret)
 
     def join(self, **changes):
         """Join, or come back; return what is kept of it."""

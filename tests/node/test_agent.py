@@ -19,7 +19,7 @@ from kube.resources import CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
 from node import attempts
 from node.agent.daemon import SHUTDOWN_S
 from node.agent.machine import Occupied
-from node.left import AtStop
+from node.leftovers import AtStop
 from node.shim import linux, tree
 from proof.harness.waiting import HANG_S, until
 from tests.cluster.store.forgetting import ASLEEP, forget

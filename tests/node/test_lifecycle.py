@@ -15,14 +15,14 @@ from node.attempt import Attempt, AttemptState, Run, time_text, unknown
 from node.pods import events
 from node.pods.local_cluster import LocalCluster
 from node.rules.lifecycle import Refusal, back_off, decide, start_of
-from node.status import Place, Waiting, qos_class
+from node.status import PodAddress, Waiting, qos_class
 from proof.simulation.parts.machine import Deaf
 from tests import builders
 from tests.tables import cases
 
 SECOND = 1_000_000
 NOW = 1_800_000_000 * SECOND
-PLACE = Place("127.1.2.3", "127.0.0.1", NOW - 5 * SECOND)
+PLACE = PodAddress("127.1.2.3", "127.0.0.1", NOW - 5 * SECOND)
 
 
 def pod(*, containers=("main",), inits=(), policy="Never", deleted=False, phase="", owned=False, **spec):

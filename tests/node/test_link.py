@@ -27,12 +27,12 @@ from kube.resources import PODS
 from node.agent import server
 from node.link import figures, frames, holder, linked_node, presence
 from node.link.all_nodes import AllNodes
-from node.link.answers import RECORD
 from node.link.figures import Figures
 from node.link.flow import WINDOW, WORTH_TELLING, Receiving, Sending
 from node.link.frames import CHANNELS, LARGEST, LINE, MOST_DATA, STDIN, STDOUT, BadFrame, Frame, Kind
 from node.link.linked_node import LinkedNode
 from node.link.local_nodes import LocalNodes
+from node.link.request_handler import RECORD
 from node.link.wire import MOST, NODE_READS, SERVER_READS, LinkLost, Wire
 from node.paths import Layout
 from node.shim import control_socket

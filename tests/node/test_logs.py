@@ -92,8 +92,8 @@ class TestReading:
         for stream in ("stdout", "stderr"):
             wanted = b"".join(data for name, data in parts if name == stream)
             assert b"".join(each.data + b"\n" * each.whole for each in lines if each.stream == stream) == wanted
-            assert logs.shown(data, stream=stream)[0] == wanted
-            shown = [line for line in logs.shown(data, stream=stream, times=True)[0].split(b"\n") if line]
+            assert logs.rendered(data, stream=stream)[0] == wanted
+            shown = [line for line in logs.rendered(data, stream=stream, times=True)[0].split(b"\n") if line]
             assert [line[31:] for line in shown] == wanted.split(b"\n")[: len(shown)]
             assert all(re.fullmatch(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}000Z ", line[:31]) for line in shown)
 
@@ -165,7 +165,7 @@ class TestReading:
             write(folder, *(line + b"\n" for line in lines), segment_bytes=500, count=1000)
             raw = logs.read_raw(Path(folder), logs.tail_offset(Path(folder), wanted))
         kept = lines[len(lines) - wanted :] if wanted < len(lines) else lines
-        assert logs.shown(raw.data)[0] == b"".join(line + b"\n" for line in kept)
+        assert logs.rendered(raw.data)[0] == b"".join(line + b"\n" for line in kept)
 
     @pytest.fixture
     def long_log(self, directory):
@@ -180,12 +180,12 @@ class TestReading:
         tail = logs.tail_offset(long_log, 3)
         at = logs.time_offset(long_log, parse_us("2026-01-01T00:05:00.5Z", 0))
         assert time.thread_time() - began < 0.1
-        assert logs.shown(logs.read_raw(long_log, tail).data)[0] == (b"x" * 65 + b"\n") * 3
+        assert logs.rendered(logs.read_raw(long_log, tail).data)[0] == (b"x" * 65 + b"\n") * 3
         assert logs.read_raw(long_log, at).data.startswith(b"2026-01-01T00:05:00.500000Z ")
         assert logs.time_offset(long_log, parse_us("2025-01-01T00:00:00Z", 0)) == 0
         assert logs.time_offset(long_log, parse_us("2027-01-01T00:00:00Z", 0)) == logs.end_of(long_log)
         data = logs.read_raw(long_log, 0, 8_000_000).data
-        assert least(lambda: logs.shown(data)) < 12 * least(lambda: data.split(b"\n"))
+        assert least(lambda: logs.rendered(data)) < 12 * least(lambda: data.split(b"\n"))
 
     def test_each_line_knows_where_it_begins_and_a_tail_before_it_is_what_stands_there(self, directory):
         write(directory, *UNEVEN, segment_bytes=4_000, count=1000)

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from kube.resources import CREATOR_ANNOTATION
-from node import left
+from node import leftovers
 from node.containers import networks, prepare
 from node.containers.networks import Networks
 from node.paths import Layout
@@ -123,18 +123,18 @@ class TestNetworks:
             assert not same(found, first.of("team-b"))
             with agent_of(attempts, key="another") as other:
                 assert not same(found, other.of("team-a")), "who does not know the key"
-        until(lambda: left.network_keepers(Layout(attempts.root)) == set())
+        until(lambda: leftovers.network_keepers(Layout(attempts.root)) == set())
         with agent_of(attempts):
             pid = keeper(attempts)
             processes = [pid, *tree.below(pid)]
-            assert left.network_keepers(Layout(attempts.root)) == {pid}
+            assert leftovers.network_keepers(Layout(attempts.root)) == {pid}
             directory, port = server(attempts, "team-a")
         with agent_of(attempts):
             assert connects(attempts, "team-a", ADDRESS, port)
         assert linux.start_ticks(pid)
         attempts.stop(directory)
         until(lambda: not any(map(linux.start_ticks, processes)))
-        assert left.network_keepers(Layout(attempts.root)) == set()
+        assert leftovers.network_keepers(Layout(attempts.root)) == set()
 
     def test_what_is_not_used_is_let_go_of_and_after_a_killed_keeper_there_is_a_new_network(self, attempts, wall):
         with agent_of(attempts) as agent:

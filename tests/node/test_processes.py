@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import sole
+from cluster import pid_lock
 from cluster.runtime import nudge
 from cluster.store import Create, Store
 from kube.errors import NotFound
@@ -87,7 +87,7 @@ class TestProcesses:
         first = system.start("agent")
         until(lambda: system.store.count(NODES).get("Ready", 0))
         lock = system.data / "run" / "agent.lock"
-        assert sole.holder(lock) == str(first.pid)
+        assert pid_lock.holder(lock) == str(first.pid)
         halt(first.pid, system.data)
         second = system.start("agent")
         until(lambda: f"pid {first.pid}: waiting" in (system.data / "err").read_text())
@@ -95,9 +95,9 @@ class TestProcesses:
         assert system.phase("p") == "Pending"
         first.send_signal(signal.SIGCONT)
         until(lambda: system.phase("p") == "Running")
-        assert (sole.holder(lock), second.poll()) == (str(first.pid), None)
+        assert (pid_lock.holder(lock), second.poll()) == (str(first.pid), None)
         first.kill()
-        until(lambda: sole.holder(lock) == str(second.pid))
+        until(lambda: pid_lock.holder(lock) == str(second.pid))
         system.submit("q", "here", "true")
         until(lambda: system.phase("q") == "Succeeded")
         assert system.phase("p") == "Running", "it goes on with what the first has begun"

@@ -34,7 +34,7 @@ class Controller(Runner):
 
 
 def queue(name, parent="root", state="Open"):
-    found = states.standing(state, "", {})
+    found = states.next_state(state, "", {})
     status = {"state": found.state.value, "reason": found.reason, "message": found.message}
     store.write(Create(QUEUES, builders.of(QUEUES, name, weight=1, parent=parent, state=state, status=status)))
 

@@ -37,7 +37,7 @@ def said(line, *, measures_load=True):
     title, _, plugin = line.partition(": ")
     text = f"actions: allocate, shuffle\ntiers: [{{plugins: [{{{plugin}}}]}}]"
     policy = read(text).policy if plugin.strip() else DEFAULT
-    return [each.text for each in words.said(policy, measures_load=measures_load) if each.title == title]
+    return [each.text for each in words.policy_facts(policy, measures_load=measures_load) if each.title == title]
 
 
 @blocks("scheduler", folder="pages")

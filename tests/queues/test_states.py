@@ -19,7 +19,7 @@ from queues import share_table
 from queues.controller import QueueConsumer, QueuesState, _with_ancestors, status_of
 from queues.rules import states
 from queues.rules.shares import FairShare, fair_shares
-from queues.rules.states import closed_above, standing
+from queues.rules.states import closed_above, next_state
 from scheduler.records.records import Queue
 from tests import builders
 from tests.campaign import examples
@@ -53,7 +53,7 @@ __all__ = ["admin", "person"]  # fixtures
     "its own wish explains more": ("Closed", "team", SOME, "Closing", "Closing"),
 })  # fmt: skip
 def test_standing(wish, above, groups, state, reason):
-    found = standing(wish, above, groups)
+    found = next_state(wish, above, groups)
     assert (found.state, found.reason) == (state, reason)
     assert found.message.endswith(".")
     assert ("3 unfinished pod groups are left (1 pending, 2 running)" in found.message) is (state == "Closing")

@@ -15,9 +15,9 @@ from cluster import api
 from cluster.store import Create, store
 from kube.errors import Forbidden, Invalid
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, NAMESPACES
-from scheduler.policy import known
+from scheduler.policy import supported
+from scheduler.policy.config_map import Configuration
 from scheduler.policy.configuration import LONGEST, read
-from scheduler.policy.kept import Configuration
 from scheduler.policy.policy import DEFAULT, Policy
 from tests.blocks import blocks
 from tests.campaign import examples
@@ -97,9 +97,9 @@ def test_what_cannot_be_read(text, message):
 
 @pytest.mark.shows("scheduler 4.1/plugins that always work")
 def test_each_plugin_of_volcano_is_either_heeded_or_said_to_have_no_effect():
-    for name, plugin in known.PLUGINS.items():
+    for name, plugin in supported.PLUGINS.items():
         warned = any(f"{name} has no effect here" in each for each in said(LISTING % f"{{name: {name}}}"))
-        assert warned == (plugin.standing is known.Standing.WITHOUT_EFFECT), name
+        assert warned == (plugin.standing is supported.PluginSupport.WITHOUT_EFFECT), name
 
 
 words = st.sampled_from(

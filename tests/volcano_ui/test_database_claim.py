@@ -22,7 +22,7 @@ from tests.schemas import default_database, emptied_at_the_end, execute, migrate
 from tests.tables import cases
 from volcano_ui import env
 from volcano_ui.supervision import database_claim
-from volcano_ui.supervision.database_claim import Claim, Place, Taken
+from volcano_ui.supervision.database_claim import Claim, DatabaseInUse, UpLocation
 
 LOOK_S = 0.1
 
@@ -86,7 +86,7 @@ def test_second_is_refused_as_soon_as_the_first_is_seen_to_live(first, claims, s
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(live)
-        with pytest.raises(Taken) as refused:
+        with pytest.raises(DatabaseInUse) as refused:
             second.take(within_s=HANG_S)
         ends.set()
     said = str(refused.value)
@@ -101,13 +101,13 @@ def test_lost_session_is_begun_anew_or_taken_by_who_waits_for_it(first, claims):
     first.renew()  # which finds it lost
     first.renew()
     second = claims()
-    with pytest.raises(Taken, match="in use by another"):
+    with pytest.raises(DatabaseInUse, match="in use by another"):
         second.take(within_s=3 * LOOK_S)
     lose(first)
     second.take(within_s=3 * LOOK_S)
     second.write()
     first.renew()
-    with pytest.raises(Taken, match="in use by another"):
+    with pytest.raises(DatabaseInUse, match="in use by another"):
         first.renew()
     with default_database(settings_of(search_path="public")):
         claims().take(within_s=0)  # another schema is another database
@@ -132,14 +132,14 @@ def test_whose_pods_go_on_elsewhere_is_not_followed(request, settings, tmp_path,
             folder.mkdir(parents=True)
             (folder / "claim").write_text(f"{os.getpid()} {linux.start_ticks(os.getpid())}")
     told = rf"would run a second time: .* in the state directory {tmp_path / 'other'}, .*RUNNING=end"
-    with pytest.raises(Taken, match=told) if refused else contextlib.nullcontext():
+    with pytest.raises(DatabaseInUse, match=told) if refused else contextlib.nullcontext():
         Claim().write()
     assert not refused or ProgramsLease.objects.get().holder == before.format(**names)
 
 
 def test_places_are_read():
     for text, place in (("host:/a:b", ("host", "/a:b")), ("host-ab12", ("host-ab12", "")), ("", ("", ""))):
-        assert Place.read(text) == Place(*place)
+        assert UpLocation.read(text) == UpLocation(*place)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from cluster.several import entries, reports
 from cluster.several.entries import Entry
-from node.left import AtStop
+from node.leftovers import AtStop
 from volcano_ui import env
 from volcano_ui.supervision import up
 from volcano_ui.supervision.programs import MANAGE

@@ -20,7 +20,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 
 from cluster.models import ProgramsLease
-from node import left
+from node import leftovers
 from node.paths import Layout
 from volcano_ui import env
 
@@ -31,11 +31,11 @@ LOOK_EVERY_S = 0.5
 log = logging.getLogger(__name__)
 
 
-class Taken(Exception):
+class DatabaseInUse(Exception):
     """Another `up` uses the database; the message names it and the remedy."""
 
 
-class Place(NamedTuple):
+class UpLocation(NamedTuple):
     """Where an `up` runs, or ran last."""
 
     host: str
@@ -45,16 +45,16 @@ class Place(NamedTuple):
         return f"{self.host}:{self.directory}"
 
     @classmethod
-    def read(cls, text: str) -> Place:
+    def read(cls, text: str) -> UpLocation:
         """Return what was written of one."""
         host, _, directory = text.partition(":")
         return cls(host, directory)
 
 
-def here() -> Place:
+def here() -> UpLocation:
     """Return the place of this process; as much of it as a row holds."""
     longest = ProgramsLease._meta.get_field("holder").max_length or 0
-    return Place.read(str(Place(socket.gethostname(), str(settings.DATA)))[:longest])
+    return UpLocation.read(str(UpLocation(socket.gethostname(), str(settings.DATA)))[:longest])
 
 
 class Claim:
@@ -73,7 +73,7 @@ class Claim:
             holder = _holder()
             lives = holder and first and holder.renewals != first.renewals
             if lives or time.monotonic() > deadline:
-                raise Taken(_in_use(holder))
+                raise DatabaseInUse(_in_use(holder))
             first = first or holder
             time.sleep(LOOK_EVERY_S)
 
@@ -81,9 +81,9 @@ class Claim:
         """Say who has it, in a database that has been migrated; Taken where pods of the one before go on here."""
         with transaction.atomic():
             row, _ = ProgramsLease.objects.get_or_create(id=1)
-            before, now = Place.read(row.holder), here()
-            if before != now and before.host == now.host and (pods := left.pods(Layout(Path(before.directory)))):
-                raise Taken(_goes_on(before, pods))
+            before, now = UpLocation.read(row.holder), here()
+            if before != now and before.host == now.host and (pods := leftovers.pods(Layout(Path(before.directory)))):
+                raise DatabaseInUse(_goes_on(before, pods))
             ProgramsLease.objects.filter(id=1).update(holder=str(now), renewals=F("renewals") + 1)
 
     def renew(self) -> None:
@@ -92,7 +92,7 @@ class Claim:
             return
         try:
             if self._session is None and not self._lock():
-                raise Taken(_in_use(_holder()))
+                raise DatabaseInUse(_in_use(_holder()))
             assert self._session is not None  # noqa: S101  it has just been begun
             with self._session.cursor() as cursor:
                 text = "UPDATE cluster_programslease SET holder = %s, renewals = renewals + 1 WHERE id = 1"
@@ -125,7 +125,7 @@ class Claim:
 class Holder(NamedTuple):
     """Who has written himself down, and how often."""
 
-    place: Place
+    place: UpLocation
     renewals: int
 
 
@@ -135,7 +135,7 @@ def _holder() -> Holder | None:
     if table not in connection.introspection.table_names():
         return None
     found = ProgramsLease.objects.filter(id=1).values_list("holder", "renewals").first()
-    return Holder(Place.read(found[0]), found[1]) if found and found[0] else None
+    return Holder(UpLocation.read(found[0]), found[1]) if found and found[0] else None
 
 
 def _in_use(holder: Holder | None) -> str:
@@ -149,7 +149,7 @@ def _in_use(holder: Holder | None) -> str:
     )
 
 
-def _goes_on(before: Place, pods: list[str]) -> str:
+def _goes_on(before: UpLocation, pods: list[str]) -> str:
     names = ", ".join(pods[:3]) + (", …" if len(pods) > 3 else "")
     return (
         f"{'A pod' if len(pods) == 1 else f'{len(pods)} pods'} of the database"

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cluster import sole
+from cluster import pid_lock
 from node import port_holder
 from node.agent import server
 from node.shim import control_socket
@@ -141,7 +141,7 @@ class HeldPorts:
         """Come to the holder that there is, or to a new one."""
         folder = self._state / "run"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with contextlib.closing(sole.wait(folder / "port-holder.lock")):
+        with contextlib.closing(pid_lock.wait(folder / "port-holder.lock")):
             self._holding = self._ask(folder)
             if self._holding is None:
                 with contextlib.suppress(OSError):  # for want of processes, or on a full disk

@@ -9,7 +9,7 @@ import sys
 from django.conf import settings
 
 from cluster.runtime import registry
-from node.left import AtStop
+from node.leftovers import AtStop
 from volcano_ui.supervision.supervisor import Program
 
 # What the agent makes is for pods, which find it as in a container; all of it lies below a directory for the owner alone.

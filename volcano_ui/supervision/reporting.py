@@ -11,7 +11,7 @@ from django.db import connection
 from cluster import clock
 from cluster.remote import freshness
 from cluster.remote.door import server
-from cluster.remote.freshness import Freshness, Word
+from cluster.remote.freshness import Freshness, State
 from cluster.runtime.outage import AWAY, Outage
 from cluster.several import reports
 from cluster.several.entries import EMBEDDED
@@ -34,7 +34,7 @@ async def go_on() -> None:
 
 def report() -> None:
     """Leave word of how this cluster is now."""
-    shown = freshness.current() or Freshness(settings.CLUSTER_NAME, Word.LIVE)
+    shown = freshness.current() or Freshness(settings.CLUSTER_NAME, State.LIVE)
     found = Report(shown.word, _way(), shown.since, shown.why, clock.milliseconds())
     reports.write(reports.folder(settings.STATE), settings.CLUSTER_NAME, found)
 

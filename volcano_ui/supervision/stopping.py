@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from node.left import AtStop
+from node.leftovers import AtStop
 from volcano_ui import env
 
 SHOWN = 3

@@ -31,7 +31,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import DatabaseError, connection, connections
 
-from cluster import clock, sole
+from cluster import clock, pid_lock
 from cluster.access import certificates, site
 from cluster.access.accounts import login_link
 from cluster.api import engines, walls
@@ -44,8 +44,8 @@ from cluster.rules.node import node_engines
 from cluster.rules.node.node_engines import NodeEngine
 from cluster.store import store
 from cluster.version import VERSION, is_newer
-from node import left
-from node.left import AtStop
+from node import leftovers
+from node.leftovers import AtStop
 from node.paths import Layout
 from volcano_ui import assets, env, health, heartbeat, kept_version, migration, sockets, valkey
 from volcano_ui.supervision import database_claim, held_ports, probes, programs, reporting, stopping
@@ -109,7 +109,7 @@ class Up:
     def _spared(self) -> set[int]:
         if settings.RUNNING == AtStop.END:
             return {self._ports.pid}
-        return {self._ports.pid, *left.shims(self._pods), *left.network_keepers(self._pods)}
+        return {self._ports.pid, *leftovers.shims(self._pods), *leftovers.network_keepers(self._pods)}
 
     async def run(self) -> int:
         os.umask(0o077)  # of all programs but the agent
@@ -147,7 +147,7 @@ class Up:
         if self._stop.is_set():
             self._supervisor.hurry()
             return
-        say(stopping.begins(settings.RUNNING, left.pods(self._pods)))
+        say(stopping.begins(settings.RUNNING, leftovers.pods(self._pods)))
         self._stop.set()
 
     async def _end(self) -> None:
@@ -162,7 +162,7 @@ class Up:
         if self._works is not None:
             await self._works.leave()
         await asyncio.to_thread(self._claim.release)
-        pods = left.pods(self._pods)
+        pods = leftovers.pods(self._pods)
         holder = self._ports.end(has_pods=bool(pods))
         for held in self._held:
             held.close()
@@ -215,7 +215,7 @@ class Up:
             await asyncio.sleep(database_claim.RENEWED_EVERY_S)
             try:
                 await asyncio.to_thread(self._claim.renew)
-            except database_claim.Taken as error:
+            except database_claim.DatabaseInUse as error:
                 raise StartError(str(error)) from None
 
     async def _work(self, listener: socket.socket) -> None:
@@ -233,15 +233,15 @@ class Up:
         # Certificates of a kubeconfig, written for processes that are gone.
         shutil.rmtree(self._data / "run" / "kubeconfig", ignore_errors=True)
         path = self._data / site.LOCK
-        lock = sole.take(path)
+        lock = pid_lock.take(path)
         if lock is None:
-            pid = sole.holder(path)
+            pid = pid_lock.holder(path)
             raise StartError(
                 f"The state directory {self._data} is in use by another `up`, pid {pid}. "
                 f"Stop that one (kill {pid}), or choose another directory: {env.up_command(DATA='/some/dir', PORT=9000)}."
             )
         self._held.append(lock)
-        has_pods = bool(left.shims(self._pods))
+        has_pods = bool(leftovers.shims(self._pods))
         if self._runs_pods() or has_pods:
             self._lapsed = self._ports.begin(has_pods=has_pods)
         # Earlier versions made the database as the user's umask had it.
@@ -401,7 +401,7 @@ def _prepare_database(claim: database_claim.Claim) -> int:
                 claim.write()
                 call_command("bootstrap", verbosity=0, stdout=io.StringIO())
         return store.revision()
-    except (database_claim.Taken, migration.Refused) as error:
+    except (database_claim.DatabaseInUse, migration.Refused) as error:
         raise StartError(str(error)) from None
     except DatabaseError as error:
         said = str(error).strip().partition("\n")[0]
@@ -453,7 +453,7 @@ def _claim_database() -> None:
 def _engines() -> dict[str, NodeEngine]:
     """Return what the nodes say of their engines."""
     try:
-        return {each.node: each for each in engines.told()}
+        return {each.node: each for each in engines.reported()}
     finally:
         connection.close()
 
@@ -461,7 +461,7 @@ def _engines() -> dict[str, NodeEngine]:
 def _about_walls(before: Mapping[str, NodeEngine]) -> list[str]:
     """Say what keeps pods from this machine, whose run where nothing does, and by what images run; before is what ran them."""
     try:
-        told = [(wall.node, f"{wall.sentence} {walls.who_may(wall)}".rstrip()) for wall in walls.told()]
+        told = [(wall.node, f"{wall.sentence} {walls.who_may(wall)}".rstrip()) for wall in walls.reported()]
     finally:
         connection.close()
     told += [(name, node_engines.told(each, before.get(name))) for name, each in _engines().items()]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cluster.writes import Create, Delete, Mirror, Patch, Update, Write
 
 
-class Place(NamedTuple):
+class ObjectKey(NamedTuple):
     """Which object a write is about."""
 
     resource: str
@@ -20,14 +20,14 @@ class Place(NamedTuple):
     name: str
 
 
-def place_of(write: Write) -> Place:
+def key_of(write: Write) -> ObjectKey:
     """Return which object a write is about."""
     match write:
         case Create() | Update() | Mirror():
             metadata = write.object["metadata"]
-            return Place(write.resource.id, metadata.get("namespace") or "", metadata["name"])
+            return ObjectKey(write.resource.id, metadata.get("namespace") or "", metadata["name"])
         case Patch() | Delete():
-            return Place(write.resource.id, write.namespace, write.name)
+            return ObjectKey(write.resource.id, write.namespace, write.name)
 
 
 def runs(writes: Sequence[Write]) -> list[list[int]]:
@@ -38,10 +38,10 @@ def runs(writes: Sequence[Write]) -> list[list[int]]:
     """
     found: list[list[int]] = []
     sorts: list[tuple[str, str, str]] = []
-    last: dict[Place, int] = {}
+    last: dict[ObjectKey, int] = {}
     for number, write in enumerate(writes):
         part = write.subresource if isinstance(write, Patch | Update) else ""
-        sort, place = (type(write).__name__, write.resource.id, part), place_of(write)
+        sort, place = (type(write).__name__, write.resource.id, part), key_of(write)
         first = last.get(place, -1) + 1
         at = next((i for i in range(first, len(found)) if sorts[i] == sort), len(found))
         if at == len(found):
@@ -54,9 +54,9 @@ def runs(writes: Sequence[Write]) -> list[list[int]]:
 
 def doomed(writes: Sequence[Write]) -> frozenset[int]:
     """Return the places of changes to objects that the group deletes afterwards: that one is gone already is as well."""
-    deleted = {place_of(write): number for number, write in enumerate(writes) if isinstance(write, Delete)}
+    deleted = {key_of(write): number for number, write in enumerate(writes) if isinstance(write, Delete)}
     return frozenset(
         number
         for number, write in enumerate(writes)
-        if isinstance(write, Patch | Update) and number < deleted.get(place_of(write), -1)
+        if isinstance(write, Patch | Update) and number < deleted.get(key_of(write), -1)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cluster.remote.dispatch.order import place_of
+from cluster.remote.dispatch.order import key_of
 from cluster.remote.http import paths
 from cluster.remote.http.request import JSON, MANAGER, MEDIA_TYPES, delete_options
 from cluster.writes import Create, Delete, Mirror, Patch, Update, Write
@@ -53,9 +53,9 @@ def of(write: Write) -> Request:
             raise TypeError("What is mirrored comes from the cluster, and is not asked of it.")
 
 
-def look_at(write: Write) -> Request:
+def get_request(write: Write) -> Request:
     """Return the request that shows the object of a write as it is now."""
-    _, namespace, name = place_of(write)
+    _, namespace, name = key_of(write)
     return Request("GET", paths.one(write.resource, namespace, name))
 
 
@@ -77,7 +77,7 @@ def settled(write: Write, stored: Object | None) -> Write:
 
 
 def _update(write: Update) -> Request:
-    _, namespace, name = place_of(write)
+    _, namespace, name = key_of(write)
     if write.subresource != "status":
         return Request("PUT", paths.one(write.resource, namespace, name, write.subresource), write.object)
     tests = [

@@ -172,7 +172,7 @@ def attempt(connect: Callable[[], RestClient], write: Write, *, is_repeat: bool,
     if not isinstance(verdict, Look):
         return verdict
     try:
-        found = _ask(connection, requests.look_at(write))
+        found = _ask(connection, requests.get_request(write))
     except Unreachable as error:
         return _unheard(error, may_be_done=is_repeat)
     except NotFound:
@@ -185,7 +185,7 @@ def attempt(connect: Callable[[], RestClient], write: Write, *, is_repeat: bool,
 def look(connect: Callable[[], RestClient], write: Write) -> Verdict:
     """Look whether the object that a write is about is there; a refusal says why it is not."""
     try:
-        found = _ask(connect(), requests.look_at(write))
+        found = _ask(connect(), requests.get_request(write))
     except Unreachable as error:
         return _unheard(error, may_be_done=False)
     except ApiError as error:

@@ -93,9 +93,9 @@ def _change(
             with suppress(ApiError):
                 newest = api.read(resource, namespace, name)
                 if newest["metadata"]["uid"] == old.uid:  # that another has its name by now is for the watch to tell
-                    recorder.taken(resource, newest, is_dry=False)
+                    recorder.stored_answer(resource, newest, is_dry=False)
             raise
-        stored = recorder.taken(resource, answer, is_dry)
+        stored = recorder.stored_answer(resource, answer, is_dry)
         if stored.version != old.version:
             step.done(old, stored)
     return stored

@@ -35,9 +35,9 @@ def create(actor: Actor, resource: Resource, obj: Object, **options: Unpack[Opti
             namespace, name = new["metadata"].get("namespace") or "", new["metadata"]["name"]
             if not store.by_keys(resource, [f"{namespace}/{name}"]):
                 with suppress(ApiError):
-                    recorder.taken(resource, api.read(resource, namespace, name))
+                    recorder.stored_answer(resource, api.read(resource, namespace, name))
             raise
-        stored = recorder.taken(resource, answer, is_dry)
+        stored = recorder.stored_answer(resource, answer, is_dry)
         step.done(None, stored)
     return stored
 
@@ -48,7 +48,7 @@ def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> lis
     new = [bulk.attempt(ready, actor, resource, obj, view) for obj in objs]
     api = server.calls(actor)
     answers = calls.each(lambda one: api.create(resource, one), new)
-    outcomes = recorder.all_taken(resource, answers)
+    outcomes = recorder.stored_answers(resource, answers)
     audit_trail.many(actor, "create", resource, objs, outcomes)
     return outcomes
 
@@ -74,9 +74,9 @@ def create_with_owned(actor: Actor, resource: Resource, obj: Object, owned: Reso
         except OwnedRefused:
             _take_back(api, resource, owner, owned, answers)
             raise
-        stored = recorder.taken(resource, owner)
+        stored = recorder.stored_answer(resource, owner)
         step.done(None, stored)
-        stored_owned = [one for one in recorder.all_taken(owned, answers) if not isinstance(one, ApiError)]
+        stored_owned = [one for one in recorder.stored_answers(owned, answers) if not isinstance(one, ApiError)]
         audit_trail.owned(actor, stored, owned, stored_owned)
     return stored
 

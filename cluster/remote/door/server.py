@@ -120,5 +120,5 @@ def permits() -> Permits:
     global _permits
     now = clock.monotonic()
     if _permits is None or now - _permits[0] > FRESH_S:
-        _permits = (now, ways.permits(target().name, settings.WAY, recorder.standings()))
+        _permits = (now, ways.permits(target().name, settings.WAY, recorder.statuses()))
     return _permits[1]

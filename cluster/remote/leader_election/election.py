@@ -14,7 +14,7 @@ from cluster.models import MirroredCluster
 from cluster.remote.http import paths
 from cluster.remote.http.request import RestClient, Unreachable, decode, look_up
 from cluster.remote.leader_election import lease
-from cluster.remote.leader_election.lease import Sight
+from cluster.remote.leader_election.lease import ObservedLease
 from cluster.remote.mirroring.ways import READERS
 from cluster.runtime import division, registry
 from cluster.store import store
@@ -53,8 +53,8 @@ class Election:
 
     def __init__(self, connect: Callable[[], RestClient]) -> None:
         self._connect = connect
-        self._sight: Sight | None = None
-        self._volcanos: dict[str, Sight] = {}
+        self._sight: ObservedLease | None = None
+        self._volcanos: dict[str, ObservedLease] = {}
         self._works: dict[str, str] = {}  # name of a Lease → the version in which others were last seen to hold it
         self._heads = (0, 0)  # the newest revision when somebody was last seen at work, and the time before that
         row = MirroredCluster.objects.get(id=1)

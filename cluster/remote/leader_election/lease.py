@@ -23,7 +23,7 @@ RENEW_WITHIN_S = 10  # who leads and could not renew for so long writes nothing 
 RETRY_S = 2.0
 
 
-class Sight(NamedTuple):
+class ObservedLease(NamedTuple):
     """A Lease as it was first seen like this, by a clock of ours that never goes back; version "" when there is none."""
 
     version: str = ""
@@ -36,20 +36,20 @@ class Sight(NamedTuple):
         return bool(self.holder) and now - self.since < self.duration_s
 
 
-def seen(before: Sight | None, lease: Object | None, now: float) -> Sight:
+def seen(before: ObservedLease | None, lease: Object | None, now: float) -> ObservedLease:
     """Return what is known of a Lease after looking at it."""
     spec: Mapping[str, Any] = (lease or {}).get("spec") or {}
     version = str(((lease or {}).get("metadata") or {}).get("resourceVersion") or "")
     duration = int(spec.get("leaseDurationSeconds") or DURATION_S)
-    return looked_at(before, Sight(version, str(spec.get("holderIdentity") or ""), duration, now))
+    return looked_at(before, ObservedLease(version, str(spec.get("holderIdentity") or ""), duration, now))
 
 
-def looked_at(before: Sight | None, found: Sight) -> Sight:
+def looked_at(before: ObservedLease | None, found: ObservedLease) -> ObservedLease:
     """Return what is known after another look: while the version stays, it was seen like this before."""
     return before if before is not None and before.version == found.version else found
 
 
-def running(pods: Iterable[Object], now: float) -> dict[str, Sight]:
+def running(pods: Iterable[Object], now: float) -> dict[str, ObservedLease]:
     """Return a sight of this moment for each of Volcano's programs that has a pod which has not ended.
 
     A pod says nothing when it goes on as it was: each look at one is news of it.
@@ -59,10 +59,10 @@ def running(pods: Iterable[Object], now: float) -> dict[str, Sight]:
         for pod in pods
         if (pod.get("status") or {}).get("phase") not in ENDED
     ]
-    return {app: Sight(f"pod at {now}", app, DURATION_S, now) for app in APPS if app in labels}
+    return {app: ObservedLease(f"pod at {now}", app, DURATION_S, now) for app in APPS if app in labels}
 
 
-def turn(sight: Sight, me: str, now: float) -> Literal["create", "renew", "take", "wait"]:
+def turn(sight: ObservedLease, me: str, now: float) -> Literal["create", "renew", "take", "wait"]:
     """Say what to do about our Lease."""
     if not sight.version:
         return "create"
@@ -98,7 +98,7 @@ def term_of(lease: Object) -> str:
     return f"{spec['holderIdentity']}/{spec.get('leaseTransitions') or 0}/{spec.get('acquireTime')}"
 
 
-def hindrance(sights: Mapping[str, Sight], now: float) -> str:
+def hindrance(sights: Mapping[str, ObservedLease], now: float) -> str:
     """Say which of Volcano's own programs work on the cluster, and what to do about it; "" when none does."""
     working = sorted({sight.holder.partition("_")[0] for sight in sights.values() if sight.is_kept(now)})
     if not working:

@@ -17,7 +17,7 @@ from django.db.models import F
 from cluster import clock
 from cluster.models import ProgramsLease
 from cluster.remote.leader_election import lease
-from cluster.remote.leader_election.lease import Sight
+from cluster.remote.leader_election.lease import ObservedLease
 from cluster.store import sql
 
 DURATION_S = 10
@@ -33,14 +33,14 @@ class Candidate:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._sight: Sight | None = None
+        self._sight: ObservedLease | None = None
         self._term = 0
 
     def turn(self) -> str:
         """Renew the lease, or take it if that is our turn; return the name of who has it, "" when that is open."""
         row, _ = ProgramsLease.objects.get_or_create(id=1)
         now = clock.monotonic()
-        found = Sight(f"{row.term}/{row.renewals}", row.holder, DURATION_S, now)
+        found = ObservedLease(f"{row.term}/{row.renewals}", row.holder, DURATION_S, now)
         self._sight = lease.looked_at(self._sight, found)
         if lease.turn(self._sight, self.name, now) == "wait":
             return row.holder

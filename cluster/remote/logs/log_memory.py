@@ -15,7 +15,7 @@ from cluster.backend import NoLog
 from cluster.remote.logs import log_ends, log_reading
 from cluster.remote.logs.log_ends import End, LogName
 from cluster.remote.logs.log_offsets import Block
-from cluster.remote.logs.log_reading import Away, Place, Refused, Stretch
+from cluster.remote.logs.log_reading import Away, LogTarget, Refused, Stretch
 
 FIRST_LINES = 200  # of a log that is looked at for the first time
 FRESH_S = 2.0  # so long what was read of the end of a log counts as its end
@@ -35,13 +35,13 @@ class LogMemory:
         self._size = 0
         self._away_until, self._away = 0.0, ""
 
-    def due(self, places: Mapping[LogName, Place]) -> list[LogName]:
+    def due(self, places: Mapping[LogName, LogTarget]) -> list[LogName]:
         """Return which logs must be asked for their ends."""
         instances = {log: place.instance for log, place in places.items()}
         with self._lock:
             return log_ends.due(self._ends, instances, clock.monotonic())
 
-    def look(self, log: LogName, place: Place) -> None:
+    def look(self, log: LogName, place: LogTarget) -> None:
         """Ask how far a log goes; of one that is new its last lines are read at once."""
         before = self.end(log)
         try:
@@ -67,7 +67,7 @@ class LogMemory:
         with self._lock:
             return log_ends.reasons(self._ends, uid)
 
-    def read_on(self, log: LogName, place: Place, offset: int, most: int) -> Stretch:
+    def read_on(self, log: LogName, place: LogTarget, offset: int, most: int) -> Stretch:
         """Return the lines from an offset on; NoLog when the log cannot be had."""
         found = self._asking(lambda: log_reading.read_on(place, offset, most))
         if found.is_all:
@@ -75,7 +75,7 @@ class LogMemory:
             self._note(log, end)
         return found
 
-    def block(self, log: LogName, place: Place, before: int | None, lines: int) -> Block:
+    def block(self, log: LogName, place: LogTarget, before: int | None, lines: int) -> Block:
         """Return a log's last lines, read just now or, for those before an offset, with that offset among them."""
         with self._lock:
             at, known = self._blocks.get(log, (0.0, None))
@@ -85,11 +85,11 @@ class LogMemory:
                 return known
         return self._read_back(log, place, max(lines, FIRST_LINES))
 
-    def longer(self, log: LogName, place: Place, block: Block) -> Block:
+    def longer(self, log: LogName, place: LogTarget, block: Block) -> Block:
         """Return more of the last lines of a log than a block has."""
         return self._read_back(log, place, 2 * block.asked)
 
-    def _read_back(self, log: LogName, place: Place, lines: int) -> Block:
+    def _read_back(self, log: LogName, place: LogTarget, lines: int) -> Block:
         block = self._asking(lambda: log_reading.last_lines(place, lines))
         now = clock.monotonic()
         self._note(log, End(block.end, block.last, now, place.instance.has_ended))

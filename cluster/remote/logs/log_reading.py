@@ -21,7 +21,7 @@ BLOCK_MOST = 16 * 1024 * 1024  # bytes of a log that are read backwards; kubelet
 ANSWER_S = 10.0
 
 
-class Place(NamedTuple):
+class LogTarget(NamedTuple):
     """Where a log is asked for, and in whose name; None stands for the kubeconfig's user."""
 
     namespace: str
@@ -48,7 +48,7 @@ class Stretch(NamedTuple):
     last: TimedLine | None
 
 
-def last_lines(place: Place, count: int) -> Block:
+def last_lines(place: LogTarget, count: int) -> Block:
     """Return a log's last lines, or a few less where it is not told how many others are of the moment of the first one."""
     found, is_cut = _read(place, {"tailLines": str(count)})
     last = found[-1] if found else None
@@ -63,13 +63,13 @@ def last_lines(place: Place, count: int) -> Block:
     return Block.of(lines, last, count, is_all=is_cut)
 
 
-def last_line(place: Place) -> TimedLine | None:
+def last_line(place: LogTarget) -> TimedLine | None:
     """Return a log's last line; None when nothing has been printed."""
     found, _ = _read(place, {"tailLines": "1"})
     return found[-1] if found else None
 
 
-def read_on(place: Place, offset: int, most: int) -> Stretch:
+def read_on(place: LogTarget, offset: int, most: int) -> Stretch:
     """Return the lines from an offset on, of about so many bytes; those of one offset are not parted."""
     query = {"sinceTime": log_offsets.since_time(offset)} if offset else {}
     taken: list[PlacedLine] = []
@@ -87,7 +87,7 @@ def read_on(place: Place, offset: int, most: int) -> Stretch:
     return Stretch(taken, is_all=True, end=end, last=last)
 
 
-def _read(place: Place, query: Mapping[str, str]) -> tuple[list[TimedLine], bool]:
+def _read(place: LogTarget, query: Mapping[str, str]) -> tuple[list[TimedLine], bool]:
     """Return what is asked for, and whether the beginning of it was left out because it is too much."""
     collected: deque[TimedLine] = deque()
     size, is_cut = 0, False
@@ -102,7 +102,7 @@ def _read(place: Place, query: Mapping[str, str]) -> tuple[list[TimedLine], bool
 
 
 @contextmanager
-def _lines(place: Place, query: Mapping[str, str]) -> Iterator[Iterator[TimedLine]]:
+def _lines(place: LogTarget, query: Mapping[str, str]) -> Iterator[Iterator[TimedLine]]:
     """Hold a log open; NoLog when the node or its API does not hand it out, Away when nobody answers."""
     options = {"container": place.container, "timestamps": "true", **query}
     if place.instance.is_previous:

@@ -19,7 +19,7 @@ from cluster.remote.logs import log_offsets
 from cluster.remote.logs.log_ends import Instance, LogName
 from cluster.remote.logs.log_memory import LogMemory
 from cluster.remote.logs.log_offsets import PlacedLine
-from cluster.remote.logs.log_reading import Place
+from cluster.remote.logs.log_reading import LogTarget
 from cluster.store import Stored, store
 from kube.kinds.pod import ENDED
 from kube.meta import Object
@@ -59,12 +59,12 @@ class RemoteNodes:
 
     def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
         """Return what is kept of the logs of pods, as far as it was asked: those that go on take turns in that."""
-        places: dict[LogName, Place] = {}
+        places: dict[LogName, LogTarget] = {}
         for pod in _pods(pods):
             for status in _statuses(pod.object):
                 container = status["name"]
                 for run in _runs(status):
-                    place = Place(pod.namespace, pod.name, container, run, self._impersonation)
+                    place = LogTarget(pod.namespace, pod.name, container, run, self._impersonation)
                     places[LogName(pod.uid, container, run.attempt)] = place
         due = self._memory.due(places)
         list(_threads().map(lambda log: self._memory.look(log, places[log]), due))
@@ -140,7 +140,7 @@ class RemoteNodes:
         """No figures: the cluster's own metrics have them."""
         return []
 
-    def _place(self, uid: str, container: str, attempt: int | None) -> tuple[LogName, Place]:
+    def _place(self, uid: str, container: str, attempt: int | None) -> tuple[LogName, LogTarget]:
         """Return which log is meant, and where it is asked for; NoLog when its node has none."""
         found = next(_pods([uid]), None)
         if found is None:
@@ -149,7 +149,7 @@ class RemoteNodes:
         chosen = runs[-1:] if attempt is None else [each for each in runs if each.attempt == attempt]
         if not chosen:
             raise NoLog(f"The container {container} has no log of that run.")
-        place = Place(found.namespace, found.name, container, chosen[0], self._impersonation)
+        place = LogTarget(found.namespace, found.name, container, chosen[0], self._impersonation)
         return LogName(uid, container, chosen[0].attempt), place
 
 

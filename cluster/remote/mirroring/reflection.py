@@ -1,6 +1,6 @@
 """The rules of following one kind of another cluster: what is heard, what it means, what to do next, how long to wait.
 
-A kind is listed page by page and then watched from the list's version on. What is heard becomes `News`, which the
+A kind is listed page by page and then watched from the list's version on. What is heard becomes `Update`, which the
 recorder writes down in order, each with the version that it reaches; so whoever starts again goes on there. The model
 is client-go's reflector (reference: kubernetes-api §4.1 to 4.3).
 
@@ -54,7 +54,7 @@ class Step(StrEnum):
     ABSENT = "absent"
 
 
-class News(Struct, frozen=True):
+class Update(Struct, frozen=True):
     """Something heard of a kind: objects, the version that they reach ("" leaves it), or why nothing is heard.
 
     `uids` are those of a whole list. `anew` says that versions count for nothing.
@@ -69,7 +69,7 @@ class News(Struct, frozen=True):
     reason: str = ""
 
 
-class Standing(Struct, frozen=True):
+class KindStatus(Struct, frozen=True):
     """How far the mirror of a kind is; times in epoch ms. The fields are those of `cluster.models.MirroredKind`."""
 
     version: str = ""
@@ -91,7 +91,7 @@ _PHASES = {
 }
 
 
-def standing_after(before: Standing, news: News, now: int) -> Standing:
+def status_after(before: KindStatus, news: Update, now: int) -> KindStatus:
     """Return how a kind stands after some news."""
     after = replace(before, version=news.version or before.version, anew=before.anew or news.anew, reason=news.reason)
     match news.step:
@@ -109,7 +109,7 @@ def standing_after(before: Standing, news: News, now: int) -> Standing:
     return replace(after, phase=phase, since=before.since if phase is before.phase and before.since else now)
 
 
-def not_whole(standings: Mapping[str, Standing], wanted: Collection[str]) -> list[str]:
+def incomplete(standings: Mapping[str, KindStatus], wanted: Collection[str]) -> list[str]:
     """Return those kinds, by their ids, whose mirror is not all that the cluster had at one time.
 
     Who decides by what is not there must not look at a list that is still read. A kind that the cluster does not have is whole.
@@ -162,14 +162,18 @@ def after_error(error: ApiError) -> Literal["list", "list anew", "absent", "refu
     return "refused" if isinstance(error, Forbidden) else "again"
 
 
-def page(kind: Resource, answer: Mapping[str, Any], *, anew: bool) -> News:
+def page(kind: Resource, answer: Mapping[str, Any], *, anew: bool) -> Update:
     """Return the news of one page of a list, all pages of which show the cluster at one version."""
     objects: Sequence[Object] = answer.get("items") or ()
     at = str((answer.get("metadata") or {}).get("resourceVersion") or "")
-    return News(kind, Step.PAGE, tuple(Mirror(kind, kinds.stored_part(kind, obj), at=at, anew=anew) for obj in objects))
+    return Update(
+        kind, Step.PAGE, tuple(Mirror(kind, kinds.stored_part(kind, obj), at=at, anew=anew) for obj in objects)
+    )
 
 
-def vanished(stored: Mapping[str, str], listed: Collection[str], versions: Mapping[str, str], news: News) -> list[str]:
+def vanished(
+    stored: Mapping[str, str], listed: Collection[str], versions: Mapping[str, str], news: Update
+) -> list[str]:
     """Return the uids of what a list did not name and is gone.
 
     stored are keys by uid, versions those of what was not listed. What is newer than the list came into being after it.
@@ -179,7 +183,7 @@ def vanished(stored: Mapping[str, str], listed: Collection[str], versions: Mappi
     ]
 
 
-def is_news(version: str, standing: Standing) -> bool:
+def is_newer(version: str, standing: KindStatus) -> bool:
     """Whether an object that the API answered with is newer than what the mirror has heard.
 
     What the mirror has heard already it knows better: the object may be gone again by now. While a list

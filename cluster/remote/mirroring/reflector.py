@@ -13,7 +13,7 @@ from cluster import clock
 from cluster.remote.http import paths
 from cluster.remote.http.request import RestClient, Unreachable, decode
 from cluster.remote.mirroring import reflection
-from cluster.remote.mirroring.reflection import News, Standing, Step
+from cluster.remote.mirroring.reflection import KindStatus, Step, Update
 from kube.errors import ApiError
 from kube.meta import is_older
 from kube.resources import Resource
@@ -30,8 +30,8 @@ class Reflector:
         self,
         connection: RestClient,
         kind: Resource,
-        standing: Standing,
-        tell: Callable[[News], None],
+        standing: KindStatus,
+        tell: Callable[[Update], None],
         *,
         wait: Callable[[float], None] = clock.sleep,
         selectors: Mapping[str, str] = MappingProxyType({}),
@@ -146,7 +146,7 @@ class Reflector:
         return {"labelSelector": selector} if selector else {}
 
     def _say(self, step: Step, **more: Any) -> None:
-        self._tell(News(self.kind, step, **more))
+        self._tell(Update(self.kind, step, **more))
 
     def _fail(self, reason: str) -> None:
         """Note that the server does not answer. One cut of a connection says nothing yet: most are mended at once."""

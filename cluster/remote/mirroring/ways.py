@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from cluster.remote.mirroring.reflection import Phase, Standing
+from cluster.remote.mirroring.reflection import KindStatus, Phase
 from kube import resources
 from kube.resources import JOBS
 
@@ -58,7 +58,7 @@ class Permits(NamedTuple):
         return ""
 
 
-def permits(cluster: str, chosen: str, standings: Mapping[str, Standing]) -> Permits:
+def permits(cluster: str, chosen: str, standings: Mapping[str, KindStatus]) -> Permits:
     """Return what a cluster permits, given VOLCANO_UI_WAY ("" to go by what it serves) and how its kinds stand."""
     absent = frozenset(kind for kind, standing in standings.items() if standing.phase is Phase.ABSENT)
     has_volcano = JOBS.id in standings and JOBS.id not in absent

@@ -11,7 +11,7 @@ import msgspec
 
 from cluster.remote.webhooks.hooks import Webhook
 from kube import lenient
-from kube.errors import ApiError, BadRequest, shown
+from kube.errors import ApiError, BadRequest, quoted
 from kube.meta import Object
 
 API_VERSION = "admission.k8s.io/v1"
@@ -53,9 +53,9 @@ def read(webhook: Webhook, body: Any) -> Question:
     if not uid:
         raise BadRequest("request.uid is missing, by which the answer is told from others.")
     if about != (webhook.resource.group, webhook.resource.plural):
-        raise BadRequest(f"{webhook.path} is about {webhook.resource.id}, not {shown('.'.join(about[::-1]))}.")
+        raise BadRequest(f"{webhook.path} is about {webhook.resource.id}, not {quoted('.'.join(about[::-1]))}.")
     if operation not in webhook.operations:
-        raise BadRequest(f"{webhook.path} is asked at {', '.join(webhook.operations)}, not {shown(operation)}.")
+        raise BadRequest(f"{webhook.path} is asked at {', '.join(webhook.operations)}, not {quoted(operation)}.")
     new, old = _part(request, "object"), _part(request, "oldObject")
     for field, is_there in (("object", new), ("oldObject", old)):
         if not is_there and field in _NEEDED[operation]:

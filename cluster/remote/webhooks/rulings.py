@@ -78,7 +78,7 @@ def rule(webhook: Webhook, question: Question) -> Ruling:
         filled = admission.completed(webhook.resource, obj, None, view)
         # The API server drops what a status is given with.
         return Ruling(patch=patch.difference(_without_status(obj), _without_status(filled)))
-    if reflection.not_whole(recorder.standings([QUEUES]), [QUEUES.id]):
+    if reflection.incomplete(recorder.statuses([QUEUES]), [QUEUES.id]):
         return Ruling(ServiceUnavailable("The queues of the cluster are still being read. Try again in a moment."))
     try:
         if question.object is None:

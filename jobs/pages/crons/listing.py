@@ -21,7 +21,7 @@ from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.crons import calendar, plan, schedule
 from jobs.crons.schedule import ScheduleError
-from jobs.made.jobs import MadeJob
+from jobs.made.jobs import OwnedJob
 from jobs.pages import objects
 from kube import lenient, meta
 from kube.errors import NotFound
@@ -112,11 +112,11 @@ class Detail:
         return self.stored.read(CronJob)
 
     @cached_property
-    def jobs(self) -> list[MadeJob]:
+    def jobs(self) -> list[OwnedJob]:
         if not self.sees_jobs:
             return []
         found = store.find(JOBS, namespace=self.stored.namespace, owner=self.stored.uid, order="created")
-        return [stored.read(MadeJob) for stored in found]
+        return [stored.read(OwnedJob) for stored in found]
 
     @property
     def where(self) -> tzinfo:

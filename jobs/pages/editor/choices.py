@@ -29,7 +29,7 @@ class Choice(NamedTuple):
     refusal: str = ""
 
 
-class KeptTemplate(NamedTuple):
+class SavedTemplate(NamedTuple):
     """A template that people keep, and the page that begins a job with it."""
 
     namespace: str
@@ -77,7 +77,7 @@ def _priorities(actor: Actor) -> Iterator[Choice]:
         yield Choice(each["metadata"]["name"], " · ".join(filter(None, said)))
 
 
-def kept_templates(actor: Actor) -> list[KeptTemplate]:
+def saved_templates(actor: Actor) -> list[SavedTemplate]:
     """Return the newest templates whose jobs the actor may submit; one with parameters asks for them first."""
     visible = scope.namespaces_of("", access.namespaces(actor, JOB_TEMPLATES))
     newest = store.find(JOB_TEMPLATES, namespace=visible, order="-created", limit=NEWEST)
@@ -89,5 +89,5 @@ def kept_templates(actor: Actor) -> list[KeptTemplate]:
             url = reverse("jobs:template-kept", args=[each.namespace, each.name])
         else:
             url = f"{reverse('jobs:new')}?kept={each.namespace}/{each.name}"
-        kept.append(KeptTemplate(each.namespace, each.name, url))
+        kept.append(SavedTemplate(each.namespace, each.name, url))
     return kept

@@ -13,8 +13,8 @@ from cluster.access import Actor
 from cluster.api.cluster_view import ClusterView
 from cluster.rules import simulation
 from cluster.store import Stored, store
-from jobs.pages.editor import foreseen, held
-from jobs.pages.job import past
+from jobs.pages.editor import effective_values, start_preview
+from jobs.pages.job import past_runs
 from jobs.rules import job_text, yaml_write
 from jobs.rules.job_text import API_VERSION, KIND, Document
 from jobs.sweeps import placeholders
@@ -106,12 +106,12 @@ def check(actor: Actor, text: str) -> Report:
     found = api.review(actor, JOBS, document.object)
     causes = findings([*found.causes, *misspelled(document.object)], document)
     warnings = noted(found.warnings, document)
-    holding = held.of(document.object, found.object, ClusterView())
+    holding = effective_values.of(document.object, found.object, ClusterView())
     if causes:
         return Report(
             False, _count(len(causes)), causes=causes, notes=notes, warnings=warnings, text=mended, held=holding
         )
-    hopeless = noted(foreseen.warnings(found.object), document)
+    hopeless = noted(start_preview.warnings(found.object), document)
     warnings = (*hopeless, *warnings)
     verdict = "This job would be accepted."
     if hopeless:
@@ -206,8 +206,8 @@ def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
     """
     found = store.find(JOBS, namespace=namespace, name=name, limit=1)
     source = found[0] if found and uid in ("", found[0].uid) else None
-    if source is None and (kept := past.of_deleted(namespace, name, uid)):
-        source = past.stored_of(kept)
+    if source is None and (kept := past_runs.of_deleted(namespace, name, uid)):
+        source = past_runs.stored_of(kept)
     if source is None:
         return None
     return yaml_write.dump(yaml_write.copy_of(source.object, yaml_write.next_name(name, _taken(namespace, name))))

@@ -131,7 +131,7 @@ def editor_page(
         "source": source,
         "samples": _samples().values(),
         "templates": BUILTINS.values(),
-        "kept_templates": choices.kept_templates(access.of(request)),
+        "kept_templates": choices.saved_templates(access.of(request)),
         "job_events": words.event_choices(of_task=False),
         "task_events": words.event_choices(of_task=True),
         "policy_actions": [each for each in words.ACTIONS if each.is_offered],

@@ -39,7 +39,7 @@ class Restarts(NamedTuple):
 
 def restarts(retry_count: int, max_retry: int, runs: Iterable[Chapter]) -> Restarts:
     """Return a job's restarts, by its status and its runs."""
-    made = retries.made(retry_count, max_retry)
+    made = retries.restarts_made(retry_count, max_retry)
     whole = sum(run.phase == JobPhase.RESTARTING for run in runs)
     return Restarts(made, retries.allowed(max_retry), max(made - whole, 0))
 

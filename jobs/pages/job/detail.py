@@ -18,7 +18,7 @@ from cluster.api import backend
 from cluster.rules import simulation
 from cluster.runtime import registry
 from cluster.store import decisions
-from cluster.store.decisions import Kept
+from cluster.store.decisions import StoredDecision
 from dashboard.live import Watch
 from dashboard.live.topics import address
 from jobs.lifecycle import causes, messages, phases, progress
@@ -26,11 +26,11 @@ from jobs.lifecycle.causes import Failure
 from jobs.operations import single
 from jobs.pages.job import (
     chapters,
+    event_list,
     evictions,
     fired_policies,
-    happenings,
     milestones,
-    past,
+    past_runs,
     plugin_sentences,
     pods,
     policy_sentences,
@@ -113,7 +113,7 @@ class Detail(JobRecord):
         if self.deleted:
             phases = [(each.phase, each.at) for each in self.told.phases]
         elif len(self.chapters) > 1 or progress.came_back(self.job, self.stored.created):
-            phases = past.phases([self.stored]).get(self.stored.uid, [])
+            phases = past_runs.phases([self.stored]).get(self.stored.uid, [])
         if not phases:
             return progress.last_ran(progress.phases_of(self.job), self.deleted)
         return progress.ran(phases, self.chapter.times.begun, self.chapter.times.ended)
@@ -143,7 +143,7 @@ class Detail(JobRecord):
         """The pods of the run that is shown; of very many those that matter most."""
         if not self.shows_living:
             return timeline.chosen(self.told_bars)
-        ran = past.stretches(self.stored.namespace, self.stored.uid, [pod for _, pod in self.pods])
+        ran = past_runs.stretches(self.stored.namespace, self.stored.uid, [pod for _, pod in self.pods])
         return [timeline.bar_of(pod, stored.created, ran.get(stored.uid, ())) for stored, pod in self.pods]
 
     @cached_property
@@ -161,7 +161,7 @@ class Detail(JobRecord):
             return []
         names = [f"{self.stored.name}-{task}-{n}" for task, each in self.tasks for n in range(each.total)]
         living = {stored.uid for stored, _ in self.pods}
-        gone = past.replaced(self.stored, names[: timeline.MOST_BARS], living, begun)
+        gone = past_runs.replaced(self.stored, names[: timeline.MOST_BARS], living, begun)
         return [timeline.bar_of_span(span) for span in gone if span.pod.evicted is not None]
 
     @cached_property
@@ -243,13 +243,13 @@ class Detail(JobRecord):
     @cached_property
     def all_marks(self) -> list[timeline.Mark]:
         """What policies, Commands and evictions did to the job during all of its runs, the oldest first."""
-        told = happenings.of_job(self.stored, self.history) if self.sees.events else []
+        told = event_list.of_job(self.stored, self.history) if self.sees.events else []
         found = [*timeline.marks_of(told), *evictions.marks(self.evictions)]
         return sorted(found, key=lambda mark: mark.at)
 
     @cached_property
-    def delayed_actions(self) -> list[happenings.Delayed]:
-        return [] if self.deleted else happenings.delayed_of(self.stored)
+    def delayed_actions(self) -> list[event_list.Delayed]:
+        return [] if self.deleted else event_list.delayed_of(self.stored)
 
     @cached_property
     def waiting(self) -> Wait:
@@ -440,7 +440,7 @@ class Detail(JobRecord):
         """Whether a scheduler of ours decides here."""
         return backend.runs(registry.get("scheduler"))
 
-    def decisions(self) -> list[Kept]:
+    def decisions(self) -> list[StoredDecision]:
         """Return what the scheduler decided about the job in all of its runs, newest first."""
         group = f"{self.stored.name}-{self.stored.uid}"
         about = decisions.Filters(namespaces=self.stored.namespace, name=group)
@@ -451,7 +451,7 @@ class Detail(JobRecord):
         if not self.sees.events:
             return []
         tasks = [name for name, _ in progress.of_tasks(self.job)]
-        return happenings.everything(self.stored, self.history, tasks, is_deleted=bool(self.deleted))
+        return event_list.everything(self.stored, self.history, tasks, is_deleted=bool(self.deleted))
 
 
 def _render(context: dict[str, Any], *parts: str) -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jobs.lifecycle import fired
-from jobs.lifecycle.fired import Fired
+from jobs.lifecycle import policy_firings
+from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.pages.job import chapters
 from jobs.pages.job.chapters import Chapter
 from jobs.pages.job.timeline import Mark
@@ -67,14 +67,14 @@ class Row:
 
 def is_one(mark: Mark) -> bool:
     """Tell whether a policy did it, and no Command."""
-    return fired.read(mark.message) is not None
+    return policy_firings.read(mark.message) is not None
 
 
 def rows(marks: Iterable[Mark], runs: Sequence[Chapter]) -> list[Row]:
     """Return what policies did to a job by its marks, the oldest first."""
-    found: dict[tuple[object, ...], list[tuple[Mark, Fired]]] = {}
+    found: dict[tuple[object, ...], list[tuple[Mark, PolicyFiring]]] = {}
     for mark in marks:
-        answer = fired.read(mark.message)
+        answer = policy_firings.read(mark.message)
         if answer is not None:
             what = "" if answer.pod else answer.what
             place = chapters.index_at(runs, mark.at)

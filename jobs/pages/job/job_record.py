@@ -14,7 +14,7 @@ from jobs.history import record
 from jobs.history.record import History
 from jobs.lifecycle.reading import Job, PodGroup
 from jobs.pages import objects
-from jobs.pages.job import past, pods, timeline
+from jobs.pages.job import past_runs, pods, timeline
 from jobs.pages.job.pods import Read
 from kube import pod_health
 from kube.errors import NotFound
@@ -75,11 +75,11 @@ class JobRecord:
         Who might have seen the job may see it; NotFound says that nothing is known.
         """
         access.require(actor, "get", JOBS, namespace, name)
-        kept = past.of_deleted(namespace, name, uid)
+        kept = past_runs.of_deleted(namespace, name, uid)
         if kept is None:
             raise NotFound.of(JOBS.id, name)
         told, sees = record.read(kept.history), Sees.of(actor, namespace)
-        return cls(past.stored_of(kept), run, kept.deleted, told, sees)
+        return cls(past_runs.stored_of(kept), run, kept.deleted, told, sees)
 
     @cached_property
     def job(self) -> Job:
@@ -121,7 +121,7 @@ class JobRecord:
     @cached_property
     def history(self) -> History:
         """What is told of the job beyond its objects: of one that lives, of its runs if it has had several."""
-        return self.told if self.deleted else past.of_living(self.stored, self.job)
+        return self.told if self.deleted else past_runs.of_living(self.stored, self.job)
 
     @cached_property
     def stored_group(self) -> Stored | None:

@@ -23,7 +23,7 @@ def counts(job: Stored) -> TroubleCounts:
     return {(phase, trouble): number for (phase, trouble), number in found.items()}
 
 
-def kept(jobs: Iterable[Stored]) -> dict[str, TroubleCounts]:
+def stuck_pods(jobs: Iterable[Stored]) -> dict[str, TroubleCounts]:
     """Return how many pods of jobs do not run although they have their nodes, by the uid of the job."""
     found: dict[str, TroubleCounts] = {}
     owners = [job.uid for job in jobs]

@@ -16,7 +16,7 @@ from dashboard.pages.overview import HOPELESS
 from jobs.lifecycle import image_waits, phases
 from jobs.lifecycle.image_waits import ImageWait
 from jobs.lifecycle.reading import Pod
-from jobs.pages.job import happenings
+from jobs.pages.job import event_list
 from jobs.pages.job.job_record import JobRecord
 from jobs.rules import remedies
 from kube import pod_health
@@ -104,7 +104,7 @@ def of_job(record: JobRecord) -> Wait:
             return Wait(state.message, state.reason, unread=_unread(record))
         group = record.group
         said = kept.why or ("" if state.reason == pod_health.TOLD else state.message)
-        why = (group.why if group else "") or said or happenings.held_back(group)
+        why = (group.why if group else "") or said or event_list.held_back(group)
         reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
         # Whoever cannot start before somebody changes something does not come to its turn by waiting.
         place = None if reason in HOPELESS else _place_of(record.stored_group, record.sees.jobs)
@@ -167,7 +167,7 @@ def images_of(pods: Iterable[Pod]) -> list[ImageWait]:
             waiting = status.state.waiting
             if waiting is not None and waiting.reason in image_waits.REASONS:
                 remedy = image_waits.remedy(waiting.reason, waiting.message, elsewhere=backend.is_mirror)
-                wait = ImageWait(status.image, image_waits.said(waiting.message), remedy)
+                wait = ImageWait(status.image, image_waits.registry_message(waiting.message), remedy)
                 before = found.get(wait.image)
                 found[wait.image] = wait._replace(pods=before.pods + 1) if before else wait
                 break

@@ -96,7 +96,7 @@ def _brief(text: str, name: str = "") -> str:
 def _phase(word: str) -> str:
     if word in phases.JOB_PHASES:
         return f"<span class=phase data-phase={word}>{word}</span>"
-    look = phases.look(word)
+    look = phases.appearance(word)
     return f'<span class=phase data-hue={look.hue} data-phase="{escape(word)}">{escape(word)}</span>'
 
 

@@ -20,7 +20,7 @@ from jobs.lifecycle.progress import Ran
 from jobs.lifecycle.reading import Job
 from jobs.operations import allowed_actions
 from jobs.pages import objects
-from jobs.pages.job import past, pods
+from jobs.pages.job import past_runs, pods
 from jobs.pages.job_list import job_filters
 from jobs.pages.job_list.job_row import row, row_id
 from jobs.rules import reasons
@@ -99,14 +99,14 @@ def table(actor: Actor, view: TableView) -> Table:
     offer = None if is_past else bulk.offered(JOBS.id, actor)
     if not is_past:
         found = store.find(JOBS, order=view.order, **page.span, **chosen)
-        kept, ran = pods.kept(found), _ran_before(found, {})
+        kept, ran = pods.stuck_pods(found), _ran_before(found, {})
         rows = {
             row_id(each): row(each, selectable=offer is not None, kept=kept.get(each.uid), ran=ran.get(each.uid))
             for each in found
         }
     elif counts[DELETED]:
         gone = records.find(JOBS, order=view.order, limit=page.size, offset=page.offset, **every)
-        jobs = {each.uid: past.stored_of(each) for each in gone}
+        jobs = {each.uid: past_runs.stored_of(each) for each in gone}
         ran = _ran_before([*jobs.values()], {each.uid: each.deleted for each in gone})
         rows = {f"job-{each.uid}": row(jobs[each.uid], deleted=each.deleted, ran=ran.get(each.uid)) for each in gone}
     else:
@@ -133,7 +133,7 @@ def table(actor: Actor, view: TableView) -> Table:
 def _ran_before(found: Sequence[Stored], deleted: Mapping[str, int]) -> dict[str, Ran]:
     """Return how long jobs have run that came back to wait, as when their pods were evicted."""
     came_back = [stored for stored in found if progress.came_back(stored.read(Job), stored.created)]
-    told = past.phases(came_back)
+    told = past_runs.phases(came_back)
     return {uid: progress.last_ran(phases, deleted.get(uid, 0)) for uid, phases in told.items() if phases}
 
 

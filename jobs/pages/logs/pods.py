@@ -21,7 +21,7 @@ from cluster.api import backend
 from cluster.backend import LogExtent
 from cluster.store import store
 from jobs.lifecycle.reading import Pod
-from jobs.pages.job import past
+from jobs.pages.job import past_runs
 from jobs.pages.job.detail import Detail
 from kube.errors import ApiError, NotFound
 from kube.resources import JOBS, PODS
@@ -170,7 +170,7 @@ def _replaced(shown: Detail) -> list[LogPod]:
     if not shown.shows_living or not shown.reads_all:
         return []
     living = {stored.uid: stored.name for stored, _ in shown.pods}
-    found = past.replaced(shown.stored, list(living.values()), living, shown.chapter.times.begun)
+    found = past_runs.replaced(shown.stored, list(living.values()), living, shown.chapter.times.begun)
     return [LogPod(span.pod, is_gone=True) for span in found]
 
 
@@ -183,7 +183,7 @@ def find(namespace: str, name: str, uid: str, job_uid: str) -> LogPod:
         for change in store.history(PODS, namespace, name, limit=500):
             if change.uid == uid:
                 return LogPod(change.read(Pod), is_gone=True)
-        if (told := past.pod(namespace, name, uid, job_uid)) is not None:
+        if (told := past_runs.pod(namespace, name, uid, job_uid)) is not None:
             return LogPod(told, is_gone=True)
     raise NotFound(f"There is no pod {name} in the namespace {namespace}, and no record of one.")
 

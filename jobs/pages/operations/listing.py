@@ -161,7 +161,7 @@ class OperationView:
             "settled": settled,
             "left": self.counts.get(Result.WAITING, 0),
             "bar": svg.stack(
-                svg.Share(self.counts.get(word, 0), phases.look(word).hue, word.lower()) for word in RESULTS
+                svg.Share(self.counts.get(word, 0), phases.appearance(word).hue, word.lower()) for word in RESULTS
             ),
         }
         return render_to_string("jobs/operations/_head.html", context)

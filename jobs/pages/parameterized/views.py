@@ -22,8 +22,8 @@ from jobs.pages.editor.views import editor_page
 from jobs.parameterized import declaration
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.declaration import DeclarationError
-from jobs.parameterized.keeping import TemplateDraft
 from jobs.parameterized.parameters import KINDS, Parameter, fill
+from jobs.parameterized.template_drafts import TemplateDraft
 from jobs.rules import yaml_write
 from jobs.sweeps.placeholders import Template
 from jobs.sweeps.values import ValuesError

@@ -34,7 +34,7 @@ def rows(grid: Grid, shown: Outcomes, namespace: str, phase: str = "") -> dict[s
     wide = len(grid.columns) <= MOST_WORDS
     looks = {}  # word → what stands before and behind the address and the name of a job
     for word in set(shown.phases):
-        hue, said = phases.look(word).hue, escape(word)
+        hue, said = phases.appearance(word).hue, escape(word)
         pale = "" if phase in ("", word) else " data-pale"
         glyph = GLYPHS.get(word, UNKNOWN) + (f" {said}" if wide else "")
         before, after = f'<td data-hue="{hue}"{pale}><a href="', f'{said}" aria-label="{said}">{glyph}</a></td>'

@@ -9,7 +9,7 @@ from cluster import api
 from cluster.access import Actor
 from cluster.backend import OwnedRefused
 from cluster.store import Stored, store
-from jobs.pages.editor import editor, foreseen
+from jobs.pages.editor import editor, start_preview
 from jobs.pages.editor.editor import SUBMISSION, Finding
 from jobs.rules import yaml_write
 from jobs.sweeps import placeholders, record
@@ -119,8 +119,8 @@ def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
         wrong = [*found.causes, *editor.misspelled(made.job(index))]
         causes.add(index, editor.findings(wrong, made.template.document))
         notes.add(index, editor.noted(found.warnings, made.template.document))
-        if not wrong and pods < foreseen.MOST_PODS:
-            hopeless.add(index, editor.noted(foreseen.warnings(found.object), made.template.document))
+        if not wrong and pods < start_preview.MOST_PODS:
+            hopeless.add(index, editor.noted(start_preview.warnings(found.object), made.template.document))
             pods += sum(task["replicas"] for task in found.object["spec"]["tasks"])
     common, by_row = causes.told()
     problems = [*_holder_problems(actor, made, text), *by_row]

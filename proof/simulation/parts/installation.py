@@ -154,7 +154,7 @@ class Installation:
         with self.place:
             written = connection.connection.total_changes
             if self._known[0] != written:
-                is_whole = not reflection.not_whole(recorder.standings(), kinds.BY_ID)
+                is_whole = not reflection.incomplete(recorder.statuses(), kinds.BY_ID)
                 self._known = written, is_whole, election.current()
             _, is_whole, leadership = self._known
             return not is_whole or not leadership.is_held(clock.milliseconds())
@@ -187,7 +187,7 @@ class Installation:
         """Return the time (epoch ms) of the first change of the cluster that a worker does not know of; now, if he knows all."""
         now = clock.milliseconds()
         sooner = [now]
-        for kind, standing in recorder.standings().items():
+        for kind, standing in recorder.statuses().items():
             waiting = self.unheard[kind]
             while waiting and standing.version and waiting[0][0] <= int(standing.version):
                 waiting.popleft()

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 from django.db import DatabaseError, connection
 
-from cluster import clock, sole
+from cluster import clock, pid_lock
 from cluster.consumers.backlog import Backlog
 from cluster.consumers.consumer import Runner
 from cluster.runtime import nudge, registry
@@ -323,7 +323,7 @@ class NodeAgent(Nodes[SimulatedAgent]):
     def _agent(self) -> SimulatedAgent | None:
         """None while another agent has the lock. When that one ends, the kernel gives it to who asks first."""
         if self.lock is None:
-            self.lock = sole.take(daemon.lock_of(self.directory))
+            self.lock = pid_lock.take(daemon.lock_of(self.directory))
             if self.lock is not None:
                 self.works = SimulatedAgent(self.machine, self.directory, subscription=self.heard)
         return self.works

@@ -99,7 +99,7 @@ def test_versions_share_one_content():
     assert stored.object["apiVersion"] == "stable.example.com/v1"
     changed = api.patch(SYSTEM, second, "default", "a", {"spec": {"x": 1}})
     assert (changed.object["apiVersion"], changed.object["metadata"]["generation"]) == ("stable.example.com/v1", 2)
-    assert api.update(SYSTEM, second, conversion.shown(second, changed.object)).revision == changed.revision
+    assert api.update(SYSTEM, second, conversion.converted(second, changed.object)).revision == changed.revision
 
 
 def test_what_a_definition_leaves_behind_goes_after_it(story):

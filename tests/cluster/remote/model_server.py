@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from cluster import models
 from cluster.remote import recorder
 from cluster.remote.http.request import Unreachable
-from cluster.remote.mirroring.reflection import Standing
+from cluster.remote.mirroring.reflection import KindStatus
 from cluster.remote.mirroring.reflector import Reflector
 from kube import patch, resources
 from kube.errors import AlreadyExists, Conflict, Expired, Forbidden, NotFound
@@ -33,10 +33,10 @@ class Mirror:
     """Reflectors that go on from what is stored, as in a new process."""
 
     def __init__(self, server, kinds):
-        standings = recorder.standings(kinds)
+        standings = recorder.statuses(kinds)
         self.news = []
         self.reflectors = {
-            kind.plural: Reflector(server, kind, standings.get(kind.id, Standing()), self.news.append, wait=lambda _: None)
+            kind.plural: Reflector(server, kind, standings.get(kind.id, KindStatus()), self.news.append, wait=lambda _: None)
             for kind in kinds
         }  # fmt: skip
 

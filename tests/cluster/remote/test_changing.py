@@ -11,7 +11,7 @@ from cluster.models import AuditEntry
 from cluster.remote import recorder
 from cluster.remote.door import calls, changing, creation, preview, server
 from cluster.remote.mirroring import ways
-from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
+from cluster.remote.mirroring.reflection import KindStatus, Phase, Step, Update
 from cluster.store import store
 from cluster.writes import Mirror
 from kube.errors import AlreadyExists, Conflict, Forbidden, InternalError
@@ -39,7 +39,7 @@ def api(tmp_path, settings, monkeypatch, db):
     monkeypatch.setattr(server, "_permits", None)
     with connected(running, tmp_path, settings):
         recorder.claim("https://one")
-        recorder.record([News(JOBS, Step.LISTED, version="1")])
+        recorder.record([Update(JOBS, Step.LISTED, version="1")])
         store.write(Mirror(CONFIGMAPS, config("8", "mirrored")))
         yield running
 
@@ -104,8 +104,8 @@ def test_review_tells_what_is_wrong_with_the_object_and_not_that_it_changes_mean
 FAILED = """Internal error occurred: failed calling webhook "validatejob.volcano.sh": failed to call webhook: Post \
 "https://webhooks.pages.svc:443/jobs/validate?timeout=10s": """
 STANDINGS = {
-    "volcano": {JOBS.id: Standing(phase=Phase.LIVE), JOB_FLOWS.id: Standing(phase=Phase.ABSENT)},
-    "plain": {JOBS.id: Standing(phase=Phase.ABSENT)}, "unknown": {},
+    "volcano": {JOBS.id: KindStatus(phase=Phase.LIVE), JOB_FLOWS.id: KindStatus(phase=Phase.ABSENT)},
+    "plain": {JOBS.id: KindStatus(phase=Phase.ABSENT)}, "unknown": {},
 }  # fmt: skip
 
 

@@ -6,16 +6,16 @@ import pytest
 
 from cluster import clock
 from cluster.models import Cursor
-from cluster.remote import carried, recorder
+from cluster.remote import outcomes, recorder
 from cluster.remote.dispatch.progress import Progress
 from cluster.remote.dispatch.sending import AT_ONCE, Pace
 from cluster.remote.dispatch.verdicts import Again, Done
 from cluster.remote.in_place import InPlace
 from cluster.remote.leader_election import election, lease
 from cluster.remote.leader_election.election import MARGIN_MS, Leadership
-from cluster.remote.leader_election.lease import DURATION_S, Sight
+from cluster.remote.leader_election.lease import DURATION_S, ObservedLease
 from cluster.remote.mirroring import kinds, reflection
-from cluster.remote.mirroring.reflection import News, Step
+from cluster.remote.mirroring.reflection import Step, Update
 from cluster.runtime import division, registry
 from cluster.store import store
 from cluster.writes import Delete, Group, Mirror, Patch
@@ -45,7 +45,7 @@ def test_only_who_leads_plans_and_only_from_whole_kinds_and_controllers_of_kuber
     assert not backend.may_plan(queues, 0, store)
     election.note(leads)
     assert not backend.may_plan(queues, 0, store), "nothing was listed"
-    recorder.record([News(kind, Step.LISTED, version="9") for kind in queues.resources])
+    recorder.record([Update(kind, Step.LISTED, version="9") for kind in queues.resources])
     assert backend.may_plan(queues, 0, store)
     election.note(Leadership("me", "me/0", clock.milliseconds()))
     assert not backend.may_plan(queues, 0, store), "the Lease may be somebody else's by now"
@@ -71,12 +71,12 @@ def test_more_is_mirrored_where_controllers_work_and_of_secrets_no_content_and_a
     event = reflection.read_event(SECRETS, {"type": "ADDED", "object": secret}, after="1")
     assert "data" not in event.write.object
     recorder.choose()
-    recorder.record([News(PODS, Step.LISTED, version="9")])
+    recorder.record([Update(PODS, Step.LISTED, version="9")])
     recorder.choose()
-    assert recorder.standings([PODS])[PODS.id].version == "9"
+    assert recorder.statuses([PODS])[PODS.id].version == "9"
     settings.WAY = "beside"
     recorder.choose()
-    assert recorder.standings([PODS])[PODS.id].version == ""
+    assert recorder.statuses([PODS])[PODS.id].version == ""
 
 
 BIND = Patch(PODS, "d", "a", {"spec": {"nodeName": "n"}}, "binding", uid="u-a")
@@ -91,11 +91,11 @@ DELETE = Delete(PODS, "d", "a", uid="u-a")
     "gone": (Delete(PODS, "d", "a", uid="u-z"), Done(), pod("a"), False),
 })  # fmt: skip
 def test_what_no_answer_shows_is_waited_for(write, verdict, after, is_waited_for):
-    recorder.record([News(PODS, Step.PAGE, writes=(Mirror(PODS, after),))])
+    recorder.record([Update(PODS, Step.PAGE, writes=(Mirror(PODS, after),))])
     progress = Progress(Group([write]))
     progress.sent(0)
     progress.heard(0, verdict)
-    assert carried.unseen([progress], store) is is_waited_for
+    assert outcomes.unseen([progress], store) is is_waited_for
 
 
 def test_pace_obeys_a_busy_server_and_tries_a_silent_one_alone():
@@ -122,12 +122,12 @@ def test_lease_is_seen_from_the_moment_in_which_it_changed():
     first = lease.seen(None, held("other"), 100.0)
     assert lease.seen(first, held("other"), 110.0) is first
     assert lease.seen(first, held("other", "8"), 110.0).since == 110.0
-    assert lease.seen(first, None, 110.0) == Sight("", "", DURATION_S, 110.0)
+    assert lease.seen(first, None, 110.0) == ObservedLease("", "", DURATION_S, 110.0)
 
 
 @blocks("turns", folder="cluster")
 def test_turn(block, golden):
-    golden(block, of_values(lambda now, *sight: lease.turn(Sight(*sight), "me", now)))
+    golden(block, of_values(lambda now, *sight: lease.turn(ObservedLease(*sight), "me", now)))
 
 
 def test_term_lasts_while_nobody_else_has_the_lease():
@@ -148,7 +148,7 @@ def of_volcano(part, phase="Running"):
 
 
 def test_volcano_at_work_hinders_us_and_one_that_is_gone_does_not():
-    kept = {"vc-scheduler": Sight("7", "host_uuid", 15, 10.0), "volcano": Sight()}
+    kept = {"vc-scheduler": ObservedLease("7", "host_uuid", 15, 10.0), "volcano": ObservedLease()}
     text = lease.hindrance(kept, 20.0)
     assert "(host)" in text
     assert "VOLCANO_UI_WAY" in text

@@ -14,7 +14,7 @@ from cluster.remote.http.target import Target
 from cluster.remote.leader_election import election
 from cluster.remote.leader_election.election import Leadership
 from cluster.remote.mirroring import reflection
-from cluster.remote.mirroring.reflection import News, Phase, Standing, Step
+from cluster.remote.mirroring.reflection import KindStatus, Phase, Step, Update
 from cluster.remote.webhooks import keeper
 from cluster.remote.webhooks.hooks import Address
 from cluster.store import store
@@ -31,22 +31,22 @@ from tests.cluster.remote.model_server import MIRRORED, ModelServer, forget
 from tests.cluster.remote.model_server import Mirror as Follower
 
 NOW = 5000
-LIVE = Standing("7", phase=Phase.LIVE, since=1000)
-LOADING = Standing("", phase=Phase.LOADING, since=1000)
-AWAY = Standing("7", phase=Phase.AWAY, since=1000, reason="a")
-ANEW = Standing("", anew=True, phase=Phase.LOADING, since=1000)
+LIVE = KindStatus("7", phase=Phase.LIVE, since=1000)
+LOADING = KindStatus("", phase=Phase.LOADING, since=1000)
+AWAY = KindStatus("7", phase=Phase.AWAY, since=1000, reason="a")
+ANEW = KindStatus("", anew=True, phase=Phase.LOADING, since=1000)
 
 
 STANDINGS = {"live": LIVE, "loading": LOADING, "away": AWAY, "anew": ANEW}
 
 
 def news(step, **fields):
-    return News(PODS, step, **fields)
+    return Update(PODS, step, **fields)
 
 
 def after(before, step, fields):
-    found = reflection.standing_after(STANDINGS[before], news(Step[step], **fields), NOW)
-    return " ".join(f"{name}={value}" for name, value in asdict(found).items() if value != getattr(Standing(), name))
+    found = reflection.status_after(STANDINGS[before], news(Step[step], **fields), NOW)
+    return " ".join(f"{name}={value}" for name, value in asdict(found).items() if value != getattr(KindStatus(), name))
 
 
 def event(text):
@@ -71,9 +71,9 @@ ANSWERS = {
     "what follows an error": lambda name, *about: reflection.after_error(
         (ERRORS.get(name) or getattr(errors, name))(*about)
     ),
-    "an answer of the API is news": lambda version, anew: reflection.is_news("8", Standing(version, anew=anew)),
+    "an answer of the API is news": lambda version, anew: reflection.is_newer("8", KindStatus(version, anew=anew)),
     "a kind is whole once it was listed": lambda found: (
-        not reflection.not_whole({} if found is None else {PODS.id: Standing(**found)}, [PODS.id])
+        not reflection.incomplete({} if found is None else {PODS.id: KindStatus(**found)}, [PODS.id])
     ),
     "how long is waited after failures": reflection.wait_s,
     "a mirror has reported only what it has found itself": lambda heard, away, begun: freshness.is_followed(
@@ -97,7 +97,7 @@ def claimed(db):
 
 
 def test_another_cluster_at_the_address_has_all_listed_anew():
-    recorder.record([News(PODS, Step.LISTED, version="9")])
+    recorder.record([Update(PODS, Step.LISTED, version="9")])
     assert recorder.identify("first")
     assert recorder.identify("first")
     assert recorder.identify(""), "one that does not let us see who it is counts as the same"
@@ -108,11 +108,11 @@ def test_another_cluster_at_the_address_has_all_listed_anew():
 
 
 def test_away_counts_from_the_first_time_and_is_over_with_an_answer():
-    recorder.silent("one")
+    recorder.note_silence("one")
     since = recorder.cluster().away
-    recorder.silent("two")
+    recorder.note_silence("two")
     assert (recorder.cluster().away, recorder.cluster().reason) == (since, "two")
-    recorder.heard()
+    recorder.note_answer()
     known = MirroredCluster.objects.get()
     assert (known.away, known.reason) == (0, "")
     assert known.heard
@@ -122,7 +122,7 @@ def test_null_of_a_time_that_is_not_there_is_absent_for_readers():
     """Kubernetes writes one where a container has ended that never began, in events and in pods of templates."""
     ended = {"terminated": {"exitCode": 137, "startedAt": None, "finishedAt": "2026-01-01T00:00:00Z"}}
     status = {"containerStatuses": [{"name": "main", "image": "any", "state": ended}], "startTime": None}
-    recorder.record([News(PODS, Step.PAGE, writes=(Mirror(PODS, mirrored("a", status=status)),))])
+    recorder.record([Update(PODS, Step.PAGE, writes=(Mirror(PODS, mirrored("a", status=status)),))])
     (stored,) = store.find(PODS)
     (container,) = stored.read(Pod).status.container_statuses
     assert (container.state.terminated.exit_code, container.state.terminated.started_at) == (137, "")
@@ -131,10 +131,10 @@ def test_null_of_a_time_that_is_not_there_is_absent_for_readers():
 
 def test_object_that_cannot_be_mirrored_keeps_no_other_out_and_a_kind_that_is_gone_takes_its_objects_with_it():
     writes = (Mirror(PODS, pod("x", uid="", resourceVersion="8")), Mirror(PODS, mirrored("a")))
-    recorder.record([News(PODS, Step.PAGE, writes=writes)])
+    recorder.record([Update(PODS, Step.PAGE, writes=writes)])
     assert [one.name for one in store.find(PODS)] == ["a"]
-    recorder.record([News(PODS, Step.PAGE, writes=(Mirror(PODS, mirrored("a", "99")),)), News(PODS, Step.ABSENT)])
-    assert recorder.standings()[PODS.id].phase is Phase.ABSENT
+    recorder.record([Update(PODS, Step.PAGE, writes=(Mirror(PODS, mirrored("a", "99")),)), Update(PODS, Step.ABSENT)])
+    assert recorder.statuses()[PODS.id].phase is Phase.ABSENT
     # What is newer than nothing is gone all the same.
     assert store.find(PODS) == []
 
@@ -156,7 +156,7 @@ def judged(heard, standings):
     """How fresh a mirror is of which something was heard, by the standings of its kinds."""
     known = None if heard is None else cluster(**{**heard, "heard": HEARD + heard.get("heard", 0)})
     kinds = {"pods": PODS, "jobs": JOBS, "nodes": NODES}
-    made = {kinds[name].id: Standing(**{**each, "phase": Phase(each["phase"])}) for name, each in standings.items()}
+    made = {kinds[name].id: KindStatus(**{**each, "phase": Phase(each["phase"])}) for name, each in standings.items()}
     found = freshness.judge("dev", known, made, HEARD)
     since = found.since - HEARD if found.since > 10**9 else found.since
     return f"{found.word.name} {since} {found.why}".strip()
@@ -268,7 +268,7 @@ class MirrorMachine(RuleBasedStateMachine):
         self.server.cut_after = None
         for _ in range(3):
             self.mirror.hear()
-        standing = recorder.standings([PODS])[PODS.id]
+        standing = recorder.statuses([PODS])[PODS.id]
         assert standing.phase is (Phase.REFUSED if self.server.reachable else Phase.AWAY)
 
     @rule()
@@ -287,7 +287,7 @@ class MirrorMachine(RuleBasedStateMachine):
             self.mirror.listen()
         self.mirror.record()
         assert self.mirrored() == self.server.all("pods")
-        standing = recorder.standings([PODS])[PODS.id]
+        standing = recorder.statuses([PODS])[PODS.id]
         assert (standing.phase, standing.version) == (Phase.LIVE, str(self.server.version))
         for answer in self.answers:
             recorder.confirm(PODS, [answer])

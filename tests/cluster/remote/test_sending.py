@@ -107,11 +107,11 @@ def test_each_write_goes_once_and_those_about_one_object_in_their_order(writes):
     runs = order.runs(writes)
     sequence = [number for run in runs for number in run]
     assert sorted(sequence) == list(range(len(writes)))
-    for place in {order.place_of(write) for write in writes}:
-        own = [number for number in sequence if order.place_of(writes[number]) == place]
+    for place in {order.key_of(write) for write in writes}:
+        own = [number for number in sequence if order.key_of(writes[number]) == place]
         assert own == sorted(own)
     for run in runs:
-        assert len({order.place_of(writes[number]) for number in run}) == len(run)
+        assert len({order.key_of(writes[number]) for number in run}) == len(run)
         assert len({(type(writes[number]), writes[number].resource) for number in run}) == 1
 
 

@@ -85,11 +85,11 @@ def test_term_that_is_over_writes_nothing_and_who_starts_again_leads_on_in_one_o
     assert Candidate("first").turn() == "first"
     assert standby.term_of("first") == 2
     with pytest.raises(Superseded, match="term 1"), standby.in_term(1):
-        recorder.silent("gone")
+        recorder.note_silence("gone")
     assert recorder.cluster().away == 0
     first.leave()
     with standby.in_term(2):
-        recorder.heard()
+        recorder.note_answer()
     assert recorder.cluster().heard
     third = Candidate("first")
     third.turn()

@@ -395,7 +395,7 @@ def redis_away(settings, tmp_path, monkeypatch):
 def test_one_redis_outage_is_told_of_once_by_who_announces_and_hears(redis_away, settings, told):
     for revision in (1, 2):
         nudge.send(frozenset(), revision)
-        asyncio.run(nudge.hear(lambda _: None))
+        asyncio.run(nudge.listen(lambda _: None))
     assert [line.partition(":")[0].endswith("is put off") for line in told()] == [True]
     with redis_server() as url:
         settings.REDIS_URL = url
@@ -470,7 +470,7 @@ def retries_of_jobs():
 
 
 def said(*timers):
-    return [group.writes[0].object for group in retries.told(timers, {"d/j": JOB}.get, 1000, "c")]
+    return [group.writes[0].object for group in retries.event_groups(timers, {"d/j": JOB}.get, 1000, "c")]
 
 
 def test_refusal_that_lasts_is_told_with_the_servers_words():
@@ -513,16 +513,16 @@ def refused(times, kept=None, start=0):
 
 def test_refusal_that_lasts_stands_until_the_group_is_written_and_the_next_process_counts_on():
     kept = refused(TOLD_AFTER - 1)
-    assert retries.standing(PLACE) == [], "what only met another change is over by then"
+    assert retries.current_refusals(PLACE) == [], "what only met another change is over by then"
     refused(2, kept, start=50_000)
-    (found,) = retries.standing({**PLACE, "scheduler": "d/j"})
+    (found,) = retries.current_refusals({**PLACE, "scheduler": "d/j"})
     assert (found.since, found.tries, found.error) == (0, TOLD_AFTER + 1, "not here, 1")
     assert found.due > 51_000
     refused(1, start=59_000)
-    assert retries.standing(PLACE)[0].tries == TOLD_AFTER + 2
+    assert retries.current_refusals(PLACE)[0].tries == TOLD_AFTER + 2
     kept = retries_of_jobs()
     kept.timers([GROUP], [[]], 60_000)
-    assert retries.standing(PLACE) == []
+    assert retries.current_refusals(PLACE) == []
 
 
 @cases("planned, wanted, is_over", {
@@ -533,7 +533,7 @@ def test_refusal_that_lasts_stands_until_the_group_is_written_and_the_next_proce
 })  # fmt: skip
 def test_refusal_is_over_when_what_came_back_is_not_planned_again(planned, wanted, is_over):
     refused(TOLD_AFTER).outlived([timer(TOLD_AFTER)], planned, wanted)
-    assert (retries.standing(PLACE) == []) is is_over
+    assert (retries.current_refusals(PLACE) == []) is is_over
 
 
 def test_refusal_stands_when_the_transaction_that_ended_it_is_lost():
@@ -543,11 +543,11 @@ def test_refusal_stands_when_the_transaction_that_ended_it_is_lost():
         transaction.set_rollback(True)
     kept.forget_memory()
     kept.timers([GROUP], [[]], 61_000)
-    assert retries.standing(PLACE) == []
+    assert retries.current_refusals(PLACE) == []
 
 
 def test_refusals_are_found_by_key_and_by_namespace():
     refused(TOLD_AFTER)
     for key, found in (("d/j", ["d/j"]), ("d/*", ["d/j"]), ("dd/*", []), ("d/jj", [])):
-        assert [each.key for each in retries.standing({"jobs": key})] == found
-        assert retries.standing({"queues": key}) == []
+        assert [each.key for each in retries.current_refusals({"jobs": key})] == found
+        assert retries.current_refusals({"queues": key}) == []

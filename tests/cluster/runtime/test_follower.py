@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cluster.runtime import nudge
 from cluster.runtime.follower import Follower, Pace, Wanted
-from cluster.runtime.picture import Kept
+from cluster.runtime.picture import SharedPicture
 from cluster.runtime.room import PART_OF_ONE, Room
 from cluster.store import Create, Delete, Patch, log, store
 from kube.errors import Timeout
@@ -256,7 +256,7 @@ class Names:
 
 
 def test_of_what_cannot_be_read_nothing_is_known_and_the_rest_goes_on():
-    kept = Kept([PODS], Names)
+    kept = SharedPicture([PODS], Names)
     with kept.current(store.revision()):
         pass
     odd = builders.pod("odd")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cluster import access
 from cluster.access import router
 from cluster.models import AuditEntry, Identity, LoginFailure, LoginLink, Object, RoleBinding, Token
-from cluster.remote.freshness import Word
+from cluster.remote.freshness import State
 from cluster.remote.mirroring.ways import Way
 from cluster.several import addresses, entries, reports
 from cluster.several.addresses import counterpart, route
@@ -58,14 +58,14 @@ def test_nobody_is_sent_to_another_site(path):
 
 
 NOW = 1_000_000
-AWAY = Report(Word.AWAY, "beside", NOW - 90_000, "connection refused", NOW)
+AWAY = Report(State.AWAY, "beside", NOW - 90_000, "connection refused", NOW)
 
 
 @cases("report, now, word, since", {
-    "at once": (AWAY, NOW, Word.AWAY, NOW - 90_000),
-    "a while ago": (AWAY, NOW + SILENT_MS, Word.AWAY, NOW - 90_000),
-    "too long ago": (AWAY, NOW + SILENT_MS + 1, Word.STOPPED, NOW),
-    "never": (None, NOW, Word.STOPPED, 0),
+    "at once": (AWAY, NOW, State.AWAY, NOW - 90_000),
+    "a while ago": (AWAY, NOW + SILENT_MS, State.AWAY, NOW - 90_000),
+    "too long ago": (AWAY, NOW + SILENT_MS + 1, State.STOPPED, NOW),
+    "never": (None, NOW, State.STOPPED, 0),
 })  # fmt: skip
 def test_who_is_silent_does_not_run_since_it_was_heard_last(report, now, word, since):
     judged = reports.judge(report, now)

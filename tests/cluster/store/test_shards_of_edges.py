@@ -239,5 +239,5 @@ def test_a_change_was_told_if_the_shard_of_its_key_had_read_so_far(old, shards, 
     for each in new:
         assert each.generation > max(cursor.generation for cursor in old.values())
         if revision > each.position:
-            assert division.was_told(each.handled, key, revision) == is_told
-        assert not division.was_told(each.handled, "", revision)
+            assert division.was_delivered(each.handled, key, revision) == is_told
+        assert not division.was_delivered(each.handled, "", revision)

@@ -144,7 +144,7 @@ def test_page_looks_again_when_it_was_tried_again(admin):
     create(JOBS)
     assert topic(admin).again is None
     refuse("jobs", "team-a/demo")
-    (standing,) = retries.standing({"jobs": "team-a/demo"})
+    (standing,) = retries.current_refusals({"jobs": "team-a/demo"})
     assert topic(admin).again > standing.due
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from cluster import access, clock
-from cluster.remote.freshness import Word
+from cluster.remote.freshness import State
 from cluster.several import reports
 from cluster.several.entries import Entry
 from cluster.several.reports import Report
@@ -53,7 +53,7 @@ def test_from_a_form_that_was_refused_it_leads_to_the_page_of_the_form(admin):
 
 def test_it_says_how_each_cluster_is(admin, settings):
     assert menu(admin.get("/"))[1] == ["not running", "not running"]
-    report(settings, Word.AWAY, since=1_700_000_000_000, why="connection refused")
+    report(settings, State.AWAY, since=1_700_000_000_000, why="connection refused")
     answer = admin.get("/")
     assert menu(answer)[1] == ["not running", "away"]
     assert all(words in answer.content.decode() for words in ("2023-11-14 22:13:20 UTC", "beside Volcano"))
@@ -61,12 +61,12 @@ def test_it_says_how_each_cluster_is(admin, settings):
 
 def test_it_follows(admin, settings):
     parts = find("clusters")
-    report(settings, Word.LIVE)
+    report(settings, State.LIVE)
     request = TopicRequest(access.for_user(admin.user), {})
     before = parts(request)
     assert list(before.parts) == ["state-of-cluster-home", "state-of-cluster-dev"]
     assert before.again is not None
-    report(settings, Word.LOADING)
+    report(settings, State.LOADING)
     assert 'data-word="loading"' in parts(request).parts["state-of-cluster-dev"]
 
 

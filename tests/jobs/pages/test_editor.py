@@ -16,7 +16,7 @@ from cluster.api import backend
 from cluster.rules import intake
 from cluster.rules.node import node_engines
 from cluster.store import Create, Delete, Patch, store
-from jobs.pages.editor import choices, editor, foreseen
+from jobs.pages.editor import choices, editor, start_preview
 from jobs.pages.editor.samples import SAMPLES
 from jobs.pages.editor.views import EMPTY_JOB
 from jobs.pages.sweeps.samples import DESCENT
@@ -397,15 +397,15 @@ def test_a_limit_range_counts_as_it_will_for_the_pods(nodes):
 
 def test_the_world_is_as_before_and_follows_what_changes(nodes):
     large = defaulted(asking(9))
-    assert foreseen.warnings(large) == foreseen.warnings(large) != []
-    assert foreseen.warnings(defaulted(asking(8))) == []
+    assert start_preview.warnings(large) == start_preview.warnings(large) != []
+    assert start_preview.warnings(defaulted(asking(8))) == []
     store.write(of_cpu("larger", 16))
-    assert foreseen.warnings(large) == []
+    assert start_preview.warnings(large) == []
     store.write(*(Delete(NODES, "", name) for name in ("larger", "large", "small")))
-    assert foreseen.warnings(large) == []  # that there is no node yet is no matter of the job
+    assert start_preview.warnings(large) == []  # that there is no node yet is no matter of the job
 
 
 def test_the_status_of_a_job_that_is_copied_counts_for_nothing(nodes):
     done = {"state": {"phase": "Completed"}, "version": 3, "retryCount": 2}
     assert not starts(nodes, {**asking(9), "status": done})
-    assert foreseen.warnings({**defaulted(asking(9)), "status": {"state": 3}}) != []
+    assert start_preview.warnings({**defaulted(asking(9)), "status": {"state": 3}}) != []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jobs.plugins import addresses
 from jobs.plugins.arguments import parse
-from jobs.plugins.contract import Draft, KeyPair, Place
+from jobs.plugins.contract import Draft, KeyPair, PodIdentity
 from jobs.plugins.table import PLUGINS, of_job
 from jobs.rules import admission
 from tests.jobs.builders import CLUSTER, container, defaulted, job, listed, refusals, task
@@ -56,7 +56,7 @@ def draft(wanted, *tasks, index=0, annotations=None):
     first = tasks[0]
     found = Draft(first["template"]["spec"], annotations or {})
     for plugin, context in of_job(job(*tasks, plugins=wanted)):
-        found = plugin.pods(context)(found, Place(first["name"], index, f"demo-{first['name']}-{index}"))
+        found = plugin.pods(context)(found, PodIdentity(first["name"], index, f"demo-{first['name']}-{index}"))
     return found
 
 
@@ -319,7 +319,7 @@ def test_whatever_a_plugin_gives_a_container_is_said_where_it_is_written(name):
     hook = PLUGINS[name].pods(context)
     wanted = set()
     for number, each in enumerate(made["spec"]["tasks"]):
-        spec = hook(Draft(each["template"]["spec"], {}), Place(each["name"], 0, f"demo-{each['name']}-0")).spec
+        spec = hook(Draft(each["template"]["spec"], {}), PodIdentity(each["name"], 0, f"demo-{each['name']}-0")).spec
         each["template"]["spec"]["containers"] = [{**one, "command": ["true"]} for one in spec["containers"]]
         for at, one in enumerate(spec["containers"]):
             path = f"spec.tasks[{number}].template.spec.containers[{at}]"

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 
 from cluster.store import Create, Delete, Patch, store
 from jobs.consumers import job_controller
-from jobs.controller import products, ssh_keys
+from jobs.controller import plugin_objects, ssh_keys
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, NETWORK_POLICIES, POD_GROUPS, PODS, SECRETS, SERVICES
 from tests.builders import container, of
 from tests.jobs.control import Controller, job, messages, pods, state, task
@@ -47,7 +47,7 @@ def test_story(tell, spec, story):
 
 def there():
     """The objects of the kinds that plugins make, by kind and name; a namespace's own config map is nobody's."""
-    found = [stored for kind in products.RESOURCES.values() for stored in store.find(kind, namespace="default")]
+    found = [stored for kind in plugin_objects.RESOURCES.values() for stored in store.find(kind, namespace="default")]
     return {(each.resource, each.name): each.object for each in found if each.name != "kube-root-ca.crt"}
 
 
@@ -142,7 +142,7 @@ def test_products_of_an_earlier_job_of_the_name_are_waited_for(controller):
     store.write(Delete(JOBS, "default", "demo"), Delete(POD_GROUPS, "default", store.find(POD_GROUPS)[0].name))
     stored = begin(controller)
     assert pods() == []
-    kinds = {kind.id: kind for kind in products.RESOURCES.values()}
+    kinds = {kind.id: kind for kind in plugin_objects.RESOURCES.values()}
     for id_, name in MADE:
         store.write(Delete(kinds[id_], "default", name))
         controller.settle()

@@ -21,7 +21,7 @@ from node import membership
 from node.agent.daemon import Daemon
 from node.agent.machine import valid_name
 from node.joined import agent, joining
-from node.joined.joining import JoinError, Wish
+from node.joined.joining import JoinError, JoinOptions
 from node.membership import Membership
 from node.pods.cluster import Dismissed
 from volcano_ui import heartbeat
@@ -65,10 +65,10 @@ class Command(BaseCommand):
         exit_at_once(1 if daemon.agent.is_dismissed else 0)
 
 
-def _wish(options: dict[str, Any]) -> Wish:
+def _wish(options: dict[str, Any]) -> JoinOptions:
     """Return what was said of the cluster to join, by options before settings."""
     token = _token(options["token_file"]) if options["token_file"] else options["token"]
-    return Wish(
+    return JoinOptions(
         options["server"] or settings.SERVER,
         token or settings.JOIN_TOKEN,
         _authority(options["ca"] or settings.SERVER_CA),
@@ -98,7 +98,7 @@ def _authority(text: str) -> str:
     return found
 
 
-def _join(data: Path, wish: Wish) -> Membership:
+def _join(data: Path, wish: JoinOptions) -> Membership:
     """Join: at once or not at all for the first time, however long it takes for a machine that is a node already.
 
     JoinError says why not. One that was dismissed, and has no token to join with anew, is returned as it was.
@@ -123,7 +123,7 @@ def _join(data: Path, wish: Wish) -> Membership:
             time.sleep(RETRY_S)
 
 
-def _join_anew(data: Path, found: Membership, wish: Wish) -> Membership:
+def _join_anew(data: Path, found: Membership, wish: JoinOptions) -> Membership:
     """Join with the token that was given, in place of one of the node's own that is not known any more."""
     if wish.token:
         try:

@@ -19,7 +19,7 @@ from cluster.models import MirroredKind
 from cluster.remote import recorder
 from cluster.remote.http import paths
 from cluster.remote.http.target import Target
-from cluster.remote.mirroring.reflection import News, Step
+from cluster.remote.mirroring.reflection import Step, Update
 from cluster.remote.webhooks import app, hooks, rulings
 from cluster.remote.webhooks.hooks import Address
 from cluster.remote.webhooks.review import Question, Ruling, review
@@ -49,7 +49,7 @@ def cluster(tmp_path, settings, db):
     settings.WAY, settings.IMPERSONATE, settings.LEASE_NAMESPACE = "in-place", False, "volcano-system"
     with connected(ObjectServer(), tmp_path, settings) as running:
         recorder.claim("https://one")
-        recorder.record([News(resources.QUEUES, Step.LISTED, version="1")])
+        recorder.record([Update(resources.QUEUES, Step.LISTED, version="1")])
         mirror(resources.NAMESPACES, namespace())
         for name, (state, parent) in TREE.items():
             mirror(resources.QUEUES, queue(name, state, weight=1, parent=parent))
@@ -227,7 +227,7 @@ def mirrored(settings, tmp_path, transactional_db):
     settings.WAY = "in-place"
     with connected(ObjectServer(), tmp_path, settings):
         recorder.claim("https://one")
-        recorder.record([News(QUEUES, Step.LISTED, version="1")])
+        recorder.record([Update(QUEUES, Step.LISTED, version="1")])
         yield
 
 

@@ -46,7 +46,7 @@ IDLE_ARGUMENTS = frozenset(
 """Arguments of actions that Volcano knows and that change nothing here: all nodes are looked at, and in each cycle anew."""
 
 
-class Standing(Enum):
+class PluginSupport(Enum):
     """What listing a plugin does here."""
 
     SWITCHED = auto()  # it is at work where it is listed
@@ -61,7 +61,7 @@ class Plugin:
     prefix begins the names of further arguments that are heeded.
     """
 
-    standing: Standing
+    standing: PluginSupport
     words: str
     heeded: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
@@ -72,23 +72,23 @@ class Plugin:
 
 
 def _always(words: str, *known: str) -> Plugin:
-    return Plugin(Standing.ALWAYS, words, known=frozenset(known))
+    return Plugin(PluginSupport.ALWAYS, words, known=frozenset(known))
 
 
 def _without(words: str) -> Plugin:
-    return Plugin(Standing.WITHOUT_EFFECT, words)
+    return Plugin(PluginSupport.WITHOUT_EFFECT, words)
 
 
 PLUGINS: Mapping[str, Plugin] = {
     "priority": _always("More urgent jobs are served first."),
     "gang": Plugin(
-        Standing.ALWAYS,
+        PluginSupport.ALWAYS,
         "The minimum of a job starts as a whole or not at all; one that has waited long has room kept.",
         frozenset({"reservation-wait"}),
     ),
     "conformance": _always("Pods of the system are evicted for nobody."),
     "overcommit": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Jobs are let in for more than the cluster has, up to a factor.",
         frozenset({"overcommit-factor"}),
         switch="enableJobEnqueued",
@@ -119,7 +119,7 @@ PLUGINS: Mapping[str, Plugin] = {
     "proportion": _always("Queues share by weight what no queue names in deserved."),
     "capacity": _always("Queues get what they name in deserved first, and never more than their capability."),
     "nodeorder": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Nodes are compared by how much CPU and memory is free or used on them, and by what pods prefer.",
         frozenset(
             {
@@ -136,20 +136,20 @@ PLUGINS: Mapping[str, Plugin] = {
         switch="enableNodeOrder",
     ),
     "binpack": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Nodes that are fuller of certain resources come first.",
         frozenset({"binpack.weight", "binpack.cpu", "binpack.memory", "binpack.resources"}),
         prefix="binpack.resources.",
         switch="enableNodeOrder",
     ),
     "sla": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Jobs that have waited too long are let in whatever room there is.",
         frozenset({"sla-waiting-time"}),
         switch="enableJobEnqueued",
     ),
     "tdm": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Nodes of revocable zones take pods that may be revoked, at certain times of the day.",
         frozenset({"tdm.evict.period"}),
         prefix="tdm.revocable-zone.",
@@ -157,34 +157,34 @@ PLUGINS: Mapping[str, Plugin] = {
         parts=frozenset({"enabledVictim"}),
     ),
     "task-topology": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Tasks of a job are drawn to one node, kept apart, and put in order as its annotations say.",
         frozenset({"task-topology.weight"}),
         parts=frozenset({"enableNodeOrder", "enableTaskOrder"}),
     ),
     "cdp": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Pods that ask for time to cool down are not evicted soon after they got their node.",
         switch="enablePreemptable",
     ),
     "rescheduling": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "With the action shuffle pods go from nodes of which much is asked for to those of which little is.",
         frozenset({"interval", "strategies"}),
         switch="enabledVictim",
     ),
     "usage": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Busy nodes take no pods, and idle ones come first, where an agent of ours measures their load.",
         frozenset({"usage.weight", "cpu.weight", "memory.weight", "thresholds"}),
         frozenset({"request_ratio", "burst", "risk_threshold", "risk_factor"}),
         parts=frozenset({"enablePredicate", "enableNodeOrder"}),
     ),
     "pdb": Plugin(
-        Standing.SWITCHED, "Nobody is evicted whom a budget for disruptions protects.", switch="enablePreemptable"
+        PluginSupport.SWITCHED, "Nobody is evicted whom a budget for disruptions protects.", switch="enablePreemptable"
     ),
     "nodegroup": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Queues use the groups of nodes that their affinity names.",
         frozenset({"strict", "enablePreferredOrder"}),
         switch="enablePredicate",
@@ -197,7 +197,7 @@ PLUGINS: Mapping[str, Plugin] = {
     "resourcequota": _always("No job enters for whose minimum a quota of its namespace has no room."),
     "deviceshare": _without("devices are not shared"),
     "network-topology-aware": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "HyperNodes that are fuller of certain resources come first, for jobs that ask for pods close together and for ordinary pods.",
         frozenset(
             {
@@ -215,7 +215,7 @@ PLUGINS: Mapping[str, Plugin] = {
         parts=frozenset({"enableNodeOrder"}),
     ),
     "resource-strategy-fit": Plugin(
-        Standing.SWITCHED,
+        PluginSupport.SWITCHED,
         "Nodes are compared by how much of each resource is used, and scarce ones are left to those who need them.",
         frozenset({"resourceStrategyFitWeight", "resources", "sra", "proportional"}),
         switch="enableNodeOrder",

@@ -10,10 +10,10 @@ import msgspec
 from cluster.store import Change, Create, Group, store
 from cluster.writes import Timer
 from jobs.consumers.state import JobsState, readable
-from jobs.controller import answers, asked, facts, plan, pod_events
-from jobs.controller.answers import PolicyActions
+from jobs.controller import facts, pending_actions, plan, pod_events, policy_engine
 from jobs.controller.facts import JobFact, PodFact
-from jobs.controller.pod_events import Happening
+from jobs.controller.pod_events import PodEvent
+from jobs.controller.policy_engine import PolicyActions
 from jobs.controller.requests import EXECUTED
 from kube import events
 from kube.kinds.batch import JobEvent
@@ -21,7 +21,7 @@ from kube.kinds.scheduling import PodGroupPhase
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
 
-class News(NamedTuple):
+class PolicyEvents(NamedTuple):
     """Events for people, each in a group of its own, and timers in which stands what policies ask for.
 
     The events are told also while the job waits for its last writes, and when its plan cannot be written.
@@ -31,13 +31,13 @@ class News(NamedTuple):
     timers: list[Timer]
 
 
-def hear(state: JobsState, changes: Sequence[Change], now: int) -> News:
+def hear(state: JobsState, changes: Sequence[Change], now: int) -> PolicyEvents:
     """Take in what happened to pods and pod groups in these changes; the state then shows what is asked of their jobs."""
     happened = _happenings(state, changes)
     jobs = {key: entry.known.job for key in happened if (entry := state.entries.get(key)) is not None}
     unknown = [key for key in happened if key not in jobs]
     jobs |= {job.key: job for job in readable(store.by_keys(JOBS, unknown).values())}
-    news = News([], [])
+    news = PolicyEvents([], [])
     for key, job in jobs.items():
         concerned = [each for each in happened[key] if pod_events.concerns(each, job)]
         # Each kind of event is told once, with all pods that it happened to.
@@ -46,15 +46,15 @@ def hear(state: JobsState, changes: Sequence[Change], now: int) -> News:
             if event in pod_events.TOLD:
                 by_event.setdefault(event, []).append(pod)
         for event, pods in by_event.items():
-            news.groups.append(_event(job, event, pod_events.told(event, pods), now, events.WARNING))
+            news.groups.append(_event(job, event, pod_events.event_text(event, pods), now, events.WARNING))
         if key in state.entries:
-            found = answers.to_pods(
-                job, state.entries[key].known.pods.values(), state.asked.get(key, ()), concerned, now
+            found = policy_engine.to_pods(
+                job, state.entries[key].known.pods.values(), state.pending_actions.get(key, ()), concerned, now
             )
             _remember(state, job, found, news, now)
     for key in _lost_their_place(state, changes):
         job = state.entries[key].known.job
-        _remember(state, job, answers.to_group(job, state.asked.get(key, ()), now), news, now)
+        _remember(state, job, policy_engine.to_group(job, state.pending_actions.get(key, ()), now), news, now)
     return news
 
 
@@ -62,21 +62,21 @@ def _event(job: JobFact, reason: str, message: str, now: int, kind: str) -> Grou
     return Group([Create(EVENTS, plan.event(job, reason, message, now, kind=kind))])
 
 
-def _remember(state: JobsState, job: JobFact, found: PolicyActions, news: News, now: int) -> None:
+def _remember(state: JobsState, job: JobFact, found: PolicyActions, news: PolicyEvents, now: int) -> None:
     """Note what is asked of a job now; all of it stands in its timer, whatever becomes of its plan."""
-    if found.asked == state.asked.get(job.key, ()):
+    if found.pending_actions == state.pending_actions.get(job.key, ()):
         return
-    state.note_asked(job.key, found.asked)
+    state.note_asked(job.key, found.pending_actions)
     state.touched[job.key] = None
-    news.timers.extend(asked.timers(job.key, found.asked, now))
+    news.timers.extend(pending_actions.timers(job.key, found.pending_actions, now))
     news.groups.extend(_event(job, EXECUTED, each.why, now, events.NORMAL) for each in found.delayed)
 
 
-def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[Happening]]:
+def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[PodEvent]]:
     """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
-    found: dict[str, list[Happening]] = {}
+    found: dict[str, list[PodEvent]] = {}
     # The events of pods that lead to anything: most of them do not for most jobs.
-    heeded = {*pod_events.TOLD, *state.heeded, *((JobEvent.POD_RUNNING,) if state.asked else ())}
+    heeded = {*pod_events.TOLD, *state.heeded, *((JobEvent.POD_RUNNING,) if state.pending_actions else ())}
     sought = pod_events.marks(heeded)
     for change in changes:
         is_gone = change.verb == "DELETED"
@@ -89,7 +89,7 @@ def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[H
             continue  # `apply` has said so
         event = pod_events.happened(before, pod, is_gone=is_gone)
         if key and event is not None and state.holds(key):
-            found.setdefault(key, []).append(Happening(event, pod))
+            found.setdefault(key, []).append(PodEvent(event, pod))
     return found
 
 

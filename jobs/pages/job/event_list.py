@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cluster.consumers import consumer
 from cluster.store import Stored, store
-from jobs.controller import asked
+from jobs.controller import pending_actions
 from jobs.history import record
 from jobs.history.record import History
 from jobs.lifecycle.reading import PodGroup
@@ -75,8 +75,8 @@ def everything(job: Stored, history: History, tasks: Sequence[str], *, is_delete
 
 def delayed_of(stored: Stored) -> list[Delayed]:
     """Return the delayed actions that a job's policies have asked for and nothing has called off, the next first."""
-    timers = consumer.timers_for("jobs", asked.ASKED, stored.key)
-    waiting = [each for timer in timers for each in asked.read(timer)]
+    timers = consumer.timers_for("jobs", pending_actions.ASKED, stored.key)
+    waiting = [each for timer in timers for each in pending_actions.read(timer)]
     found = [
         Delayed(words.ACTION_WORDS[each.action].said, each.due, each.why)
         for each in waiting

@@ -32,7 +32,7 @@ def reading_of(config_map: Object) -> Reading:
     return Reading(None, (), (Finding(Severity.ERROR, "", message),))
 
 
-def told(reading: Reading) -> str:
+def refusal_text(reading: Reading) -> str:
     """Return in a sentence or two why a configuration cannot be used: `Line 1: There is no action alocate. …`."""
     errors = reading.errors
     first = f"Line {errors[0].line}: {errors[0].message}" if errors[0].line else errors[0].message
@@ -66,6 +66,6 @@ class Configuration:
         config_map = msgspec.json.decode(body)
         reading = reading_of(config_map)
         if reading.policy is None:
-            self.refused = Refused(lenient.text(config_map, "metadata", "uid"), told(reading))
+            self.refused = Refused(lenient.text(config_map, "metadata", "uid"), refusal_text(reading))
         else:
             self.policy = reading.policy

@@ -17,7 +17,7 @@ _SENTENCE = re.compile(
 _EXIT_CODE = re.compile(r"\S+ exited with codes? (\d+)")
 
 
-class Fired(NamedTuple):
+class PolicyFiring(NamedTuple):
     """The event that a policy answered, what happened, the action, and after how long; `after` is empty for at once."""
 
     event: str
@@ -40,13 +40,13 @@ class Fired(NamedTuple):
         return int(found[1]) if found else None
 
 
-def write(fired: Fired) -> str:
+def write(fired: PolicyFiring) -> str:
     """Return what an event says of a policy that fired."""
     after = f" after {fired.after}" if fired.after else ""
     return f"{fired.event}: {fired.what}. The policy for it is {fired.action}{after}."
 
 
-def read(text: str) -> Fired | None:
+def read(text: str) -> PolicyFiring | None:
     """Return the policy that an event tells of; None for another text."""
     found = _SENTENCE.fullmatch(text)
-    return Fired(found["event"], found["what"], found["action"], found["after"] or "") if found else None
+    return PolicyFiring(found["event"], found["what"], found["action"], found["after"] or "") if found else None

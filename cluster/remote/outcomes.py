@@ -65,7 +65,7 @@ class Dropped:
 
 def _nothing(write: Write) -> Stored:
     """Return the outcome of a write of which the answer told no object: it has no place in the log."""
-    _, namespace, name = order.place_of(write)
+    _, namespace, name = order.key_of(write)
     return recorder.unsaved(write.resource, {"metadata": {"namespace": namespace, "name": name}})
 
 

@@ -18,7 +18,7 @@ from jobs.controller.facts import JobFact
 from jobs.controller.pods import noted_creator, owner_of
 from jobs.lifecycle.phases import RUNS
 from jobs.plugins import ssh
-from jobs.plugins.contract import KeyPair, Product
+from jobs.plugins.contract import KeyPair, PluginObject
 from jobs.plugins.table import PLUGINS, of_job
 from kube.kinds.fields import View
 from kube.kinds.meta import OwnerReference
@@ -32,7 +32,7 @@ MOUNTED = (CONFIGMAPS.id, SECRETS.id)  # without which no container starts
 Id = tuple[str, str]  # the id of a resource, and a name
 
 
-class ProductFact(Struct, frozen=True, kw_only=True):
+class PluginObjectFact(Struct, frozen=True, kw_only=True):
     """A stored version of an object that has the name of a product."""
 
     uid: str
@@ -40,7 +40,7 @@ class ProductFact(Struct, frozen=True, kw_only=True):
     held: dict[str, str]  # key of its data that is kept in step → digest of the value
 
 
-def ids(job: JobFact) -> dict[Id, Product]:
+def ids(job: JobFact) -> dict[Id, PluginObject]:
     """Return which objects the plugins of a job make, whatever their arguments."""
     return {
         (product.resource.id, f"{job.name}{product.suffix}"): product
@@ -56,15 +56,15 @@ def jobs_named(resource: str, name: str) -> Iterator[str]:
             yield name.removesuffix(product.suffix)
 
 
-def read(product: Product, body: bytes) -> ProductFact:
+def read(product: PluginObject, body: bytes) -> PluginObjectFact:
     """Read what matters of a product; msgspec.ValidationError if it is not one."""
     found = _decode(body)
     owner = next((each.uid for each in found.metadata.owner_references if each.controller), "")
     held = {key: _digest(value) for key, value in found.data.items() if product.keeps(key)}
-    return ProductFact(uid=found.metadata.uid, owner=owner, held=held)
+    return PluginObjectFact(uid=found.metadata.uid, owner=owner, held=held)
 
 
-def lacks_keys(job: JobFact, known: Mapping[Id, ProductFact]) -> bool:
+def lacks_keys(job: JobFact, known: Mapping[Id, PluginObjectFact]) -> bool:
     """Say whether a key pair has to be made for a job before its products are planned."""
     if ssh.PLUGIN.name not in job.plugins or job.deleting or job.phase not in RUNS:
         return False
@@ -73,20 +73,20 @@ def lacks_keys(job: JobFact, known: Mapping[Id, ProductFact]) -> bool:
     return any(plugin is ssh.PLUGIN and ssh.makes_keys(context) for plugin, context in of_job(job.whole()))
 
 
-def blocking(job: JobFact, known: Mapping[Id, ProductFact]) -> tuple[str, ...]:
+def blocking(job: JobFact, known: Mapping[Id, PluginObjectFact]) -> tuple[str, ...]:
     """Describe the objects of somebody else without whose names no container of the job starts."""
     return tuple(
         _described(id_) for id_ in ids(job) if id_[0] in MOUNTED and id_ in known and known[id_].owner != job.uid
     )
 
 
-def left_alone(job: JobFact, whole: Object, known: Mapping[Id, ProductFact]) -> list[str]:
+def left_alone(job: JobFact, whole: Object, known: Mapping[Id, PluginObjectFact]) -> list[str]:
     """Describe the objects of somebody else that stand in the place of products, and let the job's pods start."""
     wanted = (id_ for id_, product, _ in _wanted(job, whole, None) if product.resource.id not in MOUNTED)
     return [_described(id_) for id_ in wanted if id_ in known and known[id_].owner != job.uid]
 
 
-def in_step(job: JobFact, whole: Object, known: Mapping[Id, ProductFact], keys: KeyPair | None) -> Iterator[Write]:
+def in_step(job: JobFact, whole: Object, known: Mapping[Id, PluginObjectFact], keys: KeyPair | None) -> Iterator[Write]:
     """Yield the writes that make what is missing, and keep what exists as the plugins say.
 
     `keys` is a new pair for a job that lacks one (`lacks_keys`); ValueError if it is not given.
@@ -106,7 +106,7 @@ def in_step(job: JobFact, whole: Object, known: Mapping[Id, ProductFact], keys: 
                 yield Patch(product.resource, job.namespace, name, {"data": changes}, uid=fact.uid)
 
 
-def end(job: JobFact, known: Mapping[Id, ProductFact]) -> Iterator[Write]:
+def end(job: JobFact, known: Mapping[Id, PluginObjectFact]) -> Iterator[Write]:
     """Yield the writes that delete what the plugins made for a job."""
     for id_, product in ids(job).items():
         fact = known.get(id_)
@@ -122,7 +122,7 @@ def owned(job: JobFact, whole: Object, resource: Resource, name: str, content: O
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
 
 
-def _wanted(job: JobFact, whole: Object, keys: KeyPair | None) -> Iterator[tuple[Id, Product, Object]]:
+def _wanted(job: JobFact, whole: Object, keys: KeyPair | None) -> Iterator[tuple[Id, PluginObject, Object]]:
     """Yield what the plugins want to exist, with their arguments, and what is to be in it."""
     for plugin, context in of_job(whole, keys):
         for product in plugin.products:

@@ -23,7 +23,7 @@ ASKED = "asked"  # the kind of the timer
 SOON_MS = 60_000  # what is to be done now is looked at again so late should everybody forget it
 
 
-class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PendingAction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An action that the policy for an event, or for an exit code, asks for, when it is due (epoch ms), and why in a sentence."""
 
     action: Action
@@ -49,7 +49,7 @@ class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Request(action=self.action, why=self.why, by=by, target=self.target)
 
 
-def add(known: Sequence[Asked], new: Asked) -> tuple[Asked, ...]:
+def add(known: Sequence[PendingAction], new: PendingAction) -> tuple[PendingAction, ...]:
     """Return what is asked for after one thing more.
 
     What is to be done at once is asked for once for what it is about. What waits has one place for each pod: there the
@@ -67,25 +67,25 @@ def add(known: Sequence[Asked], new: Asked) -> tuple[Asked, ...]:
     return (*others, new)
 
 
-def runs_again(known: Sequence[Asked], pod: str) -> tuple[Asked, ...]:
+def runs_again(known: Sequence[PendingAction], pod: str) -> tuple[PendingAction, ...]:
     """Return what is left when a pod of that name runs: what waits since it failed or was evicted is called off."""
     called_off = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED)
     return tuple(each for each in known if not (each.delay_ms and each.pod == pod and each.event in called_off))
 
 
-def current(known: Sequence[Asked], job: JobFact) -> tuple[Asked, ...]:
+def current(known: Sequence[PendingAction], job: JobFact) -> tuple[PendingAction, ...]:
     """Return what still concerns a job: nothing of a run that was ended, and nothing once the job ends its pods."""
     if not job.heeds_policies:
         return ()
     return tuple(each for each in known if each.uid == job.uid and each.version >= job.version)
 
 
-def due(known: Sequence[Asked], now: int) -> list[Request]:
+def due(known: Sequence[PendingAction], now: int) -> list[Request]:
     """Return what is to be done now."""
     return [each.request() for each in known if not each.delay_ms or each.due <= now]
 
 
-def after(known: Sequence[Asked], carried_out: Iterable[Request]) -> tuple[Asked, ...]:
+def after(known: Sequence[PendingAction], carried_out: Iterable[Request]) -> tuple[PendingAction, ...]:
     """Return what is left to be done when requests have been carried out.
 
     Whatever else was to be done with the same part of the job is called off.
@@ -107,7 +107,7 @@ def scope(action: Action | None, target: Target) -> tuple[Any, ...]:
     return ("job",)
 
 
-def timers(key: str, known: Sequence[Asked], now: int) -> list[Timer]:
+def timers(key: str, known: Sequence[PendingAction], now: int) -> list[Timer]:
     """Return the timer in which everything that is asked of a job stands; none when nothing is."""
     if not known:
         return []
@@ -115,6 +115,6 @@ def timers(key: str, known: Sequence[Asked], now: int) -> list[Timer]:
     return [Timer(ASKED, key, first, {"asked": msgspec.to_builtins(known)})]
 
 
-def read(timer: Timer) -> tuple[Asked, ...]:
+def read(timer: Timer) -> tuple[PendingAction, ...]:
     """Return what is asked of the job that a timer is for."""
-    return msgspec.convert(timer.payload["asked"], tuple[Asked, ...])
+    return msgspec.convert(timer.payload["asked"], tuple[PendingAction, ...])

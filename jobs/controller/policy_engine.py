@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from jobs.controller import asked, pod_events
-from jobs.controller.asked import Asked
+from jobs.controller import pending_actions, pod_events
 from jobs.controller.facts import JobFact, PodFact
-from jobs.controller.pod_events import Happening
-from jobs.lifecycle import fired
-from jobs.lifecycle.fired import Fired
+from jobs.controller.pending_actions import PendingAction
+from jobs.controller.pod_events import PodEvent
+from jobs.lifecycle import policy_firings
 from jobs.lifecycle.policies import Policy
+from jobs.lifecycle.policy_firings import PolicyFiring
 from kube import meta
 from kube.kinds.batch import Action, JobEvent
 from kube.kinds.core import PodPhase
@@ -25,22 +25,22 @@ OF_TASKS = (JobEvent.TASK_COMPLETED, JobEvent.TASK_FAILED)
 class PolicyActions(NamedTuple):
     """What is asked of a job after the news, and what of it is to wait, to be told to people."""
 
-    asked: tuple[Asked, ...]
-    delayed: tuple[Asked, ...] = ()
+    pending_actions: tuple[PendingAction, ...]
+    delayed: tuple[PendingAction, ...] = ()
 
 
 def to_pods(
-    job: JobFact, pods: Collection[PodFact], known: Sequence[Asked], happenings: Iterable[Happening], now: int
+    job: JobFact, pods: Collection[PodFact], known: Sequence[PendingAction], happenings: Iterable[PodEvent], now: int
 ) -> PolicyActions:
     """Return what is asked of a job after these happenings, in their order; `pods` are the job's as they are now."""
-    found, delayed = tuple(known), list[Asked]()
+    found, delayed = tuple(known), list[PendingAction]()
     if not job.heeds_policies:
         return PolicyActions(found)
     seen: set[tuple[JobEvent, str]] = set()
     for happening in happenings:
         event, pod = happening
         if event is JobEvent.POD_RUNNING:
-            found = asked.runs_again(found, pod.name)
+            found = pending_actions.runs_again(found, pod.name)
             continue
         if event in OF_TASKS:
             # What many pods of a task lead to together is looked at once.
@@ -53,19 +53,19 @@ def to_pods(
         if event in OF_TASKS and not pod_events.happened_to_task(happening, job, pods):
             continue
         new = _asked(job, pod, event, policy, now)
-        before, found = found, asked.add(found, new)
+        before, found = found, pending_actions.add(found, new)
         if new.delay_ms and new in found and new not in before:
             delayed.append(new)
     return PolicyActions(found, tuple(delayed))
 
 
-def to_group(job: JobFact, known: Sequence[Asked], now: int) -> PolicyActions:
+def to_group(job: JobFact, known: Sequence[PendingAction], now: int) -> PolicyActions:
     """Return what is asked of a job when its pod group has become Unknown: some of its pods run, and others have no place."""
     policy = job.policy_for(JobEvent.UNKNOWN) if job.heeds_policies else None
     if policy is None:
         return PolicyActions(tuple(known))
     what = "some of the job's pods run, and there is no room for the others it needs"
-    new = Asked(
+    new = PendingAction(
         action=policy.action,
         event=JobEvent.UNKNOWN,
         due=now + policy.delay_ms,
@@ -74,14 +74,14 @@ def to_group(job: JobFact, known: Sequence[Asked], now: int) -> PolicyActions:
         uid=job.uid,
         version=job.version,
     )
-    found = asked.add(known, new)
+    found = pending_actions.add(known, new)
     return PolicyActions(found, (new,) if new.delay_ms and new in found and new not in known else ())
 
 
 class Overdue(NamedTuple):
     """What is to be done for pods that were Pending for too long, and when to look at the others (epoch ms)."""
 
-    asked: tuple[Asked, ...]
+    pending_actions: tuple[PendingAction, ...]
     next: int | None
 
 
@@ -91,7 +91,7 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
     A pod that is Pending says so for as long as it is, so nothing has to be
     remembered. It would be answered again and again, if the answer left it as it is: such an answer is none.
     """
-    found: tuple[Asked, ...] = ()
+    found: tuple[PendingAction, ...] = ()
     following: list[int] = []
     if not (job.heeds_policies and JobEvent.POD_PENDING in job.answered):
         return Overdue(found, None)
@@ -107,12 +107,12 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
         if due > now:
             following.append(due)
         else:
-            found = asked.add(found, replace(_asked(job, pod, JobEvent.POD_PENDING, policy, now), delay_ms=0))
+            found = pending_actions.add(found, replace(_asked(job, pod, JobEvent.POD_PENDING, policy, now), delay_ms=0))
     return Overdue(found, min(following, default=None))
 
 
-def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int) -> Asked:
-    return Asked(
+def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int) -> PendingAction:
+    return PendingAction(
         action=policy.action,
         event=event,
         due=now + policy.delay_ms,
@@ -144,4 +144,4 @@ def _what(event: JobEvent, pod: PodFact, policy: Policy) -> str:
 def _why(event: JobEvent, what: str, policy: Policy) -> str:
     """Say what happened and what the policy for it asks for: `PodFailed: main-0 exited with code 3. …`"""
     after = meta.duration_text(policy.delay_ms) if policy.delay_ms and event is not JobEvent.POD_PENDING else ""
-    return fired.write(Fired(event, what, policy.action, after))
+    return policy_firings.write(PolicyFiring(event, what, policy.action, after))

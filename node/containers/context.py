@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from node.containers.control_groups import Groups
 from node.containers.device_holders import DeviceHolders
-from node.containers.engines import Found
+from node.containers.engines import EngineLookup
 from node.containers.images import Images
 from node.containers.user_ranges import UserRanges
 from node.paths import Layout
@@ -15,7 +15,7 @@ from node.pods.environment import Lookup
 from node.shim.order import Wall
 
 
-class Means(NamedTuple):
+class NodeContext(NamedTuple):
     """What this node has to prepare containers with."""
 
     layout: Layout
@@ -25,6 +25,6 @@ class Means(NamedTuple):
     allocatable: Mapping[str, int]
     devices: DeviceHolders
     ranges: UserRanges
-    engine: Found = Found()
+    engine: EngineLookup = EngineLookup()
     groups: Groups = Groups()
     images: Images | None = None  # where there is an engine

@@ -7,7 +7,7 @@ from enum import StrEnum
 from cluster import access
 
 
-class Sight(StrEnum):
+class Visibility(StrEnum):
     """Everything, some namespaces, or none; a figure of what is not seen is no nought."""
 
     ALL = "all"
@@ -15,8 +15,8 @@ class Sight(StrEnum):
     NONE = "none"
 
 
-def of(visible: frozenset[str] | access.Everywhere) -> Sight:
+def of(visible: frozenset[str] | access.Everywhere) -> Visibility:
     """Return how much somebody sees who may list these namespaces."""
     if isinstance(visible, access.Everywhere):
-        return Sight.ALL
-    return Sight.OWN if visible else Sight.NONE
+        return Visibility.ALL
+    return Visibility.OWN if visible else Visibility.NONE

@@ -16,7 +16,7 @@ Yields = Callable[[Account, Sequence[int]], bool]
 """Whether pods that hold so much may be taken from a queue, as it stands."""
 
 
-class Standing(NamedTuple):
+class TrialState(NamedTuple):
     """Who is gone, and who may not go, at some moment."""
 
     units: frozenset[int]
@@ -76,11 +76,11 @@ class Gone:
         else:
             self.units.remove(number)
 
-    def standing(self) -> Standing:
+    def standing(self) -> TrialState:
         """Return who is gone now."""
-        return Standing(frozenset(self.units), frozenset(self.refused))
+        return TrialState(frozenset(self.units), frozenset(self.refused))
 
-    def back_to(self, before: Standing) -> None:
+    def back_to(self, before: TrialState) -> None:
         """Have all come back who went since then."""
         for number in sorted(self.units - before.units):
             self.move(number, -1)
