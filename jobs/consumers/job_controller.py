@@ -54,7 +54,7 @@ NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
 KEY_COST = 150  # writes that a key pair counts for, by the time that it takes
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
-# Kinds of timers, by what happens when one is due. Beside them there are ASKED (what policies ask for), crowd.SAY, and
+# Kinds of timers, by what happens when one is due. Beside them there are ASKED (what policies ask for), status_throttle.SAY, and
 # RETRY of a group of writes that failed, whose job is read anew.
 TTL = "ttl"  # a finished job is deleted
 LEFT = "left"  # a job that has just finished is looked at again, unless nothing is left to do for it
