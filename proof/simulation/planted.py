@@ -990,7 +990,7 @@ def asked_of_nobody(put: Put) -> None:
 def gone_comes_back(put: Put) -> None:
     from cluster.remote.mirroring import reflection
 
-    put(reflection, "is_news", lambda version, standing: True)
+    put(reflection, "is_newer", lambda version, standing: True)
 
 
 @plant("what a list does not name stays in the mirror")
