@@ -61,7 +61,6 @@ SMALL: tuple[tuple[Any, str, Any], ...] = (
     (mirror, "MOST_WAITING", 4),
     (reflection, "PAGE", 3),
     (reflection, "WATCH_S", (20, 60)),
-    (recorder, "CHUNK", 3),
     (sending, "AT_ONCE", 3),
 )
 # Longer than anybody is away.
