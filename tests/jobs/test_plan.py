@@ -46,7 +46,7 @@ def after(known, writes):
             known.group = group_fact(write.object, "Inqueue")
         if isinstance(write, Create) and write.resource.id in plugin_objects.RESOURCES:
             id_ = write.resource.id, write.object["metadata"]["name"]
-            known.products[id_] = plugin_objects.read(plugin_objects.ids(known.job)[id_], obj)
+            known.plugin_objects[id_] = plugin_objects.read(plugin_objects.ids(known.job)[id_], obj)
         if isinstance(write, Update):
             whole = {**known.job.whole(), "status": write.object["status"]}
             known.job = facts.read_job(msgspec.json.encode(whole))

@@ -78,7 +78,7 @@ def test_policy_that_answers(of_job, of_task, event, code, action):
 
 
 def answer(job_, *happenings, pods=None, known=()):
-    return policy_engine.to_pods(job_, pods or [each.pod for each in happenings], known, happenings, NOW).asked
+    return policy_engine.to_pods(job_, pods or [each.pod for each in happenings], known, happenings, NOW).pending_actions
 
 
 def failed(index=0, code=1, **fields):
@@ -205,9 +205,9 @@ def test_all_that_is_asked_is_read_back_from_the_timer():
 })  # fmt: skip
 def test_pods_that_are_pending_for_too_long(pods, after_s, actions, look_s):
     found = policy_engine.to_pending(read(policy("RestartJob", PENDING, timeout="1m")), pods, NOW + after_s * 1000)
-    assert [each.action for each in found.asked] == actions
+    assert [each.action for each in found.pending_actions] == actions
     words = "PodPending: demo-main-0 was Pending for 1m0s. The policy for it is RestartJob."
-    assert all(each.why == words for each in found.asked)
+    assert all(each.why == words for each in found.pending_actions)
     assert found.next == (None if look_s is None else NOW + look_s * 1000)
 
 
