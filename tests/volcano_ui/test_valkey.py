@@ -94,7 +94,7 @@ def wait_for(revision):
     with heard:
         assert heard.wait_for(lambda: revision in revisions, 30), revisions
 
-threading.Thread(target=lambda: asyncio.run(nudge.hear(told)), daemon=True).start()
+threading.Thread(target=lambda: asyncio.run(nudge.listen(told)), daemon=True).start()
 agent = RedisSubscription(selectors.DefaultSelector())
 assert agent.renew()
 confirmed = agent._connection.read_response(push_request=True)
