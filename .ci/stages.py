@@ -35,6 +35,8 @@ MOST_AGAIN = 3
 NEVER_AGAIN = ("tests/invariants/", "tests/simulation/", "tests/drills/")
 AGAIN_MINUTES = 20
 
+MOST_NAMED = 20  # failed tests whose reasons stand at the end
+
 # Each stage is a session of its own, and kernels with autogroups share processors among sessions: there nice is not enough.
 IDLE = ("sh", "-c", '{ echo 19 > /proc/self/autogroup; } 2> /dev/null; exec nice -n 19 "$@"', "sh")
 
@@ -277,9 +279,11 @@ def conclude(results: list[Result], flaky: list[str]) -> None:
                 print(line)
     for name in flaky:
         print(f"FLAKY {name}")
-    for result in results:
-        for test in result.record.failed:
-            print(f"FAILED {test['test']} of {result.stage.name}: {test['reason'][:300]}")
+    lost = [(result.stage.name, test) for result in results for test in result.record.failed]
+    for stage, test in lost[:MOST_NAMED]:
+        print(f"FAILED {test['test']} of {stage}: {test['reason'][:300]}")
+    if len(lost) > MOST_NAMED:
+        print(f"FAILED and {len(lost) - MOST_NAMED} more: their logs name them")
     passed, failed, skipped = (sum(column) for column in zip(*(each.record.counts() for each in results), strict=True))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
 
