@@ -78,7 +78,9 @@ def test_policy_that_answers(of_job, of_task, event, code, action):
 
 
 def answer(job_, *happenings, pods=None, known=()):
-    return policy_engine.to_pods(job_, pods or [each.pod for each in happenings], known, happenings, NOW).pending_actions
+    return policy_engine.to_pods(
+        job_, pods or [each.pod for each in happenings], known, happenings, NOW
+    ).pending_actions
 
 
 def failed(index=0, code=1, **fields):
