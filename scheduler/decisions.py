@@ -114,7 +114,7 @@ class Decisions:
     """All of a cycle.
 
     wake is when to look again although nothing changed, or None. said are the
-    groups of `Snapshot.unsaid` that were looked at.
+    groups of `Groups.unsaid` that were looked at.
     """
 
     groups: list[GroupDecision] = field(default_factory=list)

@@ -50,6 +50,7 @@ class Outcomes:
     ) -> None:
         self._world, self._entries, self._attempts = world, entries, attempts
         self._reservations, self._evictions = reservations, evictions
+        self._keys = list(world.gangs)
         nodes = world.snapshot.nodes
         self._names = Names(nodes.names(), list(nodes.columns))
         self._causes: dict[tuple[Gang, int], Cause] = {}
@@ -106,7 +107,7 @@ class Outcomes:
         if attempt is None:
             return Outcome(group, [], pods, entered=entered)
         if attempt.behind is not None:
-            first = self._world.snapshot.groups[list(self._world.gangs)[attempt.behind]].name
+            first = self._world.snapshot.groups[self._keys[attempt.behind]].name
             cause = Cause(Reason.QUEUE_ORDER, queue=group.queue, group=first)
             return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if attempt.short is not None:
