@@ -11,6 +11,7 @@ from pathlib import Path
 
 from proof.conformance import collecting, document
 from proof.conformance.reference import PAGES
+from proof.harness.documents import keep
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -24,15 +25,7 @@ def main() -> None:
     if problems := document.problems(PAGES, marks, topics):
         sys.exit("\n".join(problems))
     for page in PAGES:
-        keep(DOCS / page.file, document.text(page, marks, topics), is_check=is_check)
-
-
-def keep(page: Path, wanted: str, *, is_check: bool) -> None:
-    """Write the page, or only say that it is not as it should be."""
-    if not is_check:
-        page.write_text(wanted, encoding="utf-8")
-    elif not page.exists() or page.read_text(encoding="utf-8") != wanted:
-        sys.exit(f"{page.parent.name}/{page.name} is out of date; run make conformance.")
+        keep(DOCS / page.file, document.text(page, marks, topics), "make conformance", is_check=is_check)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import tomllib
 
 import django
 
-PAGE = "docs/quality-scale.md"
+from proof.harness.documents import keep
 
 
 def main() -> None:
@@ -34,11 +34,7 @@ def main() -> None:
     tables = grid.tables()
     if problems := grid.problems(grid.gaps(tables), reasons):
         sys.exit("\n".join(problems))
-    page, wanted = grid.ROOT / PAGE, text(tables, reasons)
-    if not is_check:
-        page.write_text(wanted, encoding="utf-8")
-    elif not page.exists() or page.read_text(encoding="utf-8") != wanted:
-        sys.exit(f"{PAGE} is out of date; run make scale.")
+    keep(grid.ROOT / "docs/quality-scale.md", text(tables, reasons), "make scale", is_check=is_check)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ something is what the tests are for which it stands in.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -108,13 +108,13 @@ def _kinds() -> Table:
     )  # fmt: skip
 
 
-def _addresses(resolver: URLResolver, prefix: str = "") -> Iterable[str]:
-    """Yield the names of all addresses."""
+def addresses(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the name of each address with the names of what has to be filled in."""
     for each in resolver.url_patterns:
         if isinstance(each, URLResolver):
-            yield from _addresses(each, f"{prefix}{each.namespace}:" if each.namespace else prefix)
+            yield from addresses(each, f"{prefix}{each.namespace}:" if each.namespace else prefix)
         elif isinstance(each, URLPattern):
-            yield f"{prefix}{each.name}"
+            yield f"{prefix}{each.name}", tuple(each.pattern.regex.groupindex)
 
 
 def _name_of(path: str) -> str:
@@ -138,7 +138,7 @@ def _pages() -> Table:
     looked_at = Column(
         "looked at", "Is it looked at in a browser: in both themes, at five widths, and by axe?", pictured.__contains__
     )
-    return Table("Pages", tuple(name for name in _addresses(get_resolver()) if name not in only_sent), (looked_at,))
+    return Table("Pages", tuple(name for name, _ in addresses(get_resolver()) if name not in only_sent), (looked_at,))
 
 
 def _actions() -> Table:
@@ -151,10 +151,8 @@ def _actions() -> Table:
 
 
 def _reasons() -> Table:
-    constants, met = (
-        {each.value: each.name for each in Reason},
-        ("tests/**/*.py", "tests/golden/**/*.txt", "tests/golden/**/*.yaml"),
-    )
+    constants = {each.value: each.name for each in Reason}
+    met = "tests/**/*.py", "tests/golden/**/*.txt", "tests/golden/**/*.yaml"
     return Table(
         "Reasons",
         tuple(dict.fromkeys((*Reason, *remedies.REASONS))),

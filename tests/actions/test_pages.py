@@ -17,6 +17,7 @@ from cluster.models import RoleBinding
 from cluster.store import Create, store
 from kube.resources import CRON_JOBS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.harness.clocks import ManualClock
+from proof.quality.grid import addresses
 from tests.actions.world import PLACE, Cluster, cron, job, named
 from tests.dashboard.pages.conftest import Page
 
@@ -57,15 +58,6 @@ TEXT = json.dumps(job("made"))
 MOST_QUERIES = {"sweeps:new": 127}  # session and user included; the form of a sweep looks at each of its jobs
 
 
-def patterns(resolver, prefix=""):
-    """Yield the name of each address with what has to be filled in."""
-    for each in resolver.url_patterns:
-        if hasattr(each, "url_patterns"):
-            yield from patterns(each, f"{prefix}{each.namespace}:" if each.namespace else prefix)
-        else:
-            yield f"{prefix}{each.name}", each.pattern.regex.groupindex
-
-
 def address(name, parameters):
     known = NAMES.get(name) or NAMES.get(name.partition(":")[0], "x")
     values = {"namespace": PLACE, "number": 1, "state": "open", "sample": "primes", "slug": "pytorch", "token": "x"}
@@ -73,7 +65,7 @@ def address(name, parameters):
     return reverse(name, kwargs={each: values.get(each, known) for each in parameters}) + query
 
 
-PATTERNS = dict(patterns(get_resolver()))
+PATTERNS = dict(addresses(get_resolver()))
 EVERYWHERE = {name: address(name, parameters) for name, parameters in PATTERNS.items()}
 ADDRESSES = {name: address for name, address in EVERYWHERE.items() if name not in PUBLIC}
 READ = [name for name in ADDRESSES if name not in SENT]

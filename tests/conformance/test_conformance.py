@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from proof.conformance import document
-from proof.conformance.__main__ import keep
 from proof.conformance.document import Mark
 from proof.conformance.items import SEED, Page, decided, differs, not_done, section
+from proof.harness.documents import keep
 from tests.tables import cases
 
 TOPICS = {"Scale-down": "differences.md#jobs", "Nodes": "differences.md#cluster"}
@@ -84,6 +84,6 @@ def test_a_stale_page_is_said_and_written(tmp_path):
         if stale:
             page.write_text(stale)
         with pytest.raises(SystemExit, match=r"page\.md is out of date; run make conformance\."):
-            keep(page, "new", is_check=True)
-    keep(page, "new", is_check=False)
-    keep(page, "new", is_check=True)
+            keep(page, "new", "make conformance", is_check=True)
+    keep(page, "new", "make conformance", is_check=False)
+    keep(page, "new", "make conformance", is_check=True)
