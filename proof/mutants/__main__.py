@@ -1,5 +1,6 @@
 """`python -m proof.mutants`: wake one defect of the list after the other, and write down who finds it.
 
+Whoever found a defect the last time comes first. Which tests reach what is only found out where some are left then.
 What was found in a tree that has not changed since is kept: a run that was broken off goes on.
 """
 
@@ -66,33 +67,38 @@ def _is_chosen(mutant: Mutant, options: argparse.Namespace) -> bool:
 
 
 def _plant(tree: Path, digest: str) -> None:
-    """Put the new tree in the place of the old one, and find out which tests reach what, unless the two are the same."""
+    """Put the new tree in the place of the old one, unless the two are the same."""
     mark = CACHE / "digest"
     if mark.exists() and mark.read_text() == digest:
         return
     mark.unlink(missing_ok=True)
     shutil.rmtree(tree, ignore_errors=True)
     (CACHE / "new").rename(tree)
-    hunting.record(tree)
     (CACHE / "results.jsonl").unlink(missing_ok=True)
     mark.write_text(digest)
 
 
 def _hunt_all(tree: Path, mutants: Sequence[Mutant], options: argparse.Namespace) -> None:
     """Fill in who finds each, stage by stage; what the results have of this tree is taken from there."""
-    reach, results = hunting.read(tree), CACHE / "results.jsonl"
+    results = CACHE / "results.jsonl"
     places = listing.located(mutants, listing.sources())
     lines = results.read_bytes().splitlines() if results.exists() else []
-    known: dict[tuple[int, str], str] = {
+    recorded: dict[tuple[int, str], str] = {
         (number, stage): found for number, stage, found in map(msgspec.json.decode, lines)
     }
     writing = threading.Lock()
+    last = {each.number: each.found_by for each in mutants}
 
-    def hunted(each: Mutant, stage: hunting.Stage) -> None:
-        found = known.get((each.number, stage))
+    def find(each: Mutant, stage: hunting.Stage) -> str:
+        if stage is hunting.Stage.LAST:
+            return hunting.hunt_last(tree, each.number, last[each.number], passing)
+        at_import = each.number in places and places[each.number][1].at_import
+        return hunting.hunt(tree, each.number, each.module, reach, stage, options.most, at_import=at_import)
+
+    def ask(each: Mutant, stage: hunting.Stage) -> None:
+        found = recorded.get((each.number, stage))
         if found is None:
-            at_import = each.number in places and places[each.number][1].at_import
-            found = hunting.hunt(tree, each.number, each.module, reach, stage, options.most, at_import=at_import)
+            found = find(each, stage)
             with writing, results.open("ab") as file:
                 file.write(msgspec.json.encode([each.number, stage, found]) + b"\n")
             _say(f"{each.number:4} {each.module:50} {each.operator:12} {found or '–'}")
@@ -102,9 +108,15 @@ def _hunt_all(tree: Path, mutants: Sequence[Mutant], options: argparse.Namespace
         each.found_by, each.asked = "", 0
     for stage in list(hunting.Stage)[: options.stages]:
         left = [each for each in mutants if not each.found_by]
+        if not left:
+            break
         _say(f"• {stage}, of {len(left)}")
+        if stage is hunting.Stage.LAST:
+            passing = hunting.passing(tree, {found_by for found_by in last.values() if found_by.endswith(".py")})
+        elif stage is hunting.Stage.NEAR:
+            reach = hunting.read(tree) if (tree / "taken.jsonl").exists() else hunting.record(tree)
         with ThreadPoolExecutor(options.processes) as pool:
-            list(pool.map(hunted, left, itertools.repeat(stage)))
+            list(pool.map(ask, left, itertools.repeat(stage)))
 
 
 def _say(line: str) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -35,6 +35,8 @@ NEAR, MOST = 0.003, 0.1
 WHOLE = ("tests/browser/", "tests/dashboard/browser/", "tests/system/", "tests/contract/")
 SIMULATION = ("-m", "proof.simulation", "--seed", "1", "--hours", "100", "--plays", "0")
 SIMULATION_S = 60.0
+SIMULATED = "simulation"  # what a defect is found by where no test finds it
+USUAL_S = 60.0  # what a file of tests takes at most while nobody has measured it
 # Exit statuses of pytest; the last two also where a module cannot be imported.
 FAILED, INTERRUPTED, USAGE = 1, 2, 4
 NOT_IMPORTED = re.compile(r"^\d+ errors? in ", re.MULTILINE)
@@ -111,21 +113,39 @@ def _text(test: PurePosixPath) -> str:
 class Stage(enum.StrEnum):
     """Who is asked, one after the other: each of them is asked of all defects that nobody before has found."""
 
+    LAST = "the tests that found it the last time"
     NEAR = "the nearest tests"
     REACHING = "tests that reach it"
     SIMULATION = "the simulation"
     SYSTEMS = "tests of whole systems"
 
 
+def passing(tree: Path, files: Iterable[str]) -> set[str]:
+    """Return those files of tests that are there and pass while every defect sleeps: only these can find one."""
+    present = sorted(file for file in files if (tree / file).exists())
+    command = [*PYTEST, "-n", "3", *SELECTION, *present]
+    run = subprocess.run(command, cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if run.returncode not in (0, FAILED):
+        raise RuntimeError(f"pytest ended with {run.returncode}:\n{run.stdout[-3000:]}")
+    return set(present) - set(FOUND.findall(run.stdout))
+
+
+def hunt_last(tree: Path, number: int, found_by: str, passing: Set[str]) -> str:
+    """Return who found a defect the last time, if that finds it again: else nothing. passing: see there."""
+    if found_by == SIMULATED:
+        return SIMULATED if _by_simulation(tree, number) else ""
+    return _by_tests(tree, number, [found_by], USUAL_S) if found_by in passing else ""
+
+
 def hunt(
     tree: Path, number: int, module: str, reach: Reach, stage: Stage, most: float, *, at_import: bool = False
 ) -> str:
-    """Return who of a stage finds a defect: the file of a test, "simulation", or nothing.
+    """Return who of a stage after the first finds a defect: the file of a test, "simulation", or nothing.
 
     most: which share of what all tests take those that reach it may take.
     """
     if stage is Stage.SIMULATION:
-        return "simulation" if _by_simulation(tree, number) else ""
+        return SIMULATED if _by_simulation(tree, number) else ""
     tests, all_s = reach.of(number, module, at_import=at_import), reach.taken_s(reach.seconds)
     alone = [test for test in tests if not test.startswith(WHOLE)]
     passed = list(itertools.accumulate(reach.seconds[test] for test in alone))

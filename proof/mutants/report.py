@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from proof.mutants.hunting import Stage
+from proof.mutants.hunting import SIMULATED, Stage
 from proof.mutants.listing import ROOT, Mutant
 
 PAGE = ROOT / "docs" / "mutants.md"
 OUTCOMES = ("tests", "simulation", "survived", "open")  # a column each
 HEAD = """# Mutants: what the tests would notice
 
-`make mutants` makes small defects in the rules and controllers, one at a time, and looks who finds each: the tests of
-`make test` that reach it, then 60 seconds of the simulation. The list was drawn once by a seed, in proportion to the code of
+`make mutants` makes small defects in the rules and controllers, one at a time, and looks who finds each: the tests that found
+it the last time, then those of `make test` that reach it, then 60 seconds of the simulation. The list was drawn once by a seed, in proportion to the code of
 each package, and stays: `proof/mutants/mutants.jsonl`. What is removed from the tests must not lower the score. Where nobody
 found one, a test has been written since: the score says what is kept, and of a fresh list it would be lower.
 
@@ -50,7 +50,7 @@ def _table(mutants: Sequence[Mutant]) -> str:
 
 def _outcome(mutant: Mutant) -> str:
     if mutant.found_by:
-        return "simulation" if mutant.found_by == "simulation" else "tests"
+        return "simulation" if mutant.found_by == SIMULATED else "tests"
     return "survived" if mutant.asked == len(Stage) else "open"
 
 
