@@ -44,6 +44,21 @@ def test_what_a_document_names_exists(file):
     assert [link for link in links if not (file.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("file", DOCS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_files_without_their_folder_and_functions_that_a_document_names_exist(file):
+    """A bare name means a file of the package whose page it is, or of the folder of a path on the same line."""
+    around = (
+        [file.parent] if file in READMES else [ROOT / package for package in (*PRODUCT, "proof", "frontend", "tests")]
+    )
+    for line in file.read_text().splitlines():
+        paths = [ROOT / path for path in re.findall(r"`([a-z_]+/[\w./-]+)`", line)]
+        folders = [*around, *(path if path.is_dir() else path.parent for path in paths)]
+        for name, function in re.findall(r"`([\w/.-]+\.(?:py|js))`(?:: `(\w+)`)?", line):
+            found = [ROOT / name] if (ROOT / name).exists() else [each for at in folders for each in at.rglob(name)]
+            assert found, f"{name} in: {line}"
+            assert not function or any(function in each.read_text() for each in found), f"{name}: {function}"
+
+
 @pytest.mark.parametrize("package", PRODUCT)
 def test_the_page_of_a_package_tells_all_of_its_rooms(package):
     text = (ROOT / package / "README.md").read_text().partition("\nStart with")[0]
