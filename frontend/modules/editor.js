@@ -9,12 +9,17 @@ export function mount(root) {
   const area = root.querySelector("textarea[name=text]");
   const begun = area.value;
   let submitting = false;
+  let pressed = false; // the pointer, somewhere on the page
+  let unshown = null; // a verdict that came meanwhile
 
   const check = checker(root.dataset.validate, root.elements.csrfmiddlewaretoken.value, {
     asking: () => {
       part("says").dataset.checking = "";
     },
-    told,
+    told: (report, text) => {
+      unshown = () => told(report, text);
+      if (!pressed) show();
+    },
     failed: (words) => say({ state: "unknown", verdict: words }),
   });
   part("code").hidden = false;
@@ -42,6 +47,21 @@ export function mount(root) {
   form.offer(JSON.parse(document.getElementById("editor-choices").textContent));
   form.show(read(area.value));
   check(area.value, 0);
+
+  // What it is about may have moved, appeared or gone: under a pressed pointer, the click would miss what it was meant for.
+  function show() {
+    unshown?.();
+    unshown = null;
+  }
+
+  function press() {
+    pressed = true;
+  }
+
+  function release() {
+    pressed = false;
+    setTimeout(() => pressed || show()); // after the click
+  }
 
   function told(report, text) {
     if (report.choices) form.offer(report.choices);
@@ -131,12 +151,18 @@ export function mount(root) {
   }
 
   root.addEventListener("submit", submit);
+  globalThis.addEventListener("pointerdown", press);
+  globalThis.addEventListener("pointerup", release);
+  globalThis.addEventListener("pointercancel", release);
   globalThis.addEventListener("beforeunload", leave);
   globalThis.addEventListener("pageshow", back);
   return () => {
     check.stop();
     code.destroy();
     root.removeEventListener("submit", submit);
+    globalThis.removeEventListener("pointerdown", press);
+    globalThis.removeEventListener("pointerup", release);
+    globalThis.removeEventListener("pointercancel", release);
     globalThis.removeEventListener("beforeunload", leave);
     globalThis.removeEventListener("pageshow", back);
   };

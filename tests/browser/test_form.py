@@ -276,6 +276,31 @@ def test_order_of_the_tasks_is_drawn_while_it_is_chosen(form):
     """)
 
 
+def test_nothing_moves_under_a_pressed_pointer_when_a_verdict_comes(form):
+    """The last of three tasks waits no more for the first, and what was wrong goes away while a box is clicked."""
+    window, verdicts = Window(form), []
+    window.goes("""
+        click button Add a task; click button Add a task; check .task-form >> nth=1 >> field main
+        check .task-form >> nth=2 >> field task-2; check .task-form >> nth=0 >> field task-3
+        → refused; [data-path='spec.tasks'][data-error]: break the circle
+    """)
+    form.route("**/validate/", lambda route: verdicts.append(route), times=1)
+    window.goes("uncheck .task-form >> nth=2 >> field task-2")
+    box = window.find(".task-form >> nth=1 >> field main")
+    box.hover()
+    form.mouse.down()
+    at = box.bounding_box()
+    until(lambda: form.wait_for_timeout(10) or verdicts)
+    with form.expect_response("**/validate/") as comes:
+        verdicts[0].continue_()
+    comes.value.finished()
+    form.evaluate("() => new Promise((shown) => requestAnimationFrame(() => setTimeout(shown)))")
+    assert box.bounding_box() == at
+    form.mouse.up()
+    expect(box).not_to_be_checked()
+    window.goes("→ accepted")
+
+
 def test_a_slip_in_the_text_is_told_with_the_remedy_and_mended(form):
     """Other slips: tests/golden/pages/yaml.txt and editor.txt."""
     before = yaml_of(form)
