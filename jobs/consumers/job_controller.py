@@ -12,15 +12,16 @@ they were stored; each is deleted together with what it does.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from cluster.api import quota_room
+from cluster.api import backend, quota_room
 from cluster.consumers.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.rules import quotas
-from cluster.runtime import registry, retries
+from cluster.runtime import division, registry, retries
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from cluster.writes import Timer
 from jobs.consumers import policy_events
@@ -138,7 +139,7 @@ class JobConsumer(Consumer[JobsState]):
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
         looks = [Timer(LEFT, key, now + LEFT_MS) for key in left if key in state.entries]
-        more += status_throttle.timers(state.unsaid, now)
+        more += status_throttle.timers(state.unreported, now)
         # How often a group failed stays known when it came back and there was no room for it.
         put_off = [
             Timer(RETRY, timer.key, now, {**timer.payload, "news": False})
@@ -187,7 +188,7 @@ def _wake(
     left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
     refresh(state, [*lost, *failed, *(key for key in left if key not in state.entries)])
     state.touched |= left
-    state.touched |= dict.fromkeys(status_throttle.late(state.unsaid, now))
+    state.touched |= dict.fromkeys(status_throttle.take_due(state.unreported, now, _scheduler_position))
     groups += _look_for_targets(state)
     heard = policy_events.hear(state, changes, now)
     deadlines = [*heard.timers]
@@ -199,6 +200,15 @@ def _wake(
         elif timer.kind == PENDING and timer.key in state.entries:
             state.touched[timer.key] = None
     return [*groups, *heard.groups], deadlines, left
+
+
+def _scheduler_position() -> int:
+    """Return the revision up to which the scheduler has read; all has been read where none of ours runs."""
+    scheduler = registry.get("scheduler")
+    if not backend.runs(scheduler):
+        return sys.maxsize
+    cursor = division.read(scheduler, store.using).get(scheduler.cursor_of(0))
+    return cursor.position if cursor is not None else 0
 
 
 def _plan_one(
@@ -214,22 +224,22 @@ def _plan_one(
     if account is not None and plan.lacks_pods(known):
         quota_room.count_into(account, PODS, known.job.namespace)
     try:
-        may_wait = is_crowd and not status_throttle.is_due(state.unsaid, key, now)
+        may_wait = is_crowd and not status_throttle.is_due(state.unreported, key, now)
         outcome = plan.reconcile(known, world, now, requests=requests, keys=keys, is_crowd=may_wait)
         writes, entry.again = outcome.writes, outcome.again or bool(outcome.waiting)
         entry.left_asked = pending_actions.after(waiting, requests[: len(requests) - len(outcome.waiting)])
     except Exception:
         log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
-        state.unsaid.pop(key, None)
+        state.unreported.pop(key, None)
         return []
     if outcome.refused:
         state.refused[known.job.key] = known.job.namespace
     else:
         state.refused.pop(known.job.key, None)
     if outcome.unsaid:
-        state.unsaid.setdefault(key, now + status_throttle.SAY_MS)
+        status_throttle.add(state.unreported, key, now)
     else:
-        state.unsaid.pop(key, None)
+        state.unreported.pop(key, None)
     known.in_step = outcome.in_step
     # Pods that it makes will be Pending, and may be so for too long.
     makes_pods = any(isinstance(write, Create) and write.resource == PODS for write in writes)
@@ -344,6 +354,8 @@ def _apply_group(state: JobsState, change: Change) -> None:
         is_news = not (is_own and known.job.is_finished)
     else:
         before, known.group = known.group, group
+        if key in state.unreported:
+            state.unreported[key] = state.unreported[key]._replace(group_revision=change.revision)
         known.in_step &= is_own or (before is not None and before.spec == group.spec)
         is_news = not is_own and (before is None or not group.means_like(before))
     if is_news:

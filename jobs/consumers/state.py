@@ -18,7 +18,7 @@ from jobs.controller.expectations import PendingWrites
 from jobs.controller.facts import JobFact
 from jobs.controller.pending_actions import PendingAction
 from jobs.controller.plan import ObservedJob, World
-from jobs.controller.status_throttle import Unsaid
+from jobs.controller.status_throttle import UnreportedJob
 from kube.kinds.batch import JobEvent
 from kube.meta import Object
 from kube.priorities import PriorityClasses
@@ -53,7 +53,9 @@ class JobsState:
     ranges: dict[str, dict[str, Object]] = field(default_factory=dict)  # namespace → name → limit range
     quotas: dict[str, dict[str, Quota]] = field(default_factory=dict)  # namespace → name → quota
     refused: dict[str, str] = field(default_factory=dict)  # key of a job that lacks pods for these → namespace
-    unsaid: Unsaid = field(default_factory=dict)  # jobs of a crowd that were told nothing yet
+    unreported: dict[str, UnreportedJob] = field(
+        default_factory=dict
+    )  # by key: jobs of a crowd without their first status
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
     # Key of a job with policies → the events that they answer.
     answered: dict[str, frozenset[JobEvent]] = field(default_factory=dict)
@@ -93,7 +95,7 @@ class JobsState:
     def forget(self, key: str) -> None:
         """Drop what is known of a job, but for what is asked of it."""
         self._note_answered(key, frozenset())
-        for known in (self.entries, self.sent, self.refused, self.unsaid):
+        for known in (self.entries, self.sent, self.refused, self.unreported):
             known.pop(key, None)
 
     def _note_answered(self, key: str, events: frozenset[JobEvent]) -> None:

@@ -112,17 +112,29 @@ def test_jobs_that_come_in_a_crowd_are_not_told_first_that_they_wait_for_their_q
     assert scribe.rows.count("jobs Job Pending: Unschedulable") >= COUNT - with_pods > 0
 
 
-@cases("seconds, told", {"before": (1.9, 0), "by then": (2, COUNT)})
-def test_jobs_of_a_crowd_that_go_on_waiting_are_told_so_after_two_seconds(scribe, moved_clock, seconds, told):
+SILENCE = {
+    "before": (1.9, True, 0), "by then": (2, True, COUNT), "unread": (9.9, False, 0), "unread for long": (10, False, COUNT)
+}  # fmt: skip
+
+
+@cases("seconds, is_read, reported", SILENCE)
+def test_jobs_of_a_crowd_that_go_on_waiting_are_told_so_once_the_scheduler_has_read_of_them(
+    scribe, moved_clock, seconds, is_read, reported
+):
     for number in range(COUNT):
         _held_job(scribe, f"demo-{number}")
     jobs = next(each for each in scribe.cluster.runners if each.registration.name == "jobs")
     scribe.cluster.runners = [jobs]
     scribe.work_off()
-    moved_clock.move(seconds)
+    if is_read:
+        connection.cursor().execute(
+            "UPDATE cluster_cursor SET position = %s WHERE name = 'scheduler/0'", [store.revision()]
+        )
     scribe.rows.clear()
-    scribe.work_off()
-    assert scribe.rows == [WAITS] * told
+    for step in (seconds / 2, seconds / 2):
+        moved_clock.move(step)
+        scribe.work_off()
+    assert scribe.rows == [WAITS] * reported
     moved_clock.move(10)
     scribe.work_off()
     assert len(scribe.rows) == COUNT
