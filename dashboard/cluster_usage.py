@@ -213,8 +213,8 @@ class Picture:
 
     def _take_queue(self, stored: Stored | Change, gone: bool) -> None:
         queue = None if gone else stored.read(Queue)
-        if (known := self.queues.pop(stored.name, None)) is not None:
-            del self._children[known.parent][stored.name]
+        if (previous := self.queues.pop(stored.name, None)) is not None:
+            del self._children[previous.parent][stored.name]
         if queue is None:
             return
         parent = queue.spec.parent if queue.spec.parent != ROOT else ""

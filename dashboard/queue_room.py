@@ -28,7 +28,8 @@ class Space(NamedTuple):
     def __str__(self) -> str:
         """Return the space in words, such as `12 of 40 CPU free`; "" without nodes."""
         names = [name for name in ("cpu", *sorted(set(self.most) - {"cpu", *ORDINARY})) if self.most.get(name)]
-        return " · ".join(_free(name, self.free.get(name, 0), self.most[name]) for name in names)
+        free = {name: amounts.show(name, self.free.get(name, 0)).partition(" ")[0] for name in names}
+        return " · ".join(f"{free[name]} of {amounts.show(name, self.most[name])} free" for name in names)
 
 
 class Room(NamedTuple):
@@ -50,10 +51,6 @@ class Room(NamedTuple):
         if self.waiting:
             parts.append("1 job waits" if self.waiting == 1 else f"{self.waiting} jobs wait")
         return " · ".join(filter(None, parts))
-
-
-def _free(resource: str, free: int, most: int) -> str:
-    return f"{amounts.show(resource, free).partition(' ')[0]} of {amounts.show(resource, most)} free"
 
 
 def rooms(picture: Picture, waiting: dict[str, int]) -> Iterator[Room]:

@@ -61,15 +61,15 @@ class QueuesState:
     def put(self, name: str, queue: QueueFact | None) -> None:
         """Take over a queue; None when it is gone. Whoever's status that may change is stale from here on."""
         self.stale.add(name)
-        known = self.queues.pop(name, None)
+        previous = self.queues.pop(name, None)
         if queue is not None:
             self.queues[name] = queue
-        standing = None if known is None else (_parent(known), known.wish)
-        if standing == (None if queue is None else (_parent(queue), queue.wish)):
+        before = None if previous is None else (_parent(previous), previous.wish)
+        if before == (None if queue is None else (_parent(queue), queue.wish)):
             return
-        if standing is not None:
+        if before is not None:
             self.stale.add(self.parents.pop(name))
-            del self.children[standing[0]][name], self.wishes[name]
+            del self.children[before[0]][name], self.wishes[name]
         if queue is not None:
             parent = _parent(queue)
             self.parents[name], self.wishes[name] = parent, queue.wish
@@ -101,8 +101,25 @@ class QueueConsumer(Consumer[QueuesState]):
 
     def apply(self, state: QueuesState, change: Change) -> None:
         """Bring the counts from one revision to the next."""
+        key = change.key
+        body = None if change.verb == "DELETED" else change.body
         try:
-            _APPLY[change.resource](state, change)
+            match change.resource:
+                case QUEUES.id:
+                    state.put(change.name, None if body is None else change.read(QueueFact))
+                    if body is None:
+                        state.written.pop(change.name, None)
+                        state.sent.pop(change.name, None)
+                case POD_GROUPS.id:
+                    _put_group(state, key, body)
+                case PODS.id:
+                    use = None if body is None else usage.pod_use(body, backend.schedulers)
+                    state.stale |= state.usage.put_pod(key, use)
+                case NAMESPACES.id:
+                    queue = "" if body is None else usage.namespace_queue(body)
+                    state.stale |= state.usage.put_namespace(change.name, queue)
+                case COMMANDS.id:
+                    _put_command(state, key, None if body is None else commands.read(body, change.revision))
         except msgspec.ValidationError as error:
             log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
 
@@ -113,23 +130,23 @@ class QueueConsumer(Consumer[QueuesState]):
         for name in refused:
             state.sent.pop(name, None)
         groups = list(_carry_out(state, now))
-        asked = {command.target_name for command in state.commands.values()}
+        commanded = {command.target_name for command in state.commands.values()}
         groups += retries.event_groups(timers, lambda key: _about(state, key), now, state_commands.COMPONENT)
         for name in list(_with_ancestors(state, state.stale)):
             queue = state.queues[name]
-            if name in asked and not queue.spec.state:
+            if name in commanded and not queue.spec.state:
                 continue  # its Command writes the state; from there the rest is written
             if wished := _newly_wished(queue):
                 groups.append(Group(_pinned(_as_written(state, queue, wished, now), queue), name))
                 continue  # what follows for others is planned when the wish has come back
             wanted = status_of(state, queue)
-            is_told = wanted == queue.status or _is_all_that_is_kept(state, queue, wanted)
-            is_to_be_noted = _note_of_shutting(queue, wanted, now) is not None
-            if is_told and not is_to_be_noted:
+            is_written = wanted == queue.status or _is_as_sent(state, queue, wanted)
+            needs_note = _note_of_shutting(queue, wanted, now) is not None
+            if is_written and not needs_note:
                 state.stale.discard(name)
-            elif is_to_be_noted or _is_due(state, queue, wanted, now):
+            elif needs_note or _is_due(state, queue, wanted, now):
                 writes = _writes(queue, wanted, now)
-                groups.append(Group(writes if name in asked else _pinned(writes, queue), name))
+                groups.append(Group(writes if name in commanded else _pinned(writes, queue), name))
                 state.written[name], state.sent[name] = now, wanted
                 state.stale.discard(name)
             else:
@@ -198,7 +215,7 @@ def _about(state: QueuesState, name: str) -> Object | None:
     return None if queue is None else queue.about
 
 
-def _is_all_that_is_kept(state: QueuesState, queue: QueueFact, wanted: dict[str, Any]) -> bool:
+def _is_as_sent(state: QueuesState, queue: QueueFact, wanted: dict[str, Any]) -> bool:
     """Whether a status was written and lacks only what the cluster's definition of queues does not have.
 
     One that has no reasons keeps no wishes either.
@@ -266,43 +283,6 @@ def _note_of_parent(queue: QueueFact, wanted: dict[str, Any]) -> Patch | None:
         return None
     noted = {"metadata": {"annotations": {CLOSED_BY_PARENT_ANNOTATION: "true" if by_parent else "false"}}}
     return Patch(QUEUES, "", queue.metadata.name, noted, uid=queue.metadata.uid)
-
-
-def _apply_queue(state: QueuesState, change: Change) -> None:
-    if change.verb == "DELETED":
-        state.put(change.name, None)
-        state.written.pop(change.name, None)
-        state.sent.pop(change.name, None)
-    else:
-        state.put(change.name, change.read(QueueFact))
-
-
-def _apply_group(state: QueuesState, change: Change) -> None:
-    _put_group(state, change.key, None if change.verb == "DELETED" else change.body)
-
-
-def _apply_pod(state: QueuesState, change: Change) -> None:
-    use = None if change.verb == "DELETED" else usage.pod_use(change.body, backend.schedulers)
-    state.stale |= state.usage.put_pod(change.key, use)
-
-
-def _apply_namespace(state: QueuesState, change: Change) -> None:
-    queue = "" if change.verb == "DELETED" else usage.namespace_queue(change.body)
-    state.stale |= state.usage.put_namespace(change.name, queue)
-
-
-def _apply_command(state: QueuesState, change: Change) -> None:
-    is_gone = change.verb == "DELETED"
-    _put_command(state, change.key, None if is_gone else commands.read(change.body, change.revision))
-
-
-_APPLY = {
-    QUEUES.id: _apply_queue,
-    POD_GROUPS.id: _apply_group,
-    PODS.id: _apply_pod,
-    NAMESPACES.id: _apply_namespace,
-    COMMANDS.id: _apply_command,
-}
 
 
 def _put_command(state: QueuesState, key: str, command: CommandFact | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -123,7 +123,9 @@ class QueueForm(Form):
         if new["parent"] != old["parent"]:
             spec["parent"] = new["parent"] or None
         for field, path in SHARES.items():
-            change = _changes(resources_of(queue, field), new[field])
+            before, after = resources_of(queue, field), new[field]
+            change = {name: value for name, value in after.items() if before.get(name) != value}
+            change |= dict.fromkeys(before.keys() - after.keys())  # None takes a resource away
             if change:
                 _put(spec, path, change)
         return {"spec": spec} if spec else {}
@@ -157,11 +159,6 @@ def resources_of(queue: Queue, field: str) -> dict[str, str]:
     """Return a resource list of a queue as it was written."""
     written = queue.spec.guarantee.resource if field == "guarantee" else getattr(queue.spec, field)
     return {name: str(quantity) for name, quantity in written.items()}
-
-
-def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
-    changes: dict[str, str | None] = {name: value for name, value in new.items() if old.get(name) != value}
-    return {**changes, **dict.fromkeys(old.keys() - new.keys())}
 
 
 def _put(spec: Object, path: tuple[str, ...], value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -87,9 +88,7 @@ def table(actor: Actor, view: TableView) -> Table:
             shares = _shares(shown)
             lines = [_line(shown, *each, running, waiting, shares) for each in _tree(shown, "", 0)]
     lines = [line for line in lines if view.q.lower() in line.facts.name]
-    counts: dict[str, int] = {}
-    for line in lines:
-        counts[line.facts.state] = counts.get(line.facts.state, 0) + 1
+    counts = Counter(line.facts.state for line in lines)
     if state := view.get("phase"):
         lines = [line for line in lines if line.facts.state == state]
     if view.sort != SPEC.order:
@@ -232,17 +231,12 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "share_said": share_table.said(share, pending, waiting_line.total if waiting_line else 0) if share else "",
         "waiting_line": waiting_line,
         "shares": [
-            ("Capability", "the most it may take", _said(cluster_usage.amounts_of(spec.capability))),
-            (
-                "Deserved",
-                "its fair share of these resources, in place of one by its weight",
-                _said(cluster_usage.amounts_of(spec.deserved)),
-            ),
-            (
-                "Guarantee",
-                "what is kept for it and lent to nobody",
-                _said(cluster_usage.amounts_of(spec.guarantee.resource)),
-            ),
+            (title, text, [amounts.show(*each) for each in cluster_usage.amounts_of(quantities).items()])
+            for title, text, quantities in (
+                ("Capability", "the most it may take", spec.capability),
+                ("Deserved", "its fair share of these resources, in place of one by its weight", spec.deserved),
+                ("Guarantee", "what is kept for it and lent to nobody", spec.guarantee.resource),
+            )
         ],
         "may_change": access.allowed(actor, "patch", QUEUES, ""),
         "may_open": access.allowed(actor, "update", STATE, ""),
@@ -250,15 +244,11 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "may_delete": access.allowed(actor, "delete", QUEUES, ""),
         "is_builtin": name in ("default", "root"),
     }
-    made: dict[str, str] = {
+    html: dict[str, str] = {
         f"queue-{part}": render_to_string(f"queues/_{part}.html", context)
         for part in ("actions", "head", "use", "share", "room", "line", "holders")
     }
-    return facts.uid, made
-
-
-def _said(limits: Amounts) -> list[str]:
-    return [amounts.show(name, amount) for name, amount in limits.items()]
+    return facts.uid, html
 
 
 def job_table(actor: Actor, name: str, view: TableView) -> Table:
@@ -279,6 +269,7 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
         found = store.find(JOBS, phase=phase, order=view.order, **page.span, **filters)
+    whose = "" if visibility.of(visible) is visibility.Visibility.ALL else " of your namespaces"
     # What many jobs are chosen by names one queue.
     offer = bulk.offered(JOBS.id, actor) if len(queues) == 1 else None
     return Table(
@@ -292,18 +283,12 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
         fixed={"name": name},
         bulk=offer,
         bulk_fixed={"queue": name},
-        empty=_empty(visibility.of(visible), with_below=len(queues) > 1),
+        empty={
+            "symbol": "layers",
+            "title": f"No job{whose} is in this queue{' or below it' if len(queues) > 1 else ''}",
+            "text": "A job names its queue when it is written; without one it goes to default.",
+        },
     )
-
-
-def _empty(shown: visibility.Visibility, *, with_below: bool) -> dict[str, str]:
-    """Say that no job is in the queue, or none that the reader may see."""
-    whose = "" if shown is visibility.Visibility.ALL else " of your namespaces"
-    return {
-        "symbol": "layers",
-        "title": f"No job{whose} is in this queue{' or below it' if with_below else ''}",
-        "text": "A job names its queue when it is written; without one it goes to default.",
-    }
 
 
 def _job_row(stored: Stored, name: str, *, selectable: bool) -> str:

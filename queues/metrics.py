@@ -54,29 +54,25 @@ class Figures(NamedTuple):
 def families(actor: Actor) -> Iterator[Family]:
     """Yield the families that an actor may see: of all queues, and of the pod groups of his namespaces."""
     if access.allowed(actor, "list", QUEUES, ""):
-        yield from _of_queues(_figures())
+        with store.reading() as head, cluster_usage.current(head) as shown, waiting_lines.current(head) as lines:
+            shares = share_bars.of_queues(shown) if backend.runs(registry.get("scheduler")) else {}
+            capacity = shown.capacity()
+            requests = {name: lines.asked(name) for name in shown.queues}
+            figures = [_of_queue(shown, name, shares.get(name), capacity, requests) for name in sorted(shown.queues)]
+        yield from _of_queues(figures)
     visible = access.namespaces(actor, POD_GROUPS)
     if visible:
         yield from _of_groups(None if isinstance(visible, access.Everywhere) else sorted(visible))
 
 
-def _figures() -> list[Figures]:
-    with store.reading() as head, cluster_usage.current(head) as shown, waiting_lines.current(head) as lines:
-        is_ours = backend.runs(registry.get("scheduler"))
-        shares = share_bars.of_queues(shown) if is_ours else {}
-        capacity = shown.capacity()
-        asked = {name: lines.asked(name) for name in shown.queues}
-        return [_of_queue(shown, name, shares.get(name), capacity, asked) for name in sorted(shown.queues)]
-
-
 def _of_queue(
-    shown: Picture, name: str, share: FairShare | None, capacity: Amounts, asked: Mapping[str, Amounts]
+    shown: Picture, name: str, share: FairShare | None, capacity: Amounts, requests: Mapping[str, Amounts]
 ) -> Figures:
     queue = shown.queues[name].queue
     used = shown.subtree_use(name)
     request = used
     for each in shown.subtree(name):
-        request = amounts.add(request, asked[each])
+        request = amounts.add(request, requests[each])
     found = {
         "allocated": used,
         "request": request,
@@ -86,11 +82,7 @@ def _of_queue(
     }
     groups = shown.groups_in(name)
     counts = {each: groups[each.capitalize()] for each in COUNTS}
-    return Figures(name, _weight(queue.spec.weight), counts, found, share)
-
-
-def _weight(weight: int | None) -> int:
-    return 1 if weight is None else weight
+    return Figures(name, queue.spec.weight, counts, found, share)
 
 
 def _of_queues(queues: Sequence[Figures]) -> Iterator[Family]:
@@ -135,7 +127,13 @@ def _of_groups(namespaces: list[str] | None) -> Iterator[Family]:
     yield Family("volcano_unschedule_task_count", "gauge", text, tasks)
     text = f"Milliseconds from a pod group's creation until its minimum had nodes; of the {MOST_GROUPS} newest that run"
     running = _newest(namespaces, [str(PodGroupPhase.RUNNING)])
-    yield Family("volcano_e2e_job_scheduling_duration", "gauge", text, list(_durations(running)))
+    durations = []
+    for key, group in running:
+        if since := _since(group, "Scheduled"):
+            namespace, _, name = key.partition("/")
+            labels = {"job_name": name, "queue": queue_named(group.spec.queue), "job_namespace": namespace}
+            durations.append((labels, max(since - moment(group.metadata.creation_timestamp), 0)))
+    yield Family("volcano_e2e_job_scheduling_duration", "gauge", text, durations)
 
 
 def _newest(namespaces: list[str] | None, phases: list[str]) -> list[tuple[str, GroupView]]:
@@ -154,11 +152,3 @@ def _since(group: GroupView, kind: str) -> int:
     """Return since when a condition is true, in ms; 0 where it is not."""
     conditions = (one for one in group.status.conditions or () if one.type == kind and one.status == "True")
     return next((moment(one.last_transition_time) for one in conditions), 0)
-
-
-def _durations(groups: Iterable[tuple[str, GroupView]]) -> Iterator[tuple[dict[str, str], float]]:
-    for key, group in groups:
-        if since := _since(group, "Scheduled"):
-            namespace, _, name = key.partition("/")
-            labels = {"job_name": name, "queue": queue_named(group.spec.queue), "job_namespace": namespace}
-            yield labels, max(since - moment(group.metadata.creation_timestamp), 0)

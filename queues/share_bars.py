@@ -36,17 +36,12 @@ def summary(share: FairShare) -> ShareBar:
     if share.part is None:
         return ShareBar("none", svg.bar(0, 0, "Fair share: none"))
     text = f"{share.part:.0%}"
-    if borrowed := share.borrowed(share.resource):
+    borrowed = share.borrowed(share.resource)
+    if borrowed:
         text += f", borrows {amounts.about(share.resource, borrowed)}"
-    return ShareBar(text, _bar(share, share.resource, f"Fair share: {text}"))
-
-
-def _bar(share: FairShare, resource: str, label: str) -> SafeString:
-    """Draw what is used within the fair share, and then what is borrowed."""
-    borrowed = share.borrowed(resource)
-    own = share.used.get(resource, 0) - borrowed
+    own = share.used.get(share.resource, 0) - borrowed
     pieces = [svg.Share(own, "blue", "within its share"), svg.Share(borrowed, "amber", "borrowed")]
-    return svg.stack(pieces, share.deserved.get(resource, 0), label)
+    return ShareBar(text, svg.stack(pieces, share.deserved.get(share.resource, 0), f"Fair share: {text}"))
 
 
 def _record(facts: QueueFacts) -> Queue:

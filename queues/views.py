@@ -8,7 +8,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from cluster import access, api
-from cluster.access import Actor
 from cluster.api import audit_trail, backend
 from cluster.store import store
 from dashboard.live.topics import address
@@ -120,24 +119,20 @@ def _parents(name: str) -> list[str]:
 @explained
 def set_state(request: HttpRequest, name: str, state: str) -> HttpResponse:
     """Open or close a queue."""
-    wish = {"open": QueueState.OPEN, "close": QueueState.CLOSED}[state]
+    actor, wish = access.of(request), {"open": QueueState.OPEN, "close": QueueState.CLOSED}[state]
     try:
-        _wish(access.of(request), name, wish)
+        if backend.is_mirror:
+            # Volcano's queues have no field for a wish: its controllers are asked by a Command.
+            queue = store.get(QUEUES, "", name)
+            api.create(actor, COMMANDS, state_commands.to_queue(name, queue.uid, wish))
+        else:
+            api.patch(actor, QUEUES, "", name, {"spec": {"state": str(wish)}})
     except ApiError as error:
         responses.refuse(request, error)
     else:
         said = "takes jobs again." if wish is QueueState.OPEN else "takes no new jobs; what is in it goes on."
         responses.say(request, f"The queue {name} {said}")
     return redirect("queues:detail", name)
-
-
-def _wish(actor: Actor, name: str, wish: QueueState) -> None:
-    """Ask for a state: of our controllers by the queue's spec; Volcano's, whose queues have no such field, by a Command."""
-    if backend.is_mirror:
-        queue = store.get(QUEUES, "", name)
-        api.create(actor, COMMANDS, state_commands.to_queue(name, queue.uid, wish))
-    else:
-        api.patch(actor, QUEUES, "", name, {"spec": {"state": str(wish)}})
 
 
 @require_POST

@@ -10,7 +10,7 @@ from kube import amounts
 from kube.amounts import Amounts
 from kube.volcano.pod_groups import job_of
 from scheduler import waiting_lines
-from scheduler.waiting_lines import Lines, Waiting
+from scheduler.waiting_lines import Waiting
 
 MOST = 10  # named; the table below has all jobs
 NAMED_AMOUNTS = 3
@@ -50,14 +50,10 @@ def of_queue(head: int, name: str, below: Iterable[str], visible: frozenset[str]
             for place, (waiting, priority) in enumerate(lines.line(name, MOST), 1)
         ]
         names = [name, *below]
-        return Panel(rows, lines.number(name), _pending(lines, names), sum(map(lines.number, names)))
-
-
-def _pending(lines: Lines, names: Iterable[str]) -> Amounts:
-    total: Amounts = {}
-    for name in names:
-        total = amounts.add(total, lines.asked(name))
-    return total
+        pending: Amounts = {}
+        for each in names:
+            pending = amounts.add(pending, lines.asked(each))
+        return Panel(rows, lines.number(name), pending, sum(map(lines.number, names)))
 
 
 def _row(place: int, waiting: Waiting, priority: int, visible: frozenset[str] | access.Everywhere) -> Row:

@@ -56,10 +56,8 @@ class Clock(Scheduler):
             for entry in self.schedule.values():
                 entry.last_run_at = entry.default_now()
             self._heap = None
-        if self._back_ms:
-            self._bring_forward()
-
-    def _bring_forward(self) -> None:
+        if not self._back_ms:
+            return
         try:
             self.app.send_task("cluster.tasks.clock_set_back", (self._back_ms,))
         except OperationalError as error:

@@ -98,6 +98,7 @@ class Front:
 
     async def _hand_on(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
+        has_body = any(each in (b"content-length", b"transfer-encoding") for each, _ in scope["headers"])
         try:
             async with (
                 self._session(name) as session,
@@ -105,7 +106,7 @@ class Front:
                     scope["method"],
                     _address(scope),
                     headers=_headers(scope),
-                    data=_body(receive) if _has_body(scope) else None,
+                    data=_body(receive) if has_body else None,
                     allow_redirects=False,
                     skip_auto_headers=OURS,
                 ) as answer,
@@ -219,10 +220,6 @@ def _headers(scope: Scope) -> Headers:
     said.append(("x-forwarded-proto", "https" if scope["scheme"] in SECURE else "http"))
     client = scope.get("client")
     return [*said, ("x-forwarded-for", client[0])] if client else said
-
-
-def _has_body(scope: Scope) -> bool:
-    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
 
 
 async def _body(receive: Receive) -> AsyncIterator[bytes]:

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from django.core.management import call_command
 from django.db import connection, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
@@ -43,7 +42,11 @@ class DatabaseContent(NamedTuple):
 def check(*, may_be_newer: bool = False) -> None:
     """Raise Refused for somebody else's database, and for one that a newer version has written, before anything is."""
     database = connection.settings_dict
-    found = _in_file(Path(database["NAME"])) if connection.vendor == "sqlite" else _in_server(connection)
+    if connection.vendor == "sqlite":
+        found = _in_file(Path(database["NAME"]))
+    else:
+        applied = MigrationRecorder(connection).applied_migrations()
+        found = DatabaseContent(connection.introspection.table_names(), applied)
     known = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
     shown = env.shown_database(database)
     _refuse_strange(found, shown)
@@ -90,10 +93,6 @@ def _in_file(path: Path) -> DatabaseContent:
     except sqlite3.Error:  # none yet, or no database: which is said by who opens it to write
         return DatabaseContent((), ())
     return DatabaseContent(tables, applied)
-
-
-def _in_server(server: BaseDatabaseWrapper) -> DatabaseContent:
-    return DatabaseContent(server.introspection.table_names(), MigrationRecorder(server).applied_migrations())
 
 
 def migrate() -> None:

@@ -17,7 +17,6 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.generic import View
 
 from cluster.access import identities
-from cluster.claims import Person
 from dashboard.accounts.refusals import LoginError, refusal
 from dashboard.accounts.views import BACKEND, ID_TOKEN, address_of, known_address, private
 from kube.errors import ApiError
@@ -54,20 +53,18 @@ class Arrival(ProviderView):
 
         person, token, kept = provider.arrive(request)
         if "user" in kept:
-            return self._connect(request, person, kept["user"])
+            user_id: int = kept["user"]
+            if request.user.pk != user_id:
+                raise LoginError("You logged out meanwhile. Log in again, and then connect the accounts.", 400)
+            identities.connect(request.user, person)
+            messages.success(request, f"From now on you can log in with {settings.OIDC_NAME} as well.")
+            return redirect("accounts:connection")
         user = identities.log_in(person, address_of(request))
         login(request, user, backend=BACKEND)
         # Who was sent away at the provider is noticed when it is asked again.
         request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))
         request.session[ID_TOKEN] = token
         return redirect(_within(request, kept["next"]))
-
-    def _connect(self, request: HttpRequest, person: Person, user_id: int) -> HttpResponse:
-        if request.user.pk != user_id:
-            raise LoginError("You logged out meanwhile. Log in again, and then connect the accounts.", 400)
-        identities.connect(request.user, person)
-        messages.success(request, f"From now on you can log in with {settings.OIDC_NAME} as well.")
-        return redirect("accounts:connection")
 
 
 @private

@@ -51,7 +51,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         self.shelf = self.hub.room.shelf(self.actor.name, self._too_slow)
         self.waiting: deque[str] = deque()
         self.waiting_chars = 0
-        self.allowance, self.asked = float(BURST), clock.monotonic()
+        self.allowance, self.last_message = float(BURST), clock.monotonic()
         self.cut = False
         self.ended = False
         self.something = asyncio.Event()
@@ -80,7 +80,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         if self.ended:
             return
         text = text_data if text_data is not None else bytes_data or b""
-        if len(text) > MOST_BYTES or not self._may_ask():
+        now = clock.monotonic()
+        self.allowance = min(BURST, self.allowance + (now - self.last_message) * RATE) - 1
+        self.last_message = now
+        if len(text) > MOST_BYTES or self.allowance < 0:
             await self._end(TOO_MUCH)
             return
         try:
@@ -96,12 +99,6 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             self._unsubscribe(message.id)
         else:
             self.offer(self.hub.head())
-
-    def _may_ask(self) -> bool:
-        now = clock.monotonic()
-        self.allowance = min(BURST, self.allowance + (now - self.asked) * RATE) - 1
-        self.asked = now
-        return self.allowance >= 0
 
     async def _subscribe(self, message: messages.Subscribe) -> None:
         self._unsubscribe(message.id)

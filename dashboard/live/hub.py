@@ -59,7 +59,7 @@ class Hub(Follower):
         self._sockets: set[Subscriber] = set()
         self._index = WatchIndex()
         self._stale: dict[Rendering, None] = {}
-        self._head_told = 0.0
+        self._head_sent = 0.0
 
     # Sockets come and go.
 
@@ -130,15 +130,15 @@ class Hub(Follower):
         for change in changes:
             self._mark(*self._index.match(change))
         await self._render_stale()
-        self._tell_heads()
+        self._send_heads()
 
     def lose(self) -> None:
         """Render everything again: what was to be marked is not known."""
         self._mark(*self._renderings.values())
 
-    def _tell_heads(self) -> None:
-        if clock.monotonic() - self._head_told >= HEAD_EVERY_S:
-            self._head_told = clock.monotonic()
+    def _send_heads(self) -> None:
+        if clock.monotonic() - self._head_sent >= HEAD_EVERY_S:
+            self._head_sent = clock.monotonic()
             text = self.head()
             for socket in self._sockets:
                 socket.offer(text)
@@ -177,7 +177,10 @@ class Hub(Follower):
                 self._index.put(rendering, parts.watches)
                 rendering.take(revision, parts)
         except Outgrown:
-            self._part_ways(rendering)
+            # Each reader joins again, in the scope of rights that he has now.
+            self._forget(rendering)
+            for socket in (*rendering.readers, *rendering.joining):
+                socket.rejoin(rendering.topic)
         except ApiError as error:
             self._refuse(rendering, error.message)
         except AWAY as error:
@@ -199,12 +202,6 @@ class Hub(Follower):
     def _refuse(self, rendering: Rendering, why: str) -> None:
         rendering.refuse(why)
         self._forget(rendering)
-
-    def _part_ways(self, rendering: Rendering) -> None:
-        """Let each reader join again in the scope of rights that he has now."""
-        self._forget(rendering)
-        for socket in (*rendering.readers, *rendering.joining):
-            socket.rejoin(rendering.topic)
 
     def _drop(self, rendering: Rendering, socket: Subscriber) -> None:
         rendering.readers.discard(socket)

@@ -110,18 +110,14 @@ class WatchIndex:
         """Let a rendering watch exactly these changes."""
         fresh = frozenset(watches)
         for watch in rendering.watches - fresh:
-            self._remove(rendering, watch)
+            self._watchers[watch].discard(rendering)
+            self._owned[watch.resource] -= watch.owner is not None
+            if not self._watchers[watch]:
+                del self._watchers[watch]
         for watch in fresh - rendering.watches:
             self._watchers[watch].add(rendering)
             self._owned[watch.resource] += watch.owner is not None
         rendering.watches = fresh
-
-    def _remove(self, rendering: Rendering, watch: Watch) -> None:
-        watchers = self._watchers[watch]
-        watchers.discard(rendering)
-        self._owned[watch.resource] -= watch.owner is not None
-        if not watchers:
-            del self._watchers[watch]
 
     def kinds(self) -> list[resources.Resource]:
         """The resources that somebody watches."""
@@ -138,16 +134,10 @@ class WatchIndex:
 
     def match(self, change: Change) -> Iterator[Rendering]:
         """The renderings that the change makes stale."""
-        for watch in self._keys(change):
-            yield from self._watchers.get(watch, ())
-
-    def _keys(self, change: Change) -> Iterator[Watch]:
         kind, namespace, name = change.resource, change.namespace, change.name
-        yield Watch(kind)
-        yield Watch(kind, namespace)
-        yield Watch(kind, namespace, name)
-        yield Watch(kind, None, name)
+        watches = [Watch(kind), Watch(kind, namespace), Watch(kind, namespace, name), Watch(kind, None, name)]
         if self._owned.get(kind):
             owner = resources.by_id(kind).index(change.object).owner
-            yield Watch(kind, None, None, owner)
-            yield Watch(kind, namespace, None, owner)
+            watches += [Watch(kind, None, None, owner), Watch(kind, namespace, None, owner)]
+        for watch in watches:
+            yield from self._watchers.get(watch, ())

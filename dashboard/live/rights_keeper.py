@@ -94,15 +94,15 @@ class RightsKeeper:
                 log.exception("live pages could not be looked after")
 
     async def _look(self) -> None:
-        asked = [(each, each.flowing()) for each in self._sockets]
-        found = await self._in_thread(_standings, asked)
-        await asyncio.gather(*(socket.heed(standing) for (socket, _), standing in zip(asked, found, strict=True)))
+        flowing = [(each, each.flowing()) for each in self._sockets]
+        found = await self._in_thread(_standings, flowing)
+        await asyncio.gather(*(socket.heed(standing) for (socket, _), standing in zip(flowing, found, strict=True)))
 
 
-def _standings(asked: Sequence[tuple[Socket, Mapping[str, tuple[Stream, StreamRequest]]]]) -> list[SocketRights]:
-    for actor in {socket.actor for socket, _ in asked}:
+def _standings(sockets: Sequence[tuple[Socket, Mapping[str, tuple[Stream, StreamRequest]]]]) -> list[SocketRights]:
+    for actor in {socket.actor for socket, _ in sockets}:
         access.renew(actor)
-    return [_standing(*one) for one in asked]
+    return [_standing(socket, flowing) for socket, flowing in sockets]
 
 
 def _standing(socket: Socket, flowing: Mapping[str, tuple[Stream, StreamRequest]]) -> SocketRights:

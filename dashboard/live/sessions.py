@@ -15,28 +15,24 @@ from cluster import clock
 FRESH_S = 0.75
 
 
-class _Known(NamedTuple):
-    user_id: int | None
+class _Session(NamedTuple):
+    user_id: int | None  # None where it has ended
     until: float
 
 
-_known: dict[str, _Known] = {}
+_sessions: dict[str, _Session] = {}
 
 
 def still_valid(scope: Mapping[str, Any]) -> bool:
     """Say whether the socket's session exists and is its user's; a changed password or a deactivation ends it."""
     key = scope["session"].session_key
-    known = _known.get(key)
+    session = _sessions.get(key)
     now = clock.monotonic()
-    if known is None or known.until < now:
-        for old in [each for each, known in _known.items() if known.until < now]:
-            del _known[old]
-        known = _known[key] = _Known(_user_of(key), now + FRESH_S)
-    return known.user_id is not None and known.user_id == scope["user"].pk
-
-
-def _user_of(session_key: str) -> int | None:
-    request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    user = get_user(request)
-    return user.pk if user.is_active else None
+    if session is None or session.until < now:
+        for old in [each for each, other in _sessions.items() if other.until < now]:
+            del _sessions[old]
+        request = HttpRequest()
+        request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)
+        user = get_user(request)
+        session = _sessions[key] = _Session(user.pk if user.is_active else None, now + FRESH_S)
+    return session.user_id is not None and session.user_id == scope["user"].pk

@@ -50,8 +50,8 @@ def rows(actor: Actor, node: Node) -> tuple[list[Row], int | None]:
     if not listed:
         return [], None
     holders = _holders(actor, node.metadata.name)
-    known = backend.nodes.usage(clock.milliseconds())
-    figures = next((each for each in known if each["node"] == node.metadata.name), {})
+    usage = backend.nodes.usage(clock.milliseconds())
+    figures = next((each for each in usage if each["node"] == node.metadata.name), {})
     measured: Mapping[str, Any] = figures.get("devices") or {}
     found = [
         Row(
@@ -66,27 +66,25 @@ def rows(actor: Actor, node: Node) -> tuple[list[Row], int | None]:
 
 def _holders(actor: Actor, node: str) -> dict[tuple[str, str], Holder]:
     visible = access.namespaces(actor, PODS)
-    found = {}
+    found: dict[tuple[str, str], Holder] = {}
     for stored in store.find(PODS, node=node, phase=_HERE):
-        for device in node_devices.of_pod(stored.object):
-            seen = visible is access.ALL or stored.namespace in visible
-            found[device] = Holder(stored.namespace, stored.name, _job(stored.object)) if seen else Holder()
+        holder = Holder()
+        if visible is access.ALL or stored.namespace in visible:
+            owners = stored.object["metadata"].get("ownerReferences") or ()
+            jobs = (each["name"] for each in owners if each.get("controller") and each.get("kind") == JOBS.kind)
+            holder = Holder(stored.namespace, stored.name, next(jobs, ""))
+        found |= dict.fromkeys(node_devices.of_pod(stored.object), holder)
     return found
 
 
-def _job(pod: dict[str, Any]) -> str:
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return next((each["name"] for each in owners if each.get("controller") and each.get("kind") == JOBS.kind), "")
-
-
-def _figures(device: NodeDevice, told: Mapping[str, float]) -> list[Figure]:
-    use, memory, total = (told.get(name) for name in ("use", "memory", "memoryTotal"))
+def _figures(device: NodeDevice, measured: Mapping[str, float]) -> list[Figure]:
+    use, memory, total = (measured.get(name) for name in ("use", "memory", "memoryTotal"))
     found = []
     if use is not None:
-        heat = f", {told['temperature']:.0f} °C" if "temperature" in told else ""
+        heat = f", {measured['temperature']:.0f} °C" if "temperature" in measured else ""
         found.append(Figure(f"{use:.0%} busy{heat}", svg.bar(use, 1, f"{device.id}: {use:.0%} busy")))
-    elif "temperature" in told:
-        found.append(Figure(f"{told['temperature']:.0f} °C"))
+    elif "temperature" in measured:
+        found.append(Figure(f"{measured['temperature']:.0f} °C"))
     if memory is not None and total:
         text = f"{_bytes(memory)} of {_bytes(total)}"
         found.append(Figure(text, svg.bar(memory, total, f"{device.id}: memory {text}")))

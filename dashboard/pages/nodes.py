@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -91,16 +92,22 @@ def node_table(actor: Actor, view: TableView) -> Table:
     """Return a page of the nodes."""
     access.require(actor, "list", NODES, "")
     with store.reading() as head, cluster_usage.current(head) as shown:
-        nodes = [node for node in shown.nodes.values() if _matches(node, view)]
-        counts: dict[str, int] = {}
-        for node in nodes:
-            counts[node.state] = counts.get(node.state, 0) + 1
+        nodes = [node for node in shown.nodes.values() if view.q.lower() in node.name]
+        if kind := view.get("kind"):
+            nodes = [node for node in nodes if node.simulated == (kind == "simulated")]
+        counts = Counter(node.state for node in nodes)
         if state := view.get("phase"):
             nodes = [node for node in nodes if node.state == state]
         key = _ORDERS[view.sort.removeprefix("-")]
         nodes.sort(key=lambda node: (key(node, shown.on_node), node.name), reverse=view.sort.startswith("-"))
         page = paging.Page(view.page, view.per, len(nodes))
-        rows = {f"node-{node.name}": _row(shown, node) for node in nodes[page.offset : page.offset + page.size]}
+        rows = {}
+        for node in nodes[page.offset : page.offset + page.size]:
+            taken = shown.on_node.get(node.name, {})
+            pairs = tuple((taken.get(name, 0), node.allocatable.get(name, 0)) for name in usage_bar.FIRST)
+            rows[f"node-{node.name}"] = row_html(
+                node.name, node.state, node.simulated, node.created, pairs, is_mirror=backend.is_mirror
+            )
         extra = {"nodes-summary": summary(shown)}
     return Table(
         view=view,
@@ -117,14 +124,11 @@ def node_table(actor: Actor, view: TableView) -> Table:
 
 def summary(shown: Picture) -> str:
     """Return the sums over all nodes."""
-    ready = sum(node.state in UP for node in shown.nodes.values())
-    uses = usage_bar.table(shown.used(), shown.capacity())
-    simulated = sum(node.simulated for node in shown.nodes.values())
     context = {
-        "ready": ready,
+        "ready": sum(node.state in UP for node in shown.nodes.values()),
         "total": len(shown.nodes),
-        "simulated": simulated,
-        "uses": uses,
+        "simulated": sum(node.simulated for node in shown.nodes.values()),
+        "uses": usage_bar.table(shown.used(), shown.capacity()),
         "ready_bar": ready_bar(shown),
     }
     return render_to_string("dashboard/_nodes_summary.html", context)
@@ -134,11 +138,6 @@ def ready_bar(shown: Picture) -> SafeString:
     """Draw how many nodes are ready and how many are not."""
     ready = sum(node.state in UP for node in shown.nodes.values())
     return svg.stack([svg.Share(ready, "green", "ready"), svg.Share(len(shown.nodes) - ready, "red", "not ready")])
-
-
-def _matches(node: NodeFacts, view: TableView) -> bool:
-    kind = view.get("kind")
-    return view.q.lower() in node.name and (not kind or node.simulated == (kind == "simulated"))
 
 
 _ORDERS: dict[str, Callable[[NodeFacts, dict[str, Amounts]], Any]] = {
@@ -153,12 +152,6 @@ _ORDERS: dict[str, Callable[[NodeFacts, dict[str, Amounts]], Any]] = {
 
 def _share(node: NodeFacts, taken: dict[str, Amounts], resource: str) -> float:
     return taken.get(node.name, {}).get(resource, 0) / (node.allocatable.get(resource) or 1)
-
-
-def _row(shown: Picture, node: NodeFacts) -> str:
-    taken = shown.on_node.get(node.name, {})
-    pairs = tuple((taken.get(name, 0), node.allocatable.get(name, 0)) for name in usage_bar.FIRST)
-    return row_html(node.name, node.state, node.simulated, node.created, pairs, is_mirror=backend.is_mirror)
 
 
 # A thousand nodes of which few changed: most rows are the same text as before.
@@ -218,12 +211,10 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "measured": measured,
         "joined": None if facts.simulated else joining.since(name),
     }
-    made: dict[str, str] = {
-        "node-room": render_to_string("dashboard/_node_room.html", context),
-        "node-head": render_to_string("dashboard/_node_head.html", context),
-        "node-use": render_to_string("dashboard/_node_use.html", context),
+    parts: dict[str, str] = {
+        f"node-{part}": render_to_string(f"dashboard/_node_{part}.html", context) for part in ("room", "head", "use")
     }
-    return facts.uid, made
+    return facts.uid, parts
 
 
 @live.topic(PODS_SPEC.name)
@@ -265,6 +256,10 @@ def pod_table(actor: Actor, name: str, view: TableView) -> Table:
 def _pod_row(stored: Stored) -> str:
     pod = stored.read(Pod)
     owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+    try:
+        request = amounts.pod_request(pod.spec)
+    except ValueError:
+        request = {}  # not a quantity: the column stays empty
     return render_to_string(
         "dashboard/_pod_row.html",
         {
@@ -273,16 +268,7 @@ def _pod_row(stored: Stored) -> str:
             "job": owner.name if owner and owner.kind == JOBS.kind else "",
             "kept": pod_health.SAID.get(PODS.index(stored.object).trouble, ""),
             "phase": "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase or "Pending",
-            "asked": _asked(pod),
+            "requests": [amounts.show(name, request[name]) for name in usage_bar.in_order(request) if name != "pods"],
             "created": stored.created,
         },
     )
-
-
-def _asked(pod: Pod) -> list[str]:
-    """Return what a pod asks for, in words; nothing where that cannot be read."""
-    try:
-        asked = amounts.pod_request(pod.spec)
-    except ValueError:
-        return []
-    return [amounts.show(name, asked[name]) for name in usage_bar.in_order(asked) if name != "pods"]

@@ -122,28 +122,29 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
     now = clock.milliseconds()
     with store.reading() as head, cluster_usage.current(head) as shown:
         counts = _named(store.count(JOBS, namespace=chosen))
+        legend = [(word, counts[word], phases.appearance(word).hue) for word in phases.JOB_PHASES if counts.get(word)]
         failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST_FAILED)
         waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST_WAITING)
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
-        kept = _kept(chosen)
+        not_running = _not_running(chosen)
         rooms = kept_room.rows(actor, shown.kept(), visible)
         idle = _passed_over(chosen)
-        stuck = [each for each in hopeless if each.uid not in {*kept, *idle}]
-        seen = {*kept, *idle, *(job.uid for job in hopeless)}
+        stuck = [each for each in hopeless if each.uid not in {*not_running, *idle}]
+        seen = {*not_running, *idle, *(job.uid for job in hopeless)}
         patient = [each for each in waiting if each.uid not in seen and each.created <= now - WAITS_LONG_MS]
         is_least = len(waiting) == MOST_WAITING
         troubles = [
-            *_node_troubles(shown if sees_cluster else None),
+            *(_node_troubles(shown) if sees_cluster else ()),
             *idle.values(),
             *_failures(failed, now),
-            *kept.values(),
+            *not_running.values(),
             *_waits(stuck, patient, is_least=is_least),
         ]
         context = {
             "troubles": troubles,
-            "counts": _legend(counts),
-            "stack": _stack(counts),
+            "counts": legend,
+            "stack": svg.stack(svg.Share(count, hue, word) for word, count, hue in legend),
             "not_run": not_run.line(actor, "overview-not-run", namespace=namespace),
             "total": sum(counts.values()),
             "namespace": namespace,
@@ -162,7 +163,10 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         for part in ("start", "attention", "room", "tiles", "jobs", "queues", "nodes")
     }
     watches = [*scope.watches(JOBS.id, namespace, visible), *not_run.watches(actor, namespace), *cluster_usage.WATCHES]
-    return head, Parts(parts, watches=watches, again=_next_look(waiting, now))
+    # Stale when the next job has waited for long, and while some wait: another check may find idle room for them.
+    young = [each.created + WAITS_LONG_MS for each in waiting if each.created > now - WAITS_LONG_MS]
+    again = min([*young, now + idle_room.EVERY_MS]) if waiting else None
+    return head, Parts(parts, watches=watches, again=again)
 
 
 def may_submit(actor: Actor, namespace: str) -> bool:
@@ -182,28 +186,24 @@ def _named(counts: Mapping[str, int]) -> dict[str, int]:
 
 def _hopeless(waiting: list[Stored]) -> list[Stored]:
     """Return the jobs that cannot start until somebody changes something, however long they wait."""
-    keys = {f"{stored.namespace}/{stored.name}-{stored.uid}": stored for stored in waiting}
-    groups = store.by_keys(POD_GROUPS, list(keys))
-    return [stored for key, stored in keys.items() if _is_hopeless(stored, groups.get(key))]
+    jobs = {f"{stored.namespace}/{stored.name}-{stored.uid}": stored for stored in waiting}
+    hopeless = {
+        key
+        for key, group in store.by_keys(POD_GROUPS, list(jobs)).items()
+        for each in group.read(_Group).status.conditions
+        if each.type == "Unschedulable" and each.status == "True" and each.reason in HOPELESS
+    }
+    return [job for key, job in jobs.items() if key in hopeless or job.read(_Job).status.state.reason == DEADLOCK]
 
 
-def _is_hopeless(job: Stored, group: Stored | None) -> bool:
-    if job.read(_Job).status.state.reason == DEADLOCK:
-        return True
-    if group is None:
-        return False
-    conditions = group.read(_Group).status.conditions
-    return any(
-        each.type == "Unschedulable" and each.status == "True" and each.reason in HOPELESS for each in conditions
-    )
-
-
-def _node_troubles(shown: Picture | None) -> list[Trouble]:
-    nodes = [node for node in shown.nodes.values() if node.state in ("NotReady", "Unknown")] if shown else []
-    return [
-        Trouble(node.state, "dashboard:node", "", node.name, _why_not_ready(node), _not_ready_since(node))
-        for node in nodes[:MOST]
-    ]
+def _node_troubles(shown: Picture) -> list[Trouble]:
+    troubles = []
+    for node in [node for node in shown.nodes.values() if node.state in ("NotReady", "Unknown")][:MOST]:
+        ready = next((each for each in node.node.status.conditions if each.type == "Ready"), None)
+        why = (ready.message or ready.reason if ready else "") or "The node does not say why."
+        since = ready.last_transition_time if ready else ""
+        troubles.append(Trouble(node.state, "dashboard:node", "", node.name, why, since))
+    return troubles
 
 
 def _failures(failed: list[Stored], now: int) -> list[Trouble]:
@@ -215,7 +215,7 @@ def _failures(failed: list[Stored], now: int) -> list[Trouble]:
     for stored in failed:
         job = stored.read(_Job)
         state = job.status.state
-        if not _is_recent(stored, state, now):
+        if cluster_usage.moment(state.last_transition_time, stored.created) <= now - LATELY_MS:
             continue
         sentence = state.message or state.reason or "It gives no reason."
         sentence = sentence.replace(f"{stored.name}-", "")
@@ -230,7 +230,7 @@ def _failures(failed: list[Stored], now: int) -> list[Trouble]:
     return list(found.values())[:MOST]
 
 
-def _kept(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
+def _not_running(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
     """Return the jobs with the most pods that do not run although they have their nodes, by uid, among the namespaces seen."""
     found: dict[str, dict[tuple[str, str], int]] = {}
     causes = tuple(pod_health.SAID)
@@ -253,7 +253,11 @@ def _passed_over(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
     """Return the jobs that wait for room that nobody uses, by uid, the longest first, among the namespaces seen."""
     check = idle_room.last()
     waits = check.waits({jobs} if isinstance(jobs, str) else jobs) if check else []
-    groups = {f"{namespace}/{job}": each for each in waits for namespace, job in [_job_of(each.group)] if job}
+    groups = {}
+    for each in waits:
+        namespace, _, name = each.group.partition("/")
+        if job := pod_groups.job_of(name):  # others are no job's
+            groups[f"{namespace}/{job}"] = each
     troubles = {}
     for key, stored in store.by_keys(JOBS, list(groups)[:MOST]).items():
         wait = groups[key]
@@ -265,12 +269,6 @@ def _passed_over(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
         )
         troubles[stored.uid] = Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, wait.since)
     return troubles
-
-
-def _job_of(group: str) -> tuple[str, str]:
-    """Return the namespace and the name of the job to which a pod group belongs; no name for others."""
-    namespace, _, name = group.partition("/")
-    return namespace, pod_groups.job_of(name)
 
 
 def _waits(*sorts: Iterable[Stored], is_least: bool) -> list[Trouble]:
@@ -287,46 +285,12 @@ def _waits(*sorts: Iterable[Stored], is_least: bool) -> list[Trouble]:
             sentence = state.message or "No controller has looked at it yet. Is the worker running?"
             cause = job.status.waiting_reason or state.reason
             key = (stored.namespace, queue_named(job.spec.queue), cause or sentence)
-            known = found.get(key)
-            if known is not None:
-                alike = (
-                    Alike("Pending", queue_named(job.spec.queue), None, cause, stored.namespace, is_least)
-                    if cause
-                    else None
-                )
-                found[key] = known._replace(more=known.more + 1, alike=alike)
+            if (first := found.get(key)) is not None:
+                alike = Alike("Pending", queue_named(job.spec.queue), None, cause, stored.namespace, is_least)
+                found[key] = first._replace(more=first.more + 1, alike=alike if cause else None)
             elif len(found) < most:
                 found[key] = Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created)
     return list(found.values())
-
-
-def _is_recent(stored: Stored, state: JobState, now: int) -> bool:
-    return cluster_usage.moment(state.last_transition_time, stored.created) > now - LATELY_MS
-
-
-def _why_not_ready(node: cluster_usage.NodeFacts) -> str:
-    ready = next((each for each in node.node.status.conditions if each.type == "Ready"), None)
-    return (ready.message or ready.reason if ready else "") or "The node does not say why."
-
-
-def _not_ready_since(node: cluster_usage.NodeFacts) -> str:
-    ready = next((each for each in node.node.status.conditions if each.type == "Ready"), None)
-    return ready.last_transition_time if ready else ""
-
-
-def _next_look(waiting: list[Stored], now: int) -> int | None:
-    """When the next job will have waited for long, or while some wait another check may have found that there is room for them."""
-    young = [each.created + WAITS_LONG_MS for each in waiting if each.created > now - WAITS_LONG_MS]
-    return min([*young, now + idle_room.EVERY_MS]) if waiting else None
-
-
-def _legend(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:
-    known = [word for word in phases.JOB_PHASES if counts.get(word)]
-    return [(word, counts[word], phases.appearance(word).hue) for word in known]
-
-
-def _stack(counts: Mapping[str, int]) -> Any:
-    return svg.stack(svg.Share(count, hue, word) for word, count, hue in _legend(counts))
 
 
 def _cluster(shown: Picture) -> dict[str, Any]:

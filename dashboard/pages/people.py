@@ -47,6 +47,11 @@ def _page(request: HttpRequest, status: int = 200, **forms: Form) -> HttpRespons
     bindings = accounts.role_bindings()
     if not isinstance(places, access.Everywhere):
         bindings = [each for each in bindings if each.namespace in places]
+    visible = access.namespaces(actor, NAMESPACES)
+    namespaces = [
+        {"name": each.name, "created": each.created, "ending": "deletionTimestamp" in each.object["metadata"]}
+        for each in store.find(NAMESPACES, name=None if isinstance(visible, access.Everywhere) else visible)
+    ]
     context = {
         "link": request.session.pop(LINK, None),
         "everywhere": everywhere,
@@ -56,10 +61,14 @@ def _page(request: HttpRequest, status: int = 200, **forms: Form) -> HttpRespons
         "users": accounts.users() if everywhere else [],
         "bindings": bindings,
         "tokens": tokens.visible(actor),
-        "namespaces": _namespaces(actor),
+        "namespaces": namespaces,
         "may_create_namespace": access.allowed(actor, "create", NAMESPACES, ""),
         "roles": list(Role),
-        **{name: forms.get(name) or form for name, form in _empty_forms().items()},
+        "user_form": UserForm(auto_id="user_%s"),
+        "role_form": RoleForm(auto_id="role_%s"),
+        "namespace_form": NamespaceForm(auto_id="namespace_%s"),
+        "password_form": PasswordForm(auto_id="password_%s"),
+        **forms,
     }
     return render(request, "dashboard/access.html", context, status=status)
 
@@ -72,24 +81,6 @@ def _keeper() -> dict[str, str] | None:
     own = reverse(HERE)
     address = addresses.counterpart(own, settings.PREFIX, addresses.prefix(first), lambda path: path == own)
     return {"name": first, "address": address}
-
-
-def _empty_forms() -> dict[str, Form]:
-    return {
-        "user_form": UserForm(auto_id="user_%s"),
-        "role_form": RoleForm(auto_id="role_%s"),
-        "namespace_form": NamespaceForm(auto_id="namespace_%s"),
-        "password_form": PasswordForm(auto_id="password_%s"),
-    }
-
-
-def _namespaces(actor: Actor) -> list[dict[str, Any]]:
-    visible = access.namespaces(actor, NAMESPACES)
-    names = None if isinstance(visible, access.Everywhere) else visible
-    return [
-        {"name": each.name, "created": each.created, "ending": "deletionTimestamp" in each.object["metadata"]}
-        for each in store.find(NAMESPACES, name=names)
-    ]
 
 
 @require_POST

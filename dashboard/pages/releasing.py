@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from cluster import access, api, clock
-from cluster.access import Actor
 from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
@@ -23,22 +22,18 @@ from kube.volcano.pod_groups import job_of
 @explained
 def release(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     """Give back what is kept for the pod group that the reader saw, by its `uid`."""
-    called = job_of(name) or name
+    actor, uid = access.of(request), request.POST.get("uid", "")
     try:
-        _release(access.of(request), namespace, name, request.POST.get("uid", ""))
+        access.require(actor, "get", POD_GROUPS, namespace, name)
+        stored = store.get(POD_GROUPS, namespace, name)
+        if kept_room.kept_for(namespace, name, stored.body) is None:
+            detail = "no room is kept for it any more, so nothing was given back"
+            raise Conflict.of(POD_GROUPS.id, name, detail)
+        annotations = {kept_room.RELEASED: now_text(clock.milliseconds())}
+        patch = {"metadata": {**({"uid": uid} if uid else {}), "annotations": annotations}}
+        api.patch(actor, POD_GROUPS, namespace, name, patch)
     except ApiError as error:
         responses.refuse(request, error)
     else:
-        responses.say(request, f"The room that was kept for {called} is given back. It goes on waiting.")
+        responses.say(request, f"The room that was kept for {job_of(name) or name} is given back. It goes on waiting.")
     return responses.back(request, "dashboard:overview")
-
-
-def _release(actor: Actor, namespace: str, name: str, uid: str) -> None:
-    access.require(actor, "get", POD_GROUPS, namespace, name)
-    stored = store.get(POD_GROUPS, namespace, name)
-    if kept_room.kept_for(namespace, name, stored.body) is None:
-        detail = "no room is kept for it any more, so nothing was given back"
-        raise Conflict.of(POD_GROUPS.id, name, detail)
-    annotations = {kept_room.RELEASED: now_text(clock.milliseconds())}
-    patch = {"metadata": {**({"uid": uid} if uid else {}), "annotations": annotations}}
-    api.patch(actor, POD_GROUPS, namespace, name, patch)

@@ -20,21 +20,20 @@ MOST_NODES = 6  # that a row names; the rest are a number with a hint
 
 def rows(found: Iterable[StoredDecision], *, names_group: bool) -> dict[str, str]:
     """Return the row of each decision by its id, in order; names_group: with the job or pod group, and its queue."""
-    return {f"decision-{kept.id}": _row(kept, names_group=names_group) for kept in found}
-
-
-def _row(kept: StoredDecision, *, names_group: bool) -> str:
-    decision = kept.decision
-    other = decision.other.partition("/")
-    context = {
-        "id": f"decision-{kept.id}",
-        "decision": decision,
-        "word": WORDS.get(decision.kind, decision.kind),
-        "names_group": names_group,
-        "job": job_of(decision.name),
-        "other_namespace": other[0],
-        "other_job": job_of(other[2]),
-        "nodes": decision.nodes[:MOST_NODES],
-        "more": decision.nodes[MOST_NODES:],
-    }
-    return render_to_string("dashboard/_decision_row.html", context)
+    html: dict[str, str] = {}
+    for row in found:
+        decision = row.decision
+        other_namespace, _, other_name = decision.other.partition("/")
+        context = {
+            "id": f"decision-{row.id}",
+            "decision": decision,
+            "word": WORDS.get(decision.kind, decision.kind),
+            "names_group": names_group,
+            "job": job_of(decision.name),
+            "other_namespace": other_namespace,
+            "other_job": job_of(other_name),
+            "nodes": decision.nodes[:MOST_NODES],
+            "more": decision.nodes[MOST_NODES:],
+        }
+        html[f"decision-{row.id}"] = render_to_string("dashboard/_decision_row.html", context)
+    return html

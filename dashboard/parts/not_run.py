@@ -17,9 +17,6 @@ from dashboard.live import Watch
 from dashboard.parts import scope
 from kube.resources import BATCH_JOBS
 
-OBEYED = ("q", "namespace", "owner")
-"""The filters that these jobs can match: they have no queue, phase or cause of Volcano's."""
-
 
 def line(actor: Actor, part: str, **values: str) -> str:
     """Return the part of a page that says how many match the filters, with the way to them; empty where none does.
@@ -27,20 +24,14 @@ def line(actor: Actor, part: str, **values: str) -> str:
     The filters are those of the list of jobs, by their names there. A mirrored cluster runs such jobs itself.
     """
     chosen = {name: value for name, value in values.items() if value}
-    number = _count(actor, chosen) if chosen.keys() <= {*OBEYED} and not backend.is_mirror else 0
+    number = 0
+    # These jobs have no queue, phase or cause of Volcano's, so that a filter by one matches none.
+    if chosen.keys() <= {"q", "namespace", "owner"} and not backend.is_mirror:
+        namespaces = scope.namespaces_of(chosen.get("namespace", ""), access.namespaces(actor, BATCH_JOBS))
+        counts = store.count(BATCH_JOBS, namespace=namespaces, text=chosen.get("q"), creator=chosen.get("owner"))
+        number = sum(counts.values())
     context = {"part": part, "number": number, "query": urlencode(chosen), **chosen}
     return render_to_string("partials/_not_run.html", context)
-
-
-def _count(actor: Actor, chosen: dict[str, str]) -> int:
-    visible = access.namespaces(actor, BATCH_JOBS)
-    found = store.count(
-        BATCH_JOBS,
-        namespace=scope.namespaces_of(chosen.get("namespace", ""), visible),
-        text=chosen.get("q"),
-        creator=chosen.get("owner"),
-    )
-    return sum(found.values())
 
 
 def watches(actor: Actor, namespace: str) -> list[Watch]:

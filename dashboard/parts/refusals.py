@@ -60,13 +60,9 @@ def _standing(kind: Resource, namespace: str, name: str) -> list[Refusal]:
     found = retries.current_refusals({CONSUMERS[kind.id]: key, "scheduler": f"{namespace}/*"})
     if any(each.consumer == "scheduler" for each in found):  # seldom: most pages need not ask for the groups
         groups = {group.key for group in _groups(namespace, name)}
-        found = [each for each in found if each.consumer != "scheduler" or _group_of(each) in groups]
+        # Where only the status of a pod group is refused, the key goes on behind its name.
+        found = [each for each in found if each.consumer != "scheduler" or "/".join(each.key.split("/")[:2]) in groups]
     return found
-
-
-def _group_of(refusal: Refusal) -> str:
-    """Return the key of the pod group that a refusal of the scheduler is about, also where only its status is refused."""
-    return "/".join(refusal.key.split("/")[:2])
 
 
 def _uids(kind: Resource, namespace: str, name: str) -> list[str]:

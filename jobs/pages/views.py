@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_GET, require_http_methods
 
 from cluster import access, clock
@@ -103,9 +105,9 @@ def _parts(request: HttpRequest, actor: Actor, shown: Detail, tab: str) -> dict[
         context[f"{part}_topic"] = shown.topic(f"jobs:{part}")
     context["base"] = urlencode(shown.query)
     asked, _ = shown.asked_part(clock.milliseconds())
-    context["head"] = asked + "".join(shown.head_parts().values())
+    context["head"] = _joined({"asked": asked, **shown.head_parts()})
     if tab == "overview":
-        context["timeline"] = "".join(shown.timeline_parts().values())
+        context["timeline"] = _joined(shown.timeline_parts())
         context["table"] = pod_table.table(shown, pod_table.spec(shown).read(request.GET))
     elif tab == "logs":
         context["log"] = log_tab.show(actor, shown, request.GET.dict())
@@ -115,8 +117,12 @@ def _parts(request: HttpRequest, actor: Actor, shown: Detail, tab: str) -> dict[
     elif tab == "events":
         context["events"] = live.event_rows(shown)
     else:
-        context["yaml"] = "".join(live.yaml_parts(shown).values())
+        context["yaml"] = _joined(live.yaml_parts(shown))
     return context
+
+
+def _joined(parts: Mapping[str, str]) -> SafeString:
+    return mark_safe("".join(parts.values()))  # noqa: S308  the parts are rendered templates
 
 
 @require_GET

@@ -61,11 +61,9 @@ def fair_shares(
 
 
 def _fair_share(account: Account, names: list[str]) -> FairShare:
-    parts: list[tuple[float | None, str]] = [
-        (used / due, name) for name, used, due in zip(names, account.used, account.deserved, strict=True) if due
-    ]
-    part, resource = max(parts, default=(None, ""), key=lambda pair: pair[0] or 0.0)
     deserved, guaranteed, used = (
         dict(zip(names, each, strict=True)) for each in (account.deserved, account.guarantee, account.used)
     )
-    return FairShare(deserved, guaranteed, used, part, resource)
+    parts: dict[str, float] = {name: used[name] / due for name, due in deserved.items() if due}
+    resource = max(parts, default="", key=lambda name: parts[name])
+    return FairShare(deserved, guaranteed, used, parts.get(resource), resource)

@@ -55,7 +55,15 @@ def table(actor: Actor, view: TableView) -> Table:
         raise Forbidden(
             "Decisions are about pod groups, and you may see those of no namespace; ask an administrator for a role."
         )
-    wanted = _filters(view, scope.namespaces_of(view.get("namespace"), visible))
+    wanted = Filters(
+        namespaces=scope.namespaces_of(view.get("namespace"), visible),
+        kind=shown.KINDS.get(view.get("kind"), ""),
+        queue=view.get("queue"),
+        node=view.get("node"),
+        text=view.q,
+        since=moments.moment(view.get("from")) if view.get("from") else None,
+        until=moments.moment(view.get("to")) if view.get("to") else None,
+    )
     with store.reading() as head:
         counts = decisions.count(replace(wanted, kind=""))
         total = counts.get(wanted.kind, 0) if wanted.kind else sum(counts.values())
@@ -63,7 +71,7 @@ def table(actor: Actor, view: TableView) -> Table:
         found = decisions.find(wanted, limit=page.size, offset=page.offset)
         seen = Filters(namespaces=scope.namespaces_of("", visible))
         choices = {"namespace": decisions.values("namespace", seen)}
-        choices["queue"] = decisions.values("queue", seen) if _sees_queues(actor) else []
+        choices["queue"] = decisions.values("queue", seen) if access.allowed(actor, "list", QUEUES, "") else []
     return Table(
         view=view,
         rows=shown.rows(found, names_group=True),
@@ -79,19 +87,3 @@ def table(actor: Actor, view: TableView) -> Table:
         revision=head,
         empty=EMPTY,
     )
-
-
-def _filters(view: TableView, namespaces: str | frozenset[str] | None) -> Filters:
-    return Filters(
-        namespaces=namespaces,
-        kind=shown.KINDS.get(view.get("kind"), ""),
-        queue=view.get("queue"),
-        node=view.get("node"),
-        text=view.q,
-        since=moments.moment(view.get("from")) if view.get("from") else None,
-        until=moments.moment(view.get("to")) if view.get("to") else None,
-    )
-
-
-def _sees_queues(actor: Actor) -> bool:
-    return access.allowed(actor, "list", QUEUES, "")

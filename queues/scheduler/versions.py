@@ -56,7 +56,10 @@ def read_versions() -> ConfigurationVersions:
     newest = history[0] if history and history[0].verb != "DELETED" else None
     stored = newest.object if newest is not None else {}
     shown = versions[::-1][:MOST_SHOWN]
-    _name(shown)
+    done = AuditEntry.objects.filter(resource=CONFIGMAPS.id, namespace=NAMESPACE, name=NAME, outcome="done")
+    actors = dict(done.values_list("revision", "actor"))
+    for each in shown:
+        each.who = actors.get(each.revision, "")
     version = lenient.text(stored, "metadata", "resourceVersion")
     refused = held.refused.message if held.refused else ""
     return ConfigurationVersions(text_of(stored), version, held.policy, refused, shown)
@@ -86,13 +89,3 @@ def difference(old: str, new: str) -> list[tuple[str, str]]:
         return []
     lines = list(unified_diff(before, after, lineterm="", n=LINES_AROUND))[2:]
     return [("…", "") if line.startswith("@@") else (line[:1], line[1:]) for line in lines][1:]
-
-
-def _name(versions: list[Version]) -> None:
-    """Say who made these versions, as far as the audit knows."""
-    found = AuditEntry.objects.filter(
-        resource=CONFIGMAPS.id, namespace=NAMESPACE, name=NAME, outcome="done"
-    ).values_list("revision", "actor")
-    actors = dict(found)
-    for each in versions:
-        each.who = actors.get(each.revision, "")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kube.meta import duration_words
 from scheduler.engine.wishes import WishWeights
 from scheduler.policy.actions import Action
-from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, TaskTopologies, Usage
+from scheduler.policy.policy import NodeGrouping, Policy, Scoring, TaskTopologies, Usage
 from scheduler.policy.rescheduling import WHOLE, Levels
 from scheduler.policy.supported import PLUGINS, PluginSupport
 from scheduler.policy.zones import Window, Zones
@@ -42,7 +42,7 @@ class PolicyFact(NamedTuple):
 
 
 def policy_facts(policy: Policy, *, measures_load: bool) -> list[PolicyFact]:
-    """Return what a policy decides; measures_load: agents of ours say what nodes use."""
+    """Return what a policy decides; measures_load: agents of ours report what nodes use."""
     return [
         PolicyFact("Jobs are let in", _entry(policy), "enqueue, overcommit"),
         PolicyFact(
@@ -150,8 +150,11 @@ def _choice(scoring: Scoring | None) -> str:
         (scoring.least, "little CPU and memory used"),
         (scoring.most, "much CPU and memory used"),
         (scoring.balanced, "CPU and memory used alike"),
-        *(_fit(scoring.fit) if scoring.fit else ()),
     ]
+    if fit := scoring.fit:
+        used = ", ".join(f"{'much' if each.much else 'little'} {each.name} {each.weight}" for each in fit.strategies)
+        scarce = ", ".join(f"{name} {weight}" for name, weight in fit.scarce)
+        parts += [(fit.weight, f"use of resources ({used})"), (fit.spare, f"without what is scarce ({scarce})")]
     return "by weights: " + "; ".join(f"{text} × {weight}" for weight, text in parts if weight)
 
 
@@ -184,12 +187,6 @@ def _node_groups(grouping: NodeGrouping | None) -> str:
     whose = "it, and no queue above it, names none" if grouping.inherits else "it names none"
     order = "; those that it prefers in their order" if grouping.by_order else ""
     return f"a queue uses those that its affinity names{order}, or {others} where {whose}"
-
-
-def _fit(fit: Fit) -> list[tuple[int, str]]:
-    used = ", ".join(f"{'much' if each.much else 'little'} {each.name} {each.weight}" for each in fit.strategies)
-    scarce = ", ".join(f"{name} {weight}" for name, weight in fit.scarce)
-    return [(fit.weight, f"use of resources ({used})"), (fit.spare, f"without what is scarce ({scarce})")]
 
 
 def _busy(usage: Usage | None, *, measures_load: bool) -> str:

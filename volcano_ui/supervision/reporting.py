@@ -35,7 +35,11 @@ async def go_on() -> None:
 def report() -> None:
     """Leave word of how this cluster is now."""
     shown = freshness.current() or Freshness(settings.CLUSTER_NAME, State.LIVE)
-    found = Report(shown.word, _way(), shown.since, shown.why, clock.milliseconds())
+    way: str = EMBEDDED
+    if settings.TARGET is not None:
+        permits = server.permits()
+        way = permits.way if permits.is_known else ""
+    found = Report(shown.word, way, shown.since, shown.why, clock.milliseconds())
     reports.write(reports.folder(settings.STATE), settings.CLUSTER_NAME, found)
 
 
@@ -44,11 +48,3 @@ def _report_from_thread() -> None:
         report()
     finally:
         connection.close()
-
-
-def _way() -> str:
-    """Return the way in which the cluster is worked on, "" while that is not known."""
-    if settings.TARGET is None:
-        return EMBEDDED
-    permits = server.permits()
-    return permits.way if permits.is_known else ""

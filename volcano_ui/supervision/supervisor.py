@@ -209,12 +209,9 @@ class Supervisor:
             well = time.monotonic() - child.started > WELL_AFTER_S
             child.failures = 1 if well else child.failures + 1
             wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (child.failures - 1))
-            self._report(child, code, wait)
+            self._tell(child, f"{self._epitaph(child, code)}; starting it again in {wait:g} s")
             await asyncio.sleep(wait)
             await self._spawn(child)
-
-    def _report(self, child: Child, code: int, wait: float) -> None:
-        self._tell(child, f"{self._epitaph(child, code)}; starting it again in {wait:g} s")
 
     def _tell(self, child: Child, what: str) -> None:
         line = f"✗ {child.program.name} {what}"

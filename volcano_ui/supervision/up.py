@@ -311,7 +311,12 @@ class Up:
 
     async def _start_redis(self) -> None:
         if valkey.url(settings.DATA) == settings.REDIS_URL:
-            await self._supervisor.start(_redis())
+            binary = valkey.find_server()
+            if binary is None:
+                raise StartError("There is no Redis to start; install valkey or redis, or set VOLCANO_UI_REDIS_URL.")
+            command = valkey.command(binary, valkey.socket_path(settings.DATA))
+            prepare = partial(valkey.prepare, settings.DATA)
+            await self._supervisor.start(Program("redis", command, stage=3, before=prepare, ask=health.ask_redis))
         try:
             await _until(health.ask_redis, redis.RedisError, within_s=10)
         except redis.RedisError:
@@ -335,20 +340,21 @@ class Up:
             try:
                 await _until(ask, OSError, within_s=READY_WITHIN_S)
             except OSError as error:
-                raise StartError(
-                    f"The {name} did not answer within {READY_WITHIN_S} s ({error}). {_where_it_is_said()}"
-                ) from None
-
-
-def _where_it_is_said() -> str:
-    return f"See {settings.DATA}/logs." if settings.LOG_FILES else "What is above may say why."
+                where = f"See {settings.DATA}/logs." if settings.LOG_FILES else "What is above may say why."
+                problem = f"The {name} did not answer within {READY_WITHIN_S} s ({error})."
+                raise StartError(f"{problem} {where}") from None
 
 
 def _environment() -> dict[str, str]:
     """Return the environment of the children: ours, without the buffers they have no use for."""
+    target: dict[str, str] = {}
+    if settings.TARGET is not None and settings.CLUSTER is None:
+        # Pinned: somebody may make another context the current one while this runs.
+        target["VOLCANO_UI_KUBECONFIG"] = settings.TARGET.kubeconfig or IN_CLUSTER
+        target["VOLCANO_UI_CONTEXT"] = settings.TARGET.name if settings.TARGET.kubeconfig else ""
     return {
         **os.environ,
-        **_target_environment(),
+        **target,
         "VOLCANO_UI_DATA": str(settings.STATE),
         "VOLCANO_UI_PORT": str(settings.PORT),
         "VOLCANO_UI_API_PORT": str(settings.API_PORT),
@@ -357,26 +363,6 @@ def _environment() -> dict[str, str]:
         "MALLOC_ARENA_MAX": "2",
         "PYTHONUNBUFFERED": "1",
     }
-
-
-def _target_environment() -> dict[str, str]:
-    """Return what pins the cluster: somebody may make another context the current one while this runs."""
-    if settings.TARGET is None or settings.CLUSTER is not None:
-        return {}
-    return {
-        "VOLCANO_UI_KUBECONFIG": settings.TARGET.kubeconfig or IN_CLUSTER,
-        "VOLCANO_UI_CONTEXT": settings.TARGET.name if settings.TARGET.kubeconfig else "",
-    }
-
-
-def _redis() -> Program:
-    binary = valkey.find_server()
-    if binary is None:
-        raise StartError("There is no Redis to start; install valkey or redis, or set VOLCANO_UI_REDIS_URL.")
-    path = valkey.socket_path(settings.DATA)
-    command = valkey.command(binary, path)
-    prepare = partial(valkey.prepare, settings.DATA)
-    return Program("redis", command, stage=3, before=prepare, ask=health.ask_redis)
 
 
 def _take_certificates() -> None:

@@ -276,7 +276,7 @@ def polls_often(monkeypatch):
 @pytest.mark.usefixtures("polls_often")
 @cases("where, name", {
     "reading the log": (hub.Hub, "_read"), "finding what is stale": (rendering.WatchIndex, "match"),
-    "rendering": (hub.Hub, "_render_stale"), "telling heads": (hub.Hub, "_tell_heads"),
+    "rendering": (hub.Hub, "_render_stale"), "sending heads": (hub.Hub, "_send_heads"),
 })  # fmt: skip
 async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, where, name):
     whole = getattr(where, name)

@@ -115,7 +115,8 @@ def _join(data: Path, wish: JoinOptions) -> Membership:
                     raise JoinError(str(error)) from None
             return _join_anew(data, found, wish)
         except Unreachable as error:
-            if not _has_joined(data):
+            stored = membership.read(data)
+            if stored is None or not stored.has_joined:
                 raise JoinError(
                     f"{error}. Is it the address of the API, may this machine reach it, and does --ca say whom to believe?"
                 ) from None
@@ -131,8 +132,3 @@ def _join_anew(data: Path, found: Membership, wish: JoinOptions) -> Membership:
         except Dismissed:
             pass
     return found
-
-
-def _has_joined(data: Path) -> bool:
-    kept = membership.read(data)
-    return kept is not None and kept.has_joined
