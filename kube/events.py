@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from zlib import crc32
 
 from kube import meta
@@ -11,7 +13,16 @@ NORMAL, WARNING = "Normal", "Warning"
 LONGEST_MESSAGE = 1024  # bytes; Kubernetes refuses longer ones
 
 
-def event(about: Object, reason: str, message: str, now: int, *, component: str, kind: str = NORMAL) -> Object:
+def event(
+    about: Object,
+    reason: str,
+    message: str,
+    now: int,
+    *,
+    component: str,
+    kind: str = NORMAL,
+    annotations: Mapping[str, str] = MappingProxyType({}),
+) -> Object:
     """Return an Event about an object (as much of it as apiVersion, kind and metadata).
 
     The name is made of the moment and the text, so that the same news about the
@@ -27,6 +38,7 @@ def event(about: Object, reason: str, message: str, now: int, *, component: str,
         "metadata": {
             "namespace": metadata.get("namespace") or "default",
             "name": f"{metadata['name'][:220]}.{now:x}{fingerprint:08x}",
+            **({"annotations": dict(annotations)} if annotations else {}),
         },
         "involvedObject": {
             "apiVersion": about["apiVersion"],

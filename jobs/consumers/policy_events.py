@@ -15,6 +15,7 @@ from jobs.controller.facts import JobFact, PodFact
 from jobs.controller.pod_events import PodEvent
 from jobs.controller.policy_engine import PolicyActions
 from jobs.controller.requests import EXECUTED
+from jobs.lifecycle.policy_firings import PolicyFiring
 from kube import events
 from kube.kinds.batch import JobEvent
 from kube.kinds.scheduling import PodGroupPhase
@@ -58,8 +59,8 @@ def hear(state: JobsState, changes: Sequence[Change], now: int) -> PolicyEvents:
     return news
 
 
-def _event(job: JobFact, reason: str, message: str, now: int, kind: str) -> Group:
-    return Group([Create(EVENTS, plan.event(job, reason, message, now, kind=kind))])
+def _event(job: JobFact, reason: str, message: str, now: int, kind: str, firing: PolicyFiring | None = None) -> Group:
+    return Group([Create(EVENTS, plan.event(job, reason, message, now, kind=kind, firing=firing))])
 
 
 def _remember(state: JobsState, job: JobFact, found: PolicyActions, news: PolicyEvents, now: int) -> None:
@@ -69,7 +70,7 @@ def _remember(state: JobsState, job: JobFact, found: PolicyActions, news: Policy
     state.note_asked(job.key, found.pending_actions)
     state.touched[job.key] = None
     news.timers.extend(pending_actions.timers(job.key, found.pending_actions, now))
-    news.groups.extend(_event(job, EXECUTED, each.why, now, events.NORMAL) for each in found.delayed)
+    news.groups.extend(_event(job, EXECUTED, each.why, now, events.NORMAL, each.firing) for each in found.delayed)
 
 
 def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[PodEvent]]:

@@ -17,6 +17,7 @@ from cluster.writes import Timer
 from jobs.controller.facts import JobFact
 from jobs.controller.requests import Request, Target
 from jobs.lifecycle.asking import by_policy
+from jobs.lifecycle.policy_firings import PolicyFiring
 from kube.kinds.batch import Action, JobEvent
 
 ASKED = "asked"  # the kind of the timer
@@ -31,6 +32,7 @@ class PendingAction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     due: int
     why: str
     uid: str  # of the job
+    firing: PolicyFiring | None = None  # what `why` says; None in a timer of a version that did not write it
     exit_code: int | None = None
     delay_ms: int = 0
     version: int = 0  # of the run that it is about
@@ -46,7 +48,7 @@ class PendingAction(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return what is asked of the job."""
         answered = str(self.event) if self.exit_code is None else f"exitCode {self.exit_code}"
         by = by_policy(answered, self.action, self.task)
-        return Request(action=self.action, why=self.why, by=by, target=self.target)
+        return Request(action=self.action, why=self.why, by=by, target=self.target, firing=self.firing)
 
 
 def add(known: Sequence[PendingAction], new: PendingAction) -> tuple[PendingAction, ...]:

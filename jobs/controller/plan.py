@@ -23,9 +23,10 @@ from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.plugin_objects import Id, PluginObjectFact
 from jobs.controller.pods import Blueprint, claim_name
 from jobs.controller.requests import Request, pods_named, together
-from jobs.lifecycle import asking, dependencies, messages, phases
+from jobs.lifecycle import asking, dependencies, messages, phases, policy_firings
 from jobs.lifecycle.causes import MOST_FAILURES
 from jobs.lifecycle.phases import Decision, Procedure
+from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.situation import Situation
 from jobs.plugins.contract import KeyPair
 from jobs.plugins.table import PLUGINS
@@ -162,7 +163,8 @@ class _Round:
             command = request.source
             if command is not None:
                 self.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
-            self._tell(request.reason, request.why, events.WARNING if request.action is None else events.NORMAL)
+            kind = events.WARNING if request.action is None else events.NORMAL
+            self._tell(request.reason, request.why, kind, request.firing)
 
     def act(self) -> None:
         """Do what is asked for, or what a job does that nothing is asked of."""
@@ -458,17 +460,20 @@ class _Round:
             changes["exitCodes"] = codes[:MOST_EXIT_CODES] or None
         return changes
 
-    def _tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
+    def _tell(self, reason: str, message: str, kind: str = events.NORMAL, firing: PolicyFiring | None = None) -> None:
         """Tell people of something; the same twice in one round is one event."""
         if (reason, message) in self.told:
             return
         self.told.add((reason, message))
-        self.writes.append(Create(EVENTS, event(self.job, reason, message, self.now, kind=kind)))
+        self.writes.append(Create(EVENTS, event(self.job, reason, message, self.now, kind=kind, firing=firing)))
 
 
-def event(job: JobFact, reason: str, message: str, now: int, *, kind: str) -> Object:
-    """Return an Event by which the controller tells people of a job."""
-    return events.event(about(job), reason, message, now, component=COMPONENT, kind=kind)
+def event(
+    job: JobFact, reason: str, message: str, now: int, *, kind: str, firing: PolicyFiring | None = None
+) -> Object:
+    """Return an Event by which the controller tells people of a job, with the policy firing that it tells of."""
+    annotations = policy_firings.as_annotations(firing)
+    return events.event(about(job), reason, message, now, component=COMPONENT, kind=kind, annotations=annotations)
 
 
 def about(job: JobFact) -> Object:

@@ -11,7 +11,6 @@ from jobs.controller import pending_actions, pod_events
 from jobs.controller.facts import JobFact, PodFact
 from jobs.controller.pending_actions import PendingAction
 from jobs.controller.pod_events import PodEvent
-from jobs.lifecycle import policy_firings
 from jobs.lifecycle.policies import Policy
 from jobs.lifecycle.policy_firings import PolicyFiring
 from kube import meta
@@ -64,12 +63,18 @@ def to_group(job: JobFact, known: Sequence[PendingAction], now: int) -> PolicyAc
     policy = job.policy_for(JobEvent.UNKNOWN) if job.heeds_policies else None
     if policy is None:
         return PolicyActions(tuple(known))
-    what = "some of the job's pods run, and there is no room for the others it needs"
+    firing = PolicyFiring(
+        event=JobEvent.UNKNOWN,
+        what="some of the job's pods run, and there is no room for the others it needs",
+        action=policy.action,
+        delay_ms=policy.delay_ms,
+    )
     new = PendingAction(
         action=policy.action,
         event=JobEvent.UNKNOWN,
         due=now + policy.delay_ms,
-        why=_why(JobEvent.UNKNOWN, what, policy),
+        why=firing.sentence,
+        firing=firing,
         delay_ms=policy.delay_ms,
         uid=job.uid,
         version=job.version,
@@ -112,11 +117,13 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
 
 
 def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int) -> PendingAction:
+    firing = _firing(pod, event, policy)
     return PendingAction(
         action=policy.action,
         event=event,
         due=now + policy.delay_ms,
-        why=_why(event, _what(event, pod, policy), policy),
+        why=firing.sentence,
+        firing=firing,
         exit_code=policy.exit_code,
         delay_ms=policy.delay_ms,
         uid=job.uid,
@@ -124,6 +131,21 @@ def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int
         task=pod.task,
         pod=pod.name,
         partition=job.partition_of(pod) if policy.action is Action.RESTART_PARTITION else None,
+    )
+
+
+def _firing(pod: PodFact, event: JobEvent, policy: Policy) -> PolicyFiring:
+    exit_code = None
+    if event is JobEvent.POD_FAILED:
+        exit_code = policy.exit_code if policy.exit_code is not None else next(iter(pod.exit_codes), None)
+    return PolicyFiring(
+        event=event,
+        what=_what(event, pod, policy),
+        action=policy.action,
+        pod="" if event is JobEvent.TASK_COMPLETED else pod.name,
+        exit_code=exit_code,
+        # A pod that was Pending for as long as its policy says has waited already.
+        delay_ms=0 if event is JobEvent.POD_PENDING else policy.delay_ms,
     )
 
 
@@ -139,9 +161,3 @@ def _what(event: JobEvent, pod: PodFact, policy: Policy) -> str:
             return f"all pods of task {pod.task} succeeded"
         case _:
             return f"containers of task {pod.task} were started again too often, last of {pod.name}"
-
-
-def _why(event: JobEvent, what: str, policy: Policy) -> str:
-    """Say what happened and what the policy for it asks for: `PodFailed: main-0 exited with code 3. …`"""
-    after = meta.duration_text(policy.delay_ms) if policy.delay_ms and event is not JobEvent.POD_PENDING else ""
-    return policy_firings.write(PolicyFiring(event, what, policy.action, after))

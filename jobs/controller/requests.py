@@ -14,6 +14,7 @@ from msgspec import Struct
 from jobs.controller.facts import JobFact, PodFact
 from jobs.lifecycle.asking import ON_REQUEST
 from jobs.lifecycle.phases import TARGETED
+from jobs.lifecycle.policy_firings import PolicyFiring
 from kube.kinds.batch import Action
 from kube.volcano.commands import REASON, CommandFact
 
@@ -40,6 +41,7 @@ class Request(Struct, frozen=True, kw_only=True):
     by: str = ON_REQUEST  # who asked, as the job's message says it
     target: Target = Target()
     source: CommandFact | None = None  # deleted together with what it asks for
+    firing: PolicyFiring | None = None  # of the policy that asks
 
     @property
     def reason(self) -> str:

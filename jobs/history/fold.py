@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from jobs.history.record import EventRecord, History, Phase, PodSpan, Run, Stretch
+from jobs.lifecycle import policy_firings
 from jobs.lifecycle.progress import ENDING, STOPPED
 from jobs.lifecycle.reading import INDEX, TASK, Job, Metadata, Pod, PodGroup, moment
 from kube.kinds.batch import JobPhase
@@ -170,6 +171,7 @@ class _Draft:
             message=event.message,
             last=last,
             times=event.times,
+            firing=policy_firings.of_event(event),
         )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from jobs.lifecycle import policy_firings
+from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.reading import Pod
 from kube import meta
 from kube.kinds.core import Event, ObjectReference
@@ -70,7 +72,10 @@ class Run(View):
 
 
 class EventRecord(View):
-    """An event about the job, its groups or its pods; `last` is when it was seen last, in ms."""
+    """An event about the job, its groups or its pods.
+
+    `last` is when it was seen last, in ms, and `firing` the policy firing that it tells of.
+    """
 
     kind: str
     name: str
@@ -79,6 +84,7 @@ class EventRecord(View):
     message: str
     last: int
     times: int = 1
+    firing: PolicyFiring | None = None
 
 
 class History(View):
@@ -104,7 +110,7 @@ def events(history: History) -> dict[str, Event]:
     """Return what is told as the events that it was, by their names."""
     return {
         name: Event(
-            metadata=ObjectMeta(name=name),
+            metadata=ObjectMeta(name=name, annotations=policy_firings.as_annotations(told.firing)),
             involved_object=ObjectReference(kind=told.kind, name=told.name),
             type=told.type,
             reason=told.reason,

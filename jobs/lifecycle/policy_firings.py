@@ -1,52 +1,57 @@
-"""A policy that fired, as the sentence in which an event tells of it, and read from that sentence again.
-
-`PodFailed: main-0 exited with code 3. The policy for it is RestartJob after 1m0s.`
-"""
+"""A policy that fired, as data: the Event that tells of it in a sentence carries it as an annotation."""
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
+import msgspec
+from msgspec import Struct
 
-from kube.kinds.batch import JobEvent
+from kube import meta
+from kube.kinds.batch import Action, JobEvent
+from kube.kinds.core import Event
 
-_OF_A_POD = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED, JobEvent.POD_PENDING)
-_SENTENCE = re.compile(
-    r"(?P<event>\w+): (?P<what>.*)\. The policy for it is (?P<action>\w+)(?: after (?P<after>\S+))?\.", re.DOTALL
-)
-_EXIT_CODE = re.compile(r"\S+ exited with codes? (\d+)")
+ANNOTATION = "ui.volcano.sh/policy-firing"
 
 
-class PolicyFiring(NamedTuple):
-    """The event that a policy answered, what happened, the action, and after how long; `after` is empty for at once."""
+class PolicyFiring(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """The event that a policy answered, what happened, the action, and after how long it follows.
 
-    event: str
+    `pod` is the name of the pod that it happened to, the last one where it happened to many, and `exit_code` the one
+    with which that failed, the first of several; empty and None where there is none.
+    """
+
+    event: JobEvent
     what: str
-    action: str
-    after: str = ""
+    action: Action
+    pod: str = ""
+    exit_code: int | None = None
+    delay_ms: int = 0  # 0: at once
 
     @property
-    def pod(self) -> str:
-        """The name of the pod that it happened to, the last one where it happened to many; empty where none is named."""
-        words = self.what.split(" ")
-        if self.event in _OF_A_POD:
-            return words[0]
-        return words[-1] if self.event == JobEvent.TASK_FAILED else ""
+    def delay(self) -> str:
+        """The delay as a duration, `1m0s`; empty where there is none."""
+        return meta.duration_text(self.delay_ms) if self.delay_ms else ""
 
     @property
-    def exit_code(self) -> int | None:
-        """The exit code that is told of the pod that failed, the first of several; None where none is."""
-        found = _EXIT_CODE.match(self.what) if self.event == JobEvent.POD_FAILED else None
-        return int(found[1]) if found else None
+    def sentence(self) -> str:
+        """`PodFailed: main-0 exited with code 3. The policy for it is RestartJob after 1m0s.`"""
+        after = f" after {self.delay}" if self.delay_ms else ""
+        return f"{self.event}: {self.what}. The policy for it is {self.action}{after}."
 
 
-def write(fired: PolicyFiring) -> str:
-    """Return what an event says of a policy that fired."""
-    after = f" after {fired.after}" if fired.after else ""
-    return f"{fired.event}: {fired.what}. The policy for it is {fired.action}{after}."
+_decoder = msgspec.json.Decoder(PolicyFiring)
 
 
-def read(text: str) -> PolicyFiring | None:
-    """Return the policy that an event tells of; None for another text."""
-    found = _SENTENCE.fullmatch(text)
-    return PolicyFiring(found["event"], found["what"], found["action"], found["after"] or "") if found else None
+def as_annotations(firing: PolicyFiring | None) -> dict[str, str]:
+    """Return the annotations of the Event that tells of a firing; none for any other Event."""
+    return {} if firing is None else {ANNOTATION: msgspec.json.encode(firing).decode()}
+
+
+def of_event(event: Event) -> PolicyFiring | None:
+    """Return the firing that an Event tells of; None for another one, and for an annotation that cannot be read."""
+    written = event.metadata.annotations.get(ANNOTATION)
+    if not written:
+        return None
+    try:
+        return _decoder.decode(written)
+    except msgspec.DecodeError:
+        return None

@@ -14,6 +14,7 @@ from cluster.bootstrap import bootstrap
 from cluster.consumers import consumer
 from cluster.store import Create, Delete, Patch, store
 from jobs.lifecycle import policy_firings
+from kube.kinds.core import Event
 from kube.resources import CLAIMS, EVENTS, JOBS, NODES, POD_GROUPS, PODS
 from tests.builders import node, pod_group
 from tests.jobs.builders import terminated
@@ -217,7 +218,8 @@ def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, i
     controller.become("Failed", "demo-main-0", **ended)
     assert (phase() == "Aborted") is bool(answered)
     assert [each for each in range(1, 256) if store.find(JOBS, exit_code=each)] == listed
-    assert [each.exit_code for each in map(policy_firings.read, messages()) if each] == answered
+    firings = [policy_firings.of_event(each.read(Event)) for each in store.find(EVENTS)]
+    assert [each.exit_code for each in firings if each] == answered
 
 
 @pytest.mark.shows("6.1/owners", "coscheduling 2/owner")

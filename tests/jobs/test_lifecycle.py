@@ -18,6 +18,8 @@ from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.reading import Pod
 from jobs.lifecycle.situation import Situation, Task
 from kube.kinds.batch import Action, JobEvent, JobPhase
+from kube.kinds.core import Event
+from kube.kinds.meta import ObjectMeta
 from tests.campaign import examples
 from tests.jobs import reference
 from tests.tables import cases
@@ -33,10 +35,10 @@ OF_QUEUES = {Action.SYNC_QUEUE, Action.OPEN_QUEUE, Action.CLOSE_QUEUE}
 BY = ["", "on request", POLICY, "by its policy Unknown → RestartJob", "by its policy exitCode 3 → RestartJob (ps)"]
 CLAUSES = "This node runs commands and no images; give container job a command, or install podman there and start again"
 STATES = st.just({}) | st.builds(lambda code: {"terminated": {"exitCode": code}}, st.sampled_from([0, 1, 42, 143]))
-events = [each for each in list(JobEvent)[:-1] if each.isalnum()]
-words = st.text(max_size=40).filter(lambda text: "The policy for it" not in text)
-delays = st.sampled_from(["", "1m0s", "5s"])
-written = st.builds(PolicyFiring, st.sampled_from(events), words, st.sampled_from(list(Action)), delays)
+firings = st.builds(
+    PolicyFiring, event=st.sampled_from(JobEvent), what=st.text(max_size=40), action=st.sampled_from(Action),
+    pod=st.sampled_from(["", "a-0"]), exit_code=st.none() | st.integers(1, 255), delay_ms=st.sampled_from([0, 5000]),
+)  # fmt: skip
 
 
 def counts(terminating=0, **tasks):
@@ -289,26 +291,15 @@ def test_pages_and_controllers_read_one_fact_of_a_pod(states, init):
     assert (shown.exit_code or None) == (fact.exit_codes[0] if codes else None)
 
 
-@cases("what, pod, code", {
-    "failed": ("PodFailed: a-0 exited with code 3 (Error): x. y. The policy for it is RestartJob.", "a-0", 3),
-    "failed twice": ("PodFailed: a-0 exited with codes 3 and 42. The policy for it is RestartJob.", "a-0", 3),
-    "did not start": ("PodFailed: a-0 could not start. The policy for it is RestartTask.", "a-0", None),
-    "evicted": ("PodEvicted: a-0 was deleted, and not by the job controller. The policy for it is RestartPod after 1m0s.",
-        "a-0", None),
-    "task": ("TaskFailed: containers of task a were started again too often, last of a-1. The policy for it is AbortJob.",
-        "a-1", None),
-    "no pod": ("TaskCompleted: all pods of task a succeeded. The policy for it is CompleteJob.", "", None),
-})  # fmt: skip
-def test_a_sentence_tells_pod_and_exit_code(what, pod, code):
-    found = policy_firings.read(what)
-    assert (found.pod, found.exit_code, policy_firings.write(found)) == (pod, code, what)
+@given(firings)
+def test_the_event_of_a_policy_carries_it_as_data(firing):
+    annotations = policy_firings.as_annotations(firing)
+    assert policy_firings.of_event(Event(metadata=ObjectMeta(annotations=annotations))) == firing
 
 
-def test_other_sentences_are_no_policies():
-    texts = ("", "Suspended by alice.", "alice asked: the policy for it is RestartJob.")
-    assert [policy_firings.read(text) for text in texts] == [None] * 3
-
-
-@given(written)
-def test_what_is_written_is_read(written):
-    assert policy_firings.read(policy_firings.write(written)) == written
+def test_other_events_are_no_policies():
+    texts = ["", "{", "[]", '{"event": "Magic", "what": "It rains", "action": "RestartJob"}']
+    notes = [{}, *({policy_firings.ANNOTATION: text} for text in texts)]
+    sentence = "PodFailed: a-0 exited with code 3. The policy for it is RestartJob."
+    found = [Event(metadata=ObjectMeta(annotations=each), message=sentence) for each in notes]
+    assert [policy_firings.of_event(event) for event in found] == [None] * 5

@@ -393,7 +393,7 @@ class Detail(JobRecord):
             "timeline": self._drawn(marks, waits, room),
             "room": room,
             "waits": waits,
-            "marks": [mark for mark in marks if not fired_policies.is_one(mark)],
+            "marks": [mark for mark in marks if mark.firing is None],
             "base": urlencode(self.query),
             "shown": len(bars),
             "pods": total,

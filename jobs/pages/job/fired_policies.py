@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jobs.lifecycle import policy_firings
 from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.pages.job import chapters
 from jobs.pages.job.chapters import Chapter
@@ -43,7 +42,7 @@ class Row:
     what: str
     pods: tuple[str, ...]
     action: str
-    after: str
+    delay: str
     led_to: str  # what became of the job or a part of it; "" while that is not known
 
     @property
@@ -65,42 +64,37 @@ class Row:
         return words.action(self.action)
 
 
-def is_one(mark: Mark) -> bool:
-    """Tell whether a policy did it, and no Command."""
-    return policy_firings.read(mark.message) is not None
-
-
 def rows(marks: Iterable[Mark], runs: Sequence[Chapter]) -> list[Row]:
     """Return what policies did to a job by its marks, the oldest first."""
     found: dict[tuple[object, ...], list[tuple[Mark, PolicyFiring]]] = {}
     for mark in marks:
-        answer = policy_firings.read(mark.message)
-        if answer is not None:
-            what = "" if answer.pod else answer.what
+        firing = mark.firing
+        if firing is not None:
+            what = "" if firing.pod else firing.what
             place = chapters.index_at(runs, mark.at)
-            key = (place, answer.event, answer.exit_code, what, answer.action, answer.after)
-            found.setdefault(key, []).append((mark, answer))
+            key = (place, firing.event, firing.exit_code, what, firing.action, firing.delay_ms)
+            found.setdefault(key, []).append((mark, firing))
     made = []
     for own in found.values():
-        last, answer = own[-1]
+        last, firing = own[-1]
         place = chapters.index_at(runs, last.at)
         run = runs[place]
-        if answer.action in _PARTS:
-            led_to = "" if answer.after else _PARTS[Action(answer.action)]
-        elif answer.action == Action.RESTART_JOB and run.phase == JobPhase.RESTARTING and place + 1 < len(runs):
+        if firing.action in _PARTS:
+            led_to = "" if firing.delay else _PARTS[firing.action]
+        elif firing.action == Action.RESTART_JOB and run.phase == JobPhase.RESTARTING and place + 1 < len(runs):
             led_to = f"run {runs[place + 1].number} began"
         else:
-            led_to = _ENDS.get((answer.action, run.phase), "")
+            led_to = _ENDS.get((firing.action, run.phase), "")
         row = Row(
             run=run.number,
             at=max(each.at for each, _ in own),
             times=sum(each.times for each, _ in own),
-            event=answer.event,
-            exit_code=answer.exit_code,
-            what=answer.what,
+            event=firing.event,
+            exit_code=firing.exit_code,
+            what=firing.what,
             pods=tuple(dict.fromkeys(each.pod for _, each in own if each.pod)),
-            action=answer.action,
-            after=answer.after,
+            action=firing.action,
+            delay=firing.delay,
             led_to=led_to,
         )
         made.append(row)

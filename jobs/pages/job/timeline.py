@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jobs.history.record import PodSpan, Stretch
+from jobs.lifecycle import policy_firings
+from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.reading import Job, Pod, moment
 from jobs.pages.job.chapters import Wait
 from kube.kinds.core import Event, PodPhase
@@ -112,18 +114,26 @@ class TaskSummary:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that was done to the whole job at a moment, in ms: by a policy, or asked for by a Command."""
+    """Something that was done to the whole job at a moment, in ms: by a policy, or asked for by a Command.
+
+    `firing` is what the policy did.
+    """
 
     at: int
     reason: str
     message: str
     times: int = 1
+    firing: PolicyFiring | None = None
 
 
 def marks_of(events: Sequence[Event]) -> list[Mark]:
     """Return what was done to the job, the oldest first."""
     times = [(moment(event.seen), event) for event in events if event.reason in MARKED]
-    found = [Mark(at, event.reason, event.message, event.times) for at, event in times if at is not None]
+    found = [
+        Mark(at, event.reason, event.message, event.times, policy_firings.of_event(event))
+        for at, event in times
+        if at is not None
+    ]
     return sorted(found, key=lambda mark: mark.at)
 
 

@@ -18,6 +18,7 @@ from cluster.store import Create, Patch, store
 from dashboard.live.topics import TopicRequest
 from dashboard.parts import phases
 from jobs.lifecycle import progress
+from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.progress import Progress
 from jobs.lifecycle.reading import Pod
 from jobs.pages import live
@@ -26,7 +27,7 @@ from jobs.pages.job.chapters import Chapter, Times
 from jobs.pages.job.timeline import Mark, bar_of, bar_of_span
 from jobs.plugins.table import PLUGINS
 from jobs.templatetags.gang import gang_bar
-from kube.kinds.batch import JobPhase
+from kube.kinds.batch import Action, JobEvent, JobPhase
 from kube.resources import JOBS, PODS, QUEUES
 from scheduler.decided import ZONE_CLOSED
 from scheduler.policy.actions import Action as SchedulerAction
@@ -359,9 +360,10 @@ def test_only_a_job_that_runs_or_ends_its_pods_runs_and_nothing_grows_once_it_is
     assert (deleted.before is None) or deleted.before <= len(phases) + later
 
 
-def failed(at, index, *, code=3, action="RestartJob", times=1):
-    said = f"PodFailed: demo-main-{index} exited with code {code}. The policy for it is {action}."
-    return Mark(at, "ExecuteAction", said, times)
+def failed(at, index, *, code=3, action="RestartJob", times=1, **more):
+    pod = f"demo-main-{index}"
+    firing = PolicyFiring(event=JobEvent.POD_FAILED, what="", action=Action(action), pod=pod, exit_code=code, **more)
+    return Mark(at, "ExecuteAction", firing.sentence, times, firing)
 
 
 def run(number, begun, ended=None, phase=""):
@@ -383,17 +385,16 @@ def test_equal_answers_of_a_run_are_one_row():
     assert fired_policies.rows([Mark(5, "CommandIssued", "Suspended by alice.")], TWO) == [], "no policy did that"
 
 
-@cases("action, after, runs, said", {
-    "restart": ("RestartJob", "", TWO, "run 2 began"),
-    "restart under way": ("RestartJob", "", [run(1, 0)], ""),
-    "no restart left": ("RestartJob", "", [run(1, 0, 100, "Failed")], "the job failed"),
-    "abort": ("AbortJob", "", [run(1, 0, 100, "Aborted"), run(2, 200)], "the job was suspended"),
-    "another end than was asked for": ("AbortJob", "", [run(1, 0, 100, "Completed")], ""),
-    "complete": ("CompleteJob", "", [run(1, 0, None, "Completing")], "the job was completed"),
-    "a task": ("RestartTask", "", [run(1, 0)], "the task's pods were restarted"),
-    "a pod, later or never": ("RestartPod", " after 1m0s", [run(1, 0)], ""),
+@cases("action, delay_ms, runs, said", {
+    "restart": ("RestartJob", 0, TWO, "run 2 began"),
+    "restart under way": ("RestartJob", 0, [run(1, 0)], ""),
+    "no restart left": ("RestartJob", 0, [run(1, 0, 100, "Failed")], "the job failed"),
+    "abort": ("AbortJob", 0, [run(1, 0, 100, "Aborted"), run(2, 200)], "the job was suspended"),
+    "another end than was asked for": ("AbortJob", 0, [run(1, 0, 100, "Completed")], ""),
+    "complete": ("CompleteJob", 0, [run(1, 0, None, "Completing")], "the job was completed"),
+    "a task": ("RestartTask", 0, [run(1, 0)], "the task's pods were restarted"),
+    "a pod, later or never": ("RestartPod", 60_000, [run(1, 0)], ""),
 })  # fmt: skip
-def test_a_row_says_what_it_led_to(action, after, runs, said):
-    text = f"PodFailed: demo-main-0 exited with code 3. The policy for it is {action}{after}."
-    (row,) = fired_policies.rows([Mark(90, "ExecuteAction", text)], runs)
+def test_a_row_says_what_it_led_to(action, delay_ms, runs, said):
+    (row,) = fired_policies.rows([failed(90, 0, action=action, delay_ms=delay_ms)], runs)
     assert row.led_to == said
