@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobs.controller.facts import JobFact
 from jobs.controller.requests import Request
 from jobs.lifecycle.phases import STEPS, TARGETED, action_of
+from jobs.lifecycle.requester import Requester, Source
 from kube.kinds.batch import Action, JobPhase
 from kube.meta import Object
 from kube.resources import JOBS
@@ -21,7 +22,8 @@ def to_job(namespace: str, name: str, uid: str, action: Action) -> Object:
 def request(command: CommandFact, job: JobFact) -> Request:
     """Return what a Command asks of a job; it names no task or pod."""
     action = action_of(command.action)
-    return Request(action=action, why=command_event(command, action, job), source=command)
+    by = None if action is None else Requester(source=Source.COMMAND, action=action)
+    return Request(action=action, why=command_event(command, action, job), by=by, source=command)
 
 
 def command_event(command: CommandFact, action: Action | None, job: JobFact) -> str:

@@ -16,8 +16,8 @@ from msgspec import Struct
 from cluster.writes import Timer
 from jobs.controller.facts import JobFact
 from jobs.controller.requests import Request, Target
-from jobs.lifecycle.asking import by_policy
 from jobs.lifecycle.policy_firings import PolicyFiring
+from jobs.lifecycle.requester import Requester, Source
 from kube.kinds.batch import Action, JobEvent
 
 ASKED = "asked"  # the kind of the timer
@@ -46,8 +46,8 @@ class PendingAction(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def request(self) -> Request:
         """Return what is asked of the job."""
-        answered = str(self.event) if self.exit_code is None else f"exitCode {self.exit_code}"
-        by = by_policy(answered, self.action, self.task)
+        event = self.event if self.exit_code is None else None
+        by = Requester(source=Source.POLICY, action=self.action, event=event, exit_code=self.exit_code, task=self.task)
         return Request(action=self.action, why=self.why, by=by, target=self.target, firing=self.firing)
 
 

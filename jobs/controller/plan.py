@@ -23,10 +23,11 @@ from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.plugin_objects import Id, PluginObjectFact
 from jobs.controller.pods import Blueprint, claim_name
 from jobs.controller.requests import Request, pods_named, together
-from jobs.lifecycle import asking, dependencies, messages, phases, policy_firings
+from jobs.lifecycle import dependencies, messages, phases, policy_firings, requester
 from jobs.lifecycle.causes import MOST_FAILURES
 from jobs.lifecycle.phases import Decision, Procedure
 from jobs.lifecycle.policy_firings import PolicyFiring
+from jobs.lifecycle.requester import Requester
 from jobs.lifecycle.situation import Situation
 from jobs.plugins.contract import KeyPair
 from jobs.plugins.table import PLUGINS
@@ -147,15 +148,22 @@ class _Round:
         self.in_step = known.in_step
         self.refusal = ""
         self.told: set[tuple[str, str]] = set()
-        self.by = ""
         self.is_admitted = known.group is not None and known.group.is_admitted
         self.blocked = plugin_objects.blocking(self.job, known.plugin_objects)
         self.diff = pod_diff.compare(self.job, known.pods.values())
         self.counts = self.diff.counts
+        self.by = self._requester()
 
     @cached_property
     def whole(self) -> Object:
         return self.job.whole()
+
+    def _requester(self) -> Requester | None:
+        """Return who asked for what the job does now; while it ends its pods its status says that."""
+        phase = self.job.phase
+        if self.requests and phase is not JobPhase.RESTARTING and self.requests[0].action in phases.STEPS[phase]:
+            return self.requests[0].by
+        return requester.of_status(self.job.status) if phase in phases.STOPPING else None
 
     def take_requests(self) -> None:
         """Say which requests are heeded, and delete the Commands that made them."""
@@ -168,15 +176,9 @@ class _Round:
 
     def act(self) -> None:
         """Do what is asked for, or what a job does that nothing is asked of."""
-        step, phase = self.step, self.job.phase
-        if self.requests and phase is not JobPhase.RESTARTING and self.requests[0].action in phases.STEPS[phase]:
-            self.by = self.requests[0].by
-        elif phase in phases.STOPPING:
-            # Its message says who asked for it when it began to end its pods.
-            self.by = asking.read((self.job.status.get("state") or {}).get("message") or "")
-        if step.procedure is Procedure.SYNC:
-            self.sync(step.rules)
-        elif step.procedure is Procedure.KILL:
+        if self.step.procedure is Procedure.SYNC:
+            self.sync(self.step.rules)
+        elif self.step.procedure is Procedure.KILL:
             self.kill()
         else:
             self.kill_target()
@@ -421,6 +423,7 @@ class _Round:
         if self.job.is_new:
             changes["controlledResources"] = self._controlled() or None
         changes |= self._causes(decision)
+        changes[requester.FIELD] = requester.written(self.by) if decision.phase in phases.STOPPING else None
         wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
         if wanted == self.job.status:
             return

@@ -12,9 +12,9 @@ from itertools import takewhile
 from msgspec import Struct
 
 from jobs.controller.facts import JobFact, PodFact
-from jobs.lifecycle.asking import ON_REQUEST
 from jobs.lifecycle.phases import TARGETED
 from jobs.lifecycle.policy_firings import PolicyFiring
+from jobs.lifecycle.requester import Requester
 from kube.kinds.batch import Action
 from kube.volcano.commands import REASON, CommandFact
 
@@ -38,7 +38,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     action: Action | None  # None: what was asked for is no action of a job
     why: str  # who asked, or what happened, in a sentence for people
-    by: str = ON_REQUEST  # who asked, as the job's message says it
+    by: Requester | None = None
     target: Target = Target()
     source: CommandFact | None = None  # deleted together with what it asks for
     firing: PolicyFiring | None = None  # of the policy that asks

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 
 from jobs.lifecycle import causes, retries
-from jobs.lifecycle.asking import ON_REQUEST, is_policy
+from jobs.lifecycle.requester import Requester
 from jobs.lifecycle.situation import Situation
+from kube.kinds.batch import Action
 
 RESUME = "Resume it to run it from the start."
 _STILL = re.compile(
@@ -145,12 +146,23 @@ def retries_used_up(s: Situation) -> str:
 def restarted(s: Situation) -> str:
     """Say that another run starts, who asked for it, and how many there may be."""
     used = retries.used(s.retry_count, s.max_retry)
-    return f"{_restarted(s)}: {used}." if s.by else f"Starting again; {used}."
+    restarted = _restarted(s)
+    return f"{restarted}: {used}." if restarted else f"Starting again; {used}."
 
 
 def _restarted(s: Situation) -> str:
-    """`Restarted on request, which counts as a retry`"""
-    return f"Restarted {s.by}{', which counts as a retry' if s.by == ON_REQUEST else ''}"
+    """`Restarted on request, which counts as a retry`; empty where nothing says who asked for a restart."""
+    if s.by is None or s.by.action is Action.RESUME_JOB:
+        return ""
+    return f"Restarted {_clause(s.by)}{'' if s.by.is_policy else ', which counts as a retry'}"
+
+
+def _clause(by: Requester) -> str:
+    """`on request`, `by its policy TaskCompleted → CompleteJob (ps)`, `by its policy exitCode 3 → RestartJob`"""
+    if not by.is_policy:
+        return "on request"
+    answered = by.event if by.exit_code is None else f"exitCode {by.exit_code}"
+    return f"by its policy {answered} → {by.action}{f' ({by.task})' if by.task else ''}"
 
 
 def ending(what: str) -> Callable[[Situation], str]:
@@ -159,14 +171,15 @@ def ending(what: str) -> Callable[[Situation], str]:
     def said(s: Situation) -> str:
         left = s.counts.terminating + s.counts.pending + s.counts.running
         waiting = f"Waiting for {pods(left)} to end." if left else "No pod is left to end."
-        return f"{what} {s.by}. {waiting}" if s.by else waiting
+        return f"{what} {_clause(s.by)}. {waiting}" if s.by else waiting
 
     return said
 
 
 def restarting(s: Situation) -> str:
     """Say that the pods end to be made again."""
-    return f"{_restarted(s)}. {_before_the_next(s)}" if s.by else _before_the_next(s)
+    restarted = _restarted(s)
+    return f"{restarted}. {_before_the_next(s)}" if restarted else _before_the_next(s)
 
 
 def _before_the_next(s: Situation) -> str:
@@ -188,7 +201,7 @@ def aborted(s: Situation) -> str:
 
 def completed(s: Situation) -> str:
     """Say what a job had done that was called complete, and by whom."""
-    return f"{_so_far(s)} when the job was completed{f' {s.by}' if s.by else ''}.{_failures(s)}"
+    return f"{_so_far(s)} when the job was completed{f' {_clause(s.by)}' if s.by else ''}.{_failures(s)}"
 
 
 def terminated(s: Situation) -> str:
@@ -197,7 +210,7 @@ def terminated(s: Situation) -> str:
 
 
 def _by_policy(s: Situation) -> str:
-    return f" {s.by}" if is_policy(s.by) else ""
+    return f" {_clause(s.by)}" if s.by and s.by.is_policy else ""
 
 
 def _so_far(s: Situation) -> str:

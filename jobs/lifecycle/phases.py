@@ -16,7 +16,6 @@ from enum import Enum
 from typing import NamedTuple
 
 from jobs.lifecycle import messages
-from jobs.lifecycle.asking import is_policy
 from jobs.lifecycle.situation import Situation
 from kube import pod_health
 from kube.kinds.batch import Action, JobPhase
@@ -215,7 +214,7 @@ STEPS: dict[JobPhase, dict[Action, Step]] = {
             _until_ended(
                 "Completed",
                 PhaseRule(
-                    lambda s: _is_over(s) and is_policy(s.by),
+                    lambda s: _is_over(s) and s.by is not None and s.by.is_policy,
                     JobPhase.COMPLETED,
                     "CompletedByPolicy",
                     messages.completed,

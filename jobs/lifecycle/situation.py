@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from jobs.lifecycle.causes import Failure
 from jobs.lifecycle.counts import Counts
+from jobs.lifecycle.requester import Requester
 from kube.kinds.core import PodPhase
 
 
@@ -30,7 +31,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     counts: Counts
     min_available: int
     min_success: int | None = None
-    by: str = ""  # who asked for what the job does to itself (jobs.lifecycle.asking)
+    by: Requester | None = None  # who asked for what the job does to itself
     retry_count: int = 0
     max_retry: int = 3
     admitted: bool = True  # the scheduler has let the pod group into its queue

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.controller import facts
-from jobs.lifecycle import asking, causes, phases, policy_firings
+from jobs.lifecycle import causes, phases, policy_firings, requester
 from jobs.lifecycle.causes import Failure
 from jobs.lifecycle.counts import Counts
 from jobs.lifecycle.phases import FINISHED, TRANSITIONS
 from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.reading import Pod
+from jobs.lifecycle.requester import Requester, Source
 from jobs.lifecycle.situation import Situation, Task
 from kube.kinds.batch import Action, JobEvent, JobPhase
 from kube.kinds.core import Event
@@ -27,12 +28,16 @@ from tests.tables import cases
 P = JobPhase
 Ended = namedtuple("Ended", "exit_code reason message", defaults=("", ""))
 NAMES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-POLICY = "by its policy TaskCompleted → CompleteJob (ps)"
+COMMAND = Requester(source=Source.COMMAND, action=Action.RESTART_JOB)
+POLICY = Requester(source=Source.POLICY, action=Action.COMPLETE_JOB, event=JobEvent.TASK_COMPLETED, task="ps")
 TWO = [("a", 2, 1), ("b", 2, 2)]
 ALIKE = (Failure("x-a-0", "a", (3,)), Failure("x-a-1", "a", (1,)), Failure("x-a-2", "a", (3,)))
 ONE_FAILED, ONE_POD = {"failures": ALIKE[1:2]}, ("a", 1, 1)
 OF_QUEUES = {Action.SYNC_QUEUE, Action.OPEN_QUEUE, Action.CLOSE_QUEUE}
-BY = ["", "on request", POLICY, "by its policy Unknown → RestartJob", "by its policy exitCode 3 → RestartJob (ps)"]
+REQUESTERS = st.builds(
+    Requester, source=st.sampled_from(Source), action=st.sampled_from(Action), task=st.sampled_from(["", "ps"]),
+    event=st.none() | st.sampled_from(JobEvent), exit_code=st.none() | st.integers(0, 255),
+)  # fmt: skip
 CLAUSES = "This node runs commands and no images; give container job a command, or install podman there and start again"
 STATES = st.just({}) | st.builds(lambda code: {"terminated": {"exitCode": code}}, st.sampled_from([0, 1, 42, 143]))
 firings = st.builds(
@@ -102,7 +107,7 @@ def main(*numbers, **fields):
     "name taken": (P.PENDING, main(2, 1, held=("j-main-0",))),
     "resumed": (P.RESTARTING, main()),
     "restarted by a policy": (P.RESTARTING, main(retry_count=1, by=POLICY)),
-    "restarted by a person": (P.RESTARTING, main(retry_count=1, by="on request")),
+    "restarted by a person": (P.RESTARTING, main(retry_count=1, by=COMMAND)),
     "no restart left": (P.RESTARTING, main(retry_count=1, max_retry=1)),
     "pods of two runs, by a policy": (P.RESTARTING, main(1, terminating=3, by=POLICY)),
     "completes by a policy": (P.COMPLETING, main(1, by=POLICY)),
@@ -125,16 +130,14 @@ def test_action_of_a_command():
     assert [phases.action_of(text) for text in ("", "Jump", "abortjob")] == [None] * 3
 
 
-@pytest.mark.parametrize("phase", sorted(phases.STOPPING))
-@pytest.mark.parametrize("by", BY)
-def test_who_asked_is_read_from_what_was_said_of_it(phase, by):
-    """In each round until the last pod has ended."""
-    found = main(2, terminating=2, by=by)
-    asks = [(P.RUNNING, action) for action in phases.STEPS[P.RUNNING]]
-    for before, action in [(phase, Action.SYNC_JOB), *asks]:
-        said = phases.decide(before, phases.step_for(before, action).rules, found)
-        if said.phase == phase:
-            assert asking.read(said.message) == by
+@given(st.none() | REQUESTERS)
+def test_who_asked_is_read_from_the_status_in_each_round_until_the_last_pod_has_ended(by):
+    assert requester.of_status(msgspec.json.decode(msgspec.json.encode({"requestedBy": requester.written(by)}))) == by
+
+
+def test_who_asked_in_words_that_are_none_of_ours_is_nobody():
+    texts = ("", "alice", {}, {"source": "Magic", "action": "RestartJob"}, {"source": "Policy", "action": "Dance"})
+    assert [requester.of_status({"requestedBy": each}) for each in texts] == [None] * 5
 
 
 numbers = st.integers(0, 5)
