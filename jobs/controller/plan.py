@@ -436,9 +436,9 @@ class _Round:
                 following = phases.decide(decision.phase, phases.RUNNING_RULES, situation)
             self.again |= following != decision
             kind = events.WARNING if decision.phase in _UNHAPPY else events.NORMAL
-            self._tell(decision.reason, f"{decision.phase}: {decision.message}", kind)
+            self._tell(decision.reason, f"{decision.phase}: {decision.text.whole}", kind)
         elif decision.reason in _TOLD and decision.reason != before:
-            self._tell(_TOLD[decision.reason], decision.message, events.WARNING)
+            self._tell(_TOLD[decision.reason], decision.text.whole, events.WARNING)
         self.writes.append(Update(JOBS, {**about(self.job), "status": wanted}, "status"))
 
     def _controlled(self) -> dict[str, str]:

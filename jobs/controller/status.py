@@ -29,7 +29,9 @@ def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **c
         ]
     state["phase"] = str(decision.phase)
     if decision.reason:
-        state |= {"reason": decision.reason, "message": decision.message}
+        state |= {"reason": decision.reason, "message": decision.text.message, "next": decision.text.next}
+        if not decision.text.next:
+            del state["next"]
     status["state"] = state
     status["minAvailable"] = job.min_available
     status |= counts.fields() | changes

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from jobs.lifecycle import causes, retries
 from jobs.lifecycle.requester import Requester
 from jobs.lifecycle.situation import Situation
 from kube.kinds.batch import Action
 
-RESUME = "Resume it to run it from the start."
-_STILL = re.compile(
-    rf" ?(?:{re.escape(RESUME)}|Waiting for \d+ pods? to end\.|No pod is left to end\."
-    r"|\d+ pods? (?:has|have) to end before the job starts again\.)"
-)
-"""What is said of the time after, or asks somebody to act; `past` leaves it out."""
 
+class Text(NamedTuple):
+    """What a status says about its job: the message, and what is still to happen, or to be done by somebody."""
 
-def past(message: str) -> str:
-    """Return what was said of a run that is over, without what was still to happen or to be done."""
-    return _STILL.sub("", message).strip()
+    message: str
+    next: str = ""
+
+    @property
+    def whole(self) -> str:
+        return f"{self.message} {self.next}".rstrip()
 
 
 def pods(number: int) -> str:
@@ -33,7 +32,12 @@ def are(number: int, total: int) -> str:
     return f"{number} of {pods(total)} {'is' if 1 in (number, total) else 'are'}"
 
 
-def progress(s: Situation) -> str:
+def progress(s: Situation) -> Text:
+    """Say how far the pods are."""
+    return Text(_progress(s))
+
+
+def _progress(s: Situation) -> str:
     """`2 of 4 pods are running, 1 succeeded; minAvailable is 4.`"""
     counts = s.counts
     numbers = {
@@ -48,26 +52,26 @@ def progress(s: Situation) -> str:
     return f"{', '.join(parts)}; minAvailable is {s.min_available}."
 
 
-def waiting_for_queue(s: Situation) -> str:
+def waiting_for_queue(s: Situation) -> Text:
     """Say that the scheduler has not looked at the job."""
-    return f"Waiting for the scheduler to admit the job's {pods(s.min_available)} to the queue."
+    return Text(f"Waiting for the scheduler to admit the job's {pods(s.min_available)} to the queue.")
 
 
-def unschedulable(s: Situation) -> str:
+def unschedulable(s: Situation) -> Text:
     """Give the scheduler's explanation, then the numbers: where room is short, the end is cut."""
-    return f"{s.waiting} {are(s.running, s.replicas)} running; minAvailable is {s.min_available}."
+    return Text(f"{s.waiting} {are(s.running, s.replicas)} running; minAvailable is {s.min_available}.")
 
 
-def refused(s: Situation) -> str:
+def refused(s: Situation) -> Text:
     """Give the refusal, and say whether it keeps the whole job or only more of it from being."""
     if s.counts.pending or s.counts.started:
-        return f"{progress(s)} More are not made: {s.refused}."
-    return f"Waiting until the job's {pods(s.min_available)} may be made together: {s.refused}."
+        return Text(f"{_progress(s)} More are not made: {s.refused}.")
+    return Text(f"Waiting until the job's {pods(s.min_available)} may be made together: {s.refused}.")
 
 
-def obstacle_summary(s: Situation) -> str:
+def obstacle_summary(s: Situation) -> Text:
     """Say what keeps pods from running, then the numbers: `Crash-looping, exit 1 · a-0, a-1. 0 of 2 pods are running; …`"""
-    return f"{obstacle_text(s)} {progress(s)}"
+    return Text(f"{obstacle_text(s)} {_progress(s)}")
 
 
 def obstacle_text(s: Situation) -> str:
@@ -75,50 +79,52 @@ def obstacle_text(s: Situation) -> str:
     return causes.sentence(s.kept, s.kept_pods - len(s.kept))
 
 
-def plugin_blocked(s: Situation) -> str:
+def plugin_blocked(s: Situation) -> Text:
     """Name an object that a plugin cannot make because somebody else's has its name."""
-    return (
-        f"{progress(s)} {s.blocked[0]} has a name that a plugin of this job needs, and belongs to something else; "
+    return Text(
+        f"{_progress(s)} {s.blocked[0]} has a name that a plugin of this job needs, and belongs to something else; "
         "delete it, or submit the job under another name."
     )
 
 
-def names_taken(s: Situation) -> str:
+def names_taken(s: Situation) -> Text:
     """Name a pod that stands in the way."""
-    return f"{progress(s)} Pod {s.held[0]} has the name of a pod of this job and belongs to something else; delete it."
+    return Text(
+        f"{_progress(s)} Pod {s.held[0]} has the name of a pod of this job and belongs to something else; delete it."
+    )
 
 
-def waiting_for_tasks(s: Situation) -> str:
+def waiting_for_tasks(s: Situation) -> Text:
     """Name the tasks without pods and those that they wait for, and say so where these can never be ready any more."""
     listed = "; ".join(s.held_back)
-    told = f"{progress(s)} {listed[0].upper()}{listed[1:]}."
+    told = f"{_progress(s)} {listed[0].upper()}{listed[1:]}."
     counts = s.counts
     if counts.pending or counts.running or counts.unknown or counts.terminating or s.held:
-        return told
-    return f"{told} No pod is left that could become ready: restart the job, or terminate it."
+        return Text(told)
+    return Text(f"{told} No pod is left that could become ready: restart the job, or terminate it.")
 
 
-def deadlock(s: Situation) -> str:
+def deadlock(s: Situation) -> Text:
     """Say that the gang needs pods that are made only once it runs, then the numbers."""
-    return f"This can never start: {s.deadlock}. {progress(s)}"
+    return Text(f"This can never start: {s.deadlock}. {_progress(s)}")
 
 
-def no_replicas(_: Situation) -> str:
+def no_replicas(_: Situation) -> Text:
     """Say why nothing happens."""
-    return "Every task has 0 replicas; raise a task's replicas or delete the job."
+    return Text("Every task has 0 replicas; raise a task's replicas or delete the job.")
 
 
-def min_success_reached(s: Situation) -> str:
+def min_success_reached(s: Situation) -> Text:
     """Say how many pods succeeded, and that this was enough."""
-    return f"{_succeeded(s)}; minSuccess is {s.min_success}."
+    return Text(f"{_succeeded(s)}; minSuccess is {s.min_success}.")
 
 
-def min_success_missed(s: Situation) -> str:
+def min_success_missed(s: Situation) -> Text:
     """Say how many pods succeeded, and that this was too few."""
     return _after_failures(s, f"{_ended(s)}; minSuccess is {s.min_success}.")
 
 
-def task_minimum_missed(s: Situation) -> str:
+def task_minimum_missed(s: Situation) -> Text:
     """Name the task that had too few successes."""
     task = s.short_task
     if task is None:
@@ -128,14 +134,14 @@ def task_minimum_missed(s: Situation) -> str:
     return _after_failures(s, f"{counted}; its minAvailable is {task.minimum}.")
 
 
-def outcome(s: Situation) -> str:
+def outcome(s: Situation) -> Text:
     """`All 4 pods succeeded.` or `Exit 1 · a-0, a-3. 2 of 4 pods succeeded and 2 failed; minAvailable is 4.`"""
     if s.counts.succeeded == s.replicas:
-        return "The pod succeeded." if s.replicas == 1 else f"All {pods(s.replicas)} succeeded."
+        return Text("The pod succeeded." if s.replicas == 1 else f"All {pods(s.replicas)} succeeded.")
     return _after_failures(s, f"{_ended(s)}; minAvailable is {s.min_available}.")
 
 
-def retries_used_up(s: Situation) -> str:
+def retries_used_up(s: Situation) -> Text:
     """Say that the job is not tried again."""
     restarted = f"The job was restarted {retries.times(s.retry_count, s.max_retry)}"
     return _after_failures(
@@ -143,11 +149,11 @@ def retries_used_up(s: Situation) -> str:
     )
 
 
-def restarted(s: Situation) -> str:
+def restarted(s: Situation) -> Text:
     """Say that another run starts, who asked for it, and how many there may be."""
     used = retries.used(s.retry_count, s.max_retry)
     restarted = _restarted(s)
-    return f"{restarted}: {used}." if restarted else f"Starting again; {used}."
+    return Text(f"{restarted}: {used}." if restarted else f"Starting again; {used}.")
 
 
 def _restarted(s: Situation) -> str:
@@ -165,21 +171,29 @@ def _clause(by: Requester) -> str:
     return f"by its policy {answered} → {by.action}{f' ({by.task})' if by.task else ''}"
 
 
-def ending(what: str) -> Callable[[Situation], str]:
+def ending(what: str) -> Callable[[Situation], Text]:
     """Return what says that the pods of a job end, what is done to it (`Suspended`), and who asked for that."""
 
-    def said(s: Situation) -> str:
+    def text(s: Situation) -> Text:
         left = s.counts.terminating + s.counts.pending + s.counts.running
         waiting = f"Waiting for {pods(left)} to end." if left else "No pod is left to end."
-        return f"{what} {_clause(s.by)}. {waiting}" if s.by else waiting
+        return Text(f"{what} {_clause(s.by)}." if s.by else f"{what}.", waiting)
 
-    return said
+    return text
 
 
-def restarting(s: Situation) -> str:
-    """Say that the pods end to be made again."""
-    restarted = _restarted(s)
-    return f"{restarted}. {_before_the_next(s)}" if restarted else _before_the_next(s)
+def restarting(s: Situation) -> Text:
+    """Say who asked for the next run, and what it waits for."""
+    if s.by is not None and s.by.action is Action.RESUME_JOB:
+        return Text("The job was resumed.", _before_the_next(s))
+    return Text(f"{_restarted(s) or 'Restarted'}.", _before_the_next(s))
+
+
+def resuming(s: Situation) -> Text:
+    """Say that a suspended job goes on."""
+    if not s.counts.terminating:
+        return Text("The job was resumed and starts again.")
+    return Text("The job was resumed.", _before_the_next(s))
 
 
 def _before_the_next(s: Situation) -> str:
@@ -187,26 +201,20 @@ def _before_the_next(s: Situation) -> str:
     return f"{pods(number)} {'has' if number == 1 else 'have'} to end before the job starts again."
 
 
-def resuming(s: Situation) -> str:
-    """Say that a suspended job goes on."""
-    if not s.counts.terminating:
-        return "The job was resumed and starts again."
-    return f"The job was resumed. {_before_the_next(s)}"
-
-
-def aborted(s: Situation) -> str:
+def aborted(s: Situation) -> Text:
     """Say what a suspended job had done, and how it goes on."""
-    return f"{_so_far(s)} when the job was suspended{_by_policy(s)}. {RESUME}{_failures(s)}"
+    message = f"{_so_far(s)} when the job was suspended{_by_policy(s)}.{_failures(s)}"
+    return Text(message, "Resume it to run it from the start.")
 
 
-def completed(s: Situation) -> str:
+def completed(s: Situation) -> Text:
     """Say what a job had done that was called complete, and by whom."""
-    return f"{_so_far(s)} when the job was completed{f' {_clause(s.by)}' if s.by else ''}.{_failures(s)}"
+    return Text(f"{_so_far(s)} when the job was completed{f' {_clause(s.by)}' if s.by else ''}.{_failures(s)}")
 
 
-def terminated(s: Situation) -> str:
+def terminated(s: Situation) -> Text:
     """Say what a job had done that was ended for good."""
-    return f"{_so_far(s)} when the job was terminated{_by_policy(s)}.{_failures(s)}"
+    return Text(f"{_so_far(s)} when the job was terminated{_by_policy(s)}.{_failures(s)}")
 
 
 def _by_policy(s: Situation) -> str:
@@ -229,9 +237,9 @@ def _ended(s: Situation) -> str:
     return f"{_succeeded(s)} and {s.counts.failed} failed" if s.counts.failed else _succeeded(s)
 
 
-def _after_failures(s: Situation, text: str) -> str:
+def _after_failures(s: Situation, text: str) -> Text:
     """Put the cause first: a list shows the beginning of the message."""
-    return f"{_failures(s).lstrip()} {text}".lstrip()
+    return Text(f"{_failures(s).lstrip()} {text}".lstrip())
 
 
 def _failures(s: Situation) -> str:

@@ -16,6 +16,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from jobs.lifecycle import messages
+from jobs.lifecycle.messages import Text
 from jobs.lifecycle.situation import Situation
 from kube import pod_health
 from kube.kinds.batch import Action, JobPhase
@@ -37,15 +38,15 @@ class PhaseRule(NamedTuple):
     when: Callable[[Situation], bool]
     phase: JobPhase | None
     reason: str
-    message: Callable[[Situation], str]
+    text: Callable[[Situation], Text]
 
 
 class Decision(NamedTuple):
-    """The phase that follows, and why; an empty reason leaves reason and message as they are."""
+    """The phase that follows, and why; an empty reason leaves reason and text as they are."""
 
     phase: JobPhase
     reason: str
-    message: str
+    text: Text
 
 
 class Procedure(Enum):
@@ -141,7 +142,7 @@ RESTARTING_RULES = (
     PhaseRule(always, None, "WaitingForPodsToEnd", messages.restarting),
 )
 
-UNCHANGED = (PhaseRule(always, None, "", lambda _: ""),)
+UNCHANGED = (PhaseRule(always, None, "", lambda _: Text("")),)
 
 
 def _is_over(s: Situation) -> bool:
@@ -156,14 +157,14 @@ def _until_ended(what: str, *ended: PhaseRule) -> tuple[PhaseRule, ...]:
 def _kill(
     phase: JobPhase,
     reason: str,
-    message: Callable[[Situation], str],
+    text: Callable[[Situation], Text],
     why: str,
     *,
     retain: frozenset[str] = SOFT,
     is_retry: bool = False,
 ) -> Step:
     """Return the step that ends all pods and goes to a phase whatever is found."""
-    return Step(Procedure.KILL, (PhaseRule(always, phase, reason, message),), retain, why, is_retry)
+    return Step(Procedure.KILL, (PhaseRule(always, phase, reason, text),), retain, why, is_retry)
 
 
 _SUSPENDED, AGAIN = "the job is suspended", "the job starts again"
@@ -278,4 +279,4 @@ def decide(phase: JobPhase, rules: tuple[PhaseRule, ...], situation: Situation) 
     following = rule.phase or phase
     if following != phase and following not in TRANSITIONS[phase]:
         raise ValueError(f"A job cannot go from {phase} to {following} ({rule.reason}).")
-    return Decision(following, rule.reason, rule.message(situation))
+    return Decision(following, rule.reason, rule.text(situation))

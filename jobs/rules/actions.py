@@ -236,7 +236,7 @@ def lacking(job: Job) -> int:
 
 def overdue(action: Action, job: Job) -> Verdict:
     """Say what is the matter with an action that has not had its effect within TIME_LIMIT_MS."""
-    said = job.status.state.message
+    said = job.status.state.text
     if job.metadata.deletion_timestamp:
         said = "It is being deleted, and its pods have not ended yet."
     elif action is SCALE:

@@ -122,12 +122,18 @@ class JobSpec(View):
 
 
 class JobState(View):
-    """The phase of a job, why, and since when."""
+    """The phase of a job, why, what is still to happen or to be done, and since when."""
 
     phase: str = ""
     reason: str = ""
     message: str = ""
+    next: str = ""
     last_transition_time: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message, and what is still to happen or to be done."""
+        return f"{self.message} {self.next}".rstrip()
 
 
 class JobCondition(View):

@@ -83,7 +83,9 @@ class Story(Script):
         super().does(step.removeprefix("!"))
 
     def message(self):
-        return state()["state"]["message"]
+        """What the job says of itself, and what is to happen next."""
+        found = state()["state"]
+        return f"{found['message']} {found.get('next', '')}".rstrip()
 
     def seen(self):
         """All that a line may name: what is new in it is so since the line began."""

@@ -13,6 +13,7 @@ from jobs.controller import facts
 from jobs.lifecycle import causes, phases, policy_firings, requester
 from jobs.lifecycle.causes import Failure
 from jobs.lifecycle.counts import Counts
+from jobs.lifecycle.messages import Text
 from jobs.lifecycle.phases import FINISHED, TRANSITIONS
 from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.reading import Pod
@@ -119,9 +120,11 @@ def main(*numbers, **fields):
 })  # fmt: skip
 def test_decision(golden, phase, found):
     decision = phases.decide(phase, phases.step_for(phase).rules, found)
-    assert bool(decision.message) == bool(decision.reason)
-    assert not decision.reason or decision.message.endswith(".")
-    golden("decisions", f"{phase} → {decision.phase} {decision.reason}: {decision.message}")
+    text = decision.text
+    assert bool(text.message) == bool(decision.reason)
+    assert not decision.reason or (text.message.endswith(".") and text.next[-1:] in ("", "."))
+    following = f" Next: {text.next}" if text.next else ""
+    golden("decisions", f"{phase} → {decision.phase} {decision.reason}: {text.message}{following}")
 
 
 @pytest.mark.shows("3.2/SyncQueue, OpenQueue, CloseQueue", "3.4/1", "6.3/action")
@@ -156,7 +159,7 @@ situations = st.builds(
 def test_only_moves_of_the_table_are_made_and_each_is_explained(phase, action, found):
     decision = phases.decide(phase, phases.step_for(phase, action).rules, found)
     assert decision.phase == phase or decision.phase in TRANSITIONS[phase]
-    assert decision.phase == phase or (decision.reason and decision.message)
+    assert decision.phase == phase or (decision.reason and decision.text.message)
 
 
 @examples(300)
@@ -177,7 +180,7 @@ def test_the_phase_is_the_one_that_the_reference_says(phase, found):
 @pytest.mark.shows("2.7/finished", "2.7/only these")
 def test_nothing_leaves_a_finished_phase_and_a_move_outside_the_table_is_a_defect():
     assert all(TRANSITIONS[phase] == frozenset() for phase in FINISHED)
-    rule = phases.PhaseRule(phases.always, P.RUNNING, "Magic", lambda _: "It came back.")
+    rule = phases.PhaseRule(phases.always, P.RUNNING, "Magic", lambda _: Text("It came back."))
     with pytest.raises(ValueError, match="cannot go from Completed to Running"):
         phases.decide(P.COMPLETED, (rule,), main())
 

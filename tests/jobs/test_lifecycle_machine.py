@@ -415,7 +415,7 @@ def is_over(job):
     if state["phase"] in reference.FINISHED:
         return True
     if state["phase"] == "Aborted":
-        return "Resume it" in state["message"]
+        return "Resume it" in state.get("next", "")
     if reference.replicas_of(spec) == 0:
         return "0 replicas" in state["message"]
     return state["reason"] == "WaitingForTasks" and "No pod is left" in state["message"]

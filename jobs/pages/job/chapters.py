@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from jobs.history.record import PodSpan, Run
-from jobs.lifecycle import messages, retries
+from jobs.lifecycle import retries
 from jobs.lifecycle.phases import DELETED
 from jobs.lifecycle.reading import Pod
 from kube.kinds.batch import JobPhase
@@ -75,7 +75,10 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """One run of a job. `phase` is what ended it, empty while it goes on; `opening` is how it began."""
+    """One run of a job. `phase` is what ended it, empty while it goes on; `opening` is how it began.
+
+    `next` is what is still to happen or to be done, empty once the run is over for good.
+    """
 
     number: int
     times: Times
@@ -83,16 +86,12 @@ class Chapter:
     phase: str = ""
     message: str = ""
     spans: Sequence[PodSpan] = field(default=())
+    next: str = ""
 
     @property
     def end(self) -> str:
         """What became of the run, as one word."""
         return _ENDS.get(self.phase, self.phase.lower()) if self.phase else "goes on"
-
-    @property
-    def past(self) -> Chapter:
-        """The run as it is told once it is over for good: nobody is asked to do anything about it any more."""
-        return replace(self, message=messages.past(self.message))
 
     @property
     def over(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
@@ -21,7 +21,7 @@ from cluster.store import decisions
 from cluster.store.decisions import StoredDecision
 from dashboard.live import Watch
 from dashboard.live.topics import address
-from jobs.lifecycle import causes, messages, phases, progress
+from jobs.lifecycle import causes, phases, progress
 from jobs.lifecycle.causes import Failure
 from jobs.operations import single
 from jobs.pages.job import (
@@ -69,20 +69,20 @@ class Detail(JobRecord):
         """The job's runs, the oldest first; there is one at least."""
         needed = self.job.spec.min_available
         if self.deleted:
-            return [each.past for each in chapters.of_deleted(self.history.runs, needed, self.deleted)]
+            return chapters.of_deleted(self.history.runs, needed, self.deleted)
         over = [run for run in self.history.runs if run.phase]
         ended = chapters.of_runs(over, needed)
         # A group beside the run that ended is a run that nothing has ended: some of its pods may be restarted.
         goes_on = self.group is not None and self.group.metadata.uid not in {run.group for run in over}
         if ended and self.job.phase in _BETWEEN and not goes_on:
-            return [*(each.past for each in ended[:-1]), ended[-1]]
+            return [*ended[:-1], replace(ended[-1], next=self.job.status.state.next)]
         created = self.stored.created
         known = [pod for _, pod in self.pods] if self.reads_all else []
         times = milestones.times(self.job, None if ended else created, created, self.group, known)
         phase = self.job.phase if self.job.phase in progress.STOPPED else ""
         opening = chapters.opening(ended[-1] if ended else None)
-        newest = Chapter(len(ended) + 1, times, opening, phase, self.job.status.state.message)
-        return [*(each.past for each in ended), newest]
+        state = self.job.status.state
+        return [*ended, Chapter(len(ended) + 1, times, opening, phase, state.message, next=state.next)]
 
     @property
     def chapter(self) -> Chapter:
@@ -350,8 +350,8 @@ class Detail(JobRecord):
         if self.is_past or self.job.phase in phases.RUNS:  # how far the pods have come stands beside the phase already
             return ""
         more = max(self.counts.get(PodPhase.FAILED, 0) - len(self.failures), 0)
-        said = self.job.status.state.message
-        message = causes.without(messages.past(said) if self.deleted else said, causes.sentence(self.failures, more))
+        state = self.job.status.state
+        message = causes.without(state.message if self.deleted else state.text, causes.sentence(self.failures, more))
         return causes.without(message, self.job.status.kept_before) if self.failures else message
 
     def log_url(self, pod: str, run: int = 0) -> str:

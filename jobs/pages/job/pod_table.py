@@ -188,7 +188,7 @@ def _empty(detail: Detail) -> dict[str, str]:
         return {"symbol": "boxes", "title": f"You may not see the pods of {where}", "text": text}
     text = (
         detail.reasons[0]
-        or detail.job.status.state.message
+        or detail.job.status.state.text
         or "The controller makes them once the scheduler lets the job in."
     )
     return {"symbol": "boxes", "title": "There are no pods", "text": text}

@@ -103,7 +103,7 @@ def of_job(record: JobRecord) -> Wait:
         if state.reason == phases.TASK_DEADLOCK:  # the scheduler only counts the pods that are not there
             return Wait(state.message, state.reason, unread=_unread(record))
         group = record.group
-        said = kept.why or ("" if state.reason == pod_health.TOLD else state.message)
+        said = kept.why or ("" if state.reason == pod_health.TOLD else state.text)
         why = (group.why if group else "") or said or event_list.held_back(group)
         reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
         # Whoever cannot start before somebody changes something does not come to its turn by waiting.

@@ -108,7 +108,8 @@ def _moment(milliseconds: int) -> str:
 
 def _why(job: Job, health: Health, *, is_deleted: bool) -> str:
     state = job.status.state
-    message = "" if job.phase in UNTROUBLED or (state.reason == pod_health.TOLD and not is_deleted) else state.message
+    whole = state.message if is_deleted else state.text
+    message = "" if job.phase in UNTROUBLED or (state.reason == pod_health.TOLD and not is_deleted) else whole
     if job.phase not in progress.ENDING:
         message = pod_health.why(health, state.reason, state.message) or message
     if not message:
