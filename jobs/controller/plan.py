@@ -23,8 +23,8 @@ from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.plugin_objects import Id, PluginObjectFact
 from jobs.controller.pods import Blueprint, claim_name
 from jobs.controller.requests import Request, pods_named, together
-from jobs.lifecycle import dependencies, messages, phases, policy_firings, requester
-from jobs.lifecycle.causes import MOST_FAILURES
+from jobs.lifecycle import causes, dependencies, messages, phases, policy_firings, requester
+from jobs.lifecycle.causes import MOST_FAILURES, Causes
 from jobs.lifecycle.phases import Decision, Procedure
 from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.requester import Requester
@@ -200,8 +200,7 @@ class _Round:
             self._remove(self.diff.surplus, "they are more than the job's replicas", is_surplus=True)
         self.again = self.room == 0
         decision = self._decide(rules, self.is_admitted)
-        gets_on = {"keptBefore": None} if decision.phase is JobPhase.RUNNING else {}
-        self._write_status(decision, runningDuration=None, **gets_on)
+        self._write_status(decision, runningDuration=None)
 
     def kill(self) -> None:
         """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
@@ -249,11 +248,7 @@ class _Round:
         return phases.SOFT if is_last and self.step.why == phases.AGAIN else self.step.retain
 
     def _retry(self) -> dict[str, Any]:
-        """Return the number of retries, and what keeps pods from running that are ended now: later nobody else knows it."""
-        changes: dict[str, Any] = {"retryCount": self.job.retry_count + 1} if self.step.is_retry else {}
-        if self.job.phase in (JobPhase.PENDING, JobPhase.RUNNING):
-            changes["keptBefore"] = messages.obstacle_text(self._situation(self.is_admitted)) or None
-        return changes
+        return {"retryCount": self.job.retry_count + 1} if self.step.is_retry else {}
 
     def _took(self, decision: Decision) -> dict[str, Any]:
         """Return how long the job took when its pods are ended, from its creation to this phase (§2.2, step 9)."""
@@ -408,7 +403,7 @@ class _Round:
             failures=tuple(pod.how_failed for pod in failed),
             kept=tuple(pod.kept for pod in self.diff.kept[:MOST_FAILURES] if pod.kept is not None),
             kept_pods=len(self.diff.kept),
-            kept_before=str(self.job.status.get("keptBefore") or ""),
+            obstacles_before=causes.in_status(self.job.status) if self.job.phase in phases.STOPPING else Causes(),
             held=tuple(self.diff.held),
             held_back=tuple(dependencies.held_back(self.job.dependencies, tasks, self.diff.named, self.diff.ready)),
             deadlock=f"{deadlock.why}; set minAvailable to {deadlock.enough}" if deadlock is not None else "",
@@ -422,8 +417,7 @@ class _Round:
             return
         if self.job.is_new:
             changes["controlledResources"] = self._controlled() or None
-        changes |= self._causes(decision)
-        changes[requester.FIELD] = requester.written(self.by) if decision.phase in phases.STOPPING else None
+        changes |= self._causes(decision) | self._while_ending(decision)
         wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
         if wanted == self.job.status:
             return
@@ -458,10 +452,24 @@ class _Round:
         if decision.reason == pod_health.TOLD:
             why = Counter(pod.kept.kept for pod in self.diff.kept if pod.kept is not None).most_common(1)[0][0]
         changes: dict[str, Any] = {"waitingReason": why or None}
+        if decision.reason:
+            changes[causes.FIELD] = causes.written(decision.text.causes)
         # Pods that a job which is over does without have ended all the same.
         if codes or self.job.phase not in phases.FINISHED:
             changes["exitCodes"] = codes[:MOST_EXIT_CODES] or None
         return changes
+
+    def _while_ending(self, decision: Decision) -> dict[str, Any]:
+        """Return what a status holds while the job ends its pods, for the message of the end: later nobody knows it.
+
+        That is who asked for it, and what kept pods from running when it began.
+        """
+        if decision.phase not in phases.STOPPING:
+            return {requester.FIELD: None}
+        obstacles = causes.in_status(self.job.status)
+        if decision.phase != self.job.phase:
+            obstacles = messages.obstacles(self._situation(self.is_admitted))
+        return {requester.FIELD: requester.written(self.by), causes.FIELD: causes.written(obstacles)}
 
     def _tell(self, reason: str, message: str, kind: str = events.NORMAL, firing: PolicyFiring | None = None) -> None:
         """Tell people of something; the same twice in one round is one event."""

@@ -29,9 +29,11 @@ def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **c
         ]
     state["phase"] = str(decision.phase)
     if decision.reason:
-        state |= {"reason": decision.reason, "message": decision.text.message, "next": decision.text.next}
-        if not decision.text.next:
-            del state["next"]
+        text = decision.text
+        state |= {"reason": decision.reason, "message": text.message}
+        # What the message says besides the causes is told apart where there are any.
+        parts = {"summary": text.summary if text.causes.groups else "", "next": text.next}
+        state = {name: value for name, value in {**state, **parts}.items() if value or name not in parts}
     status["state"] = state
     status["minAvailable"] = job.min_available
     status |= counts.fields() | changes

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from jobs.lifecycle import image_waits
 from jobs.logs.text import of_lines
 from kube import pod_health
 from kube.kinds.core import PodPhase
+from kube.kinds.fields import View
 from kube.pod_health import Cause as Kept
 
+FIELD = "causes"  # of the status
 MOST_NAMES = 3  # pods that a cause names; the others are counted
 MOST_CAUSES = 3  # that a text tells
 MOST_FAILURES = 500  # that are looked at, where more pods failed
@@ -74,21 +79,29 @@ class Failure(NamedTuple):
     @property
     def short(self) -> str:
         """The pod's name without that of its job: `worker-3`; the whole name of a pod whose name is not made so."""
-        own = f"{self.task}-{self.pod.rpartition('-')[2]}"
-        return own if self.task and self.pod.endswith(f"-{own}") else self.pod
+        return _short(self.pod, self.task)
 
     @property
     def said(self) -> str:
         """Why the pod failed: `exit 1`, `exit 1 and 42`, `out of memory`, `Poisoned (exit 3)`; or does not run: `crash-looping, exit 1`."""
-        if self.kept == Kept.CRASH_LOOP:
-            ended = self._replace(kept="").said if self.exit_codes else ""
-            return f"crash-looping, {ended}" if ended else "crash-looping"
-        if self.reason in _WORDS:
-            return _WORDS[self.reason]
-        code = f"exit {listed(self.exit_codes)}" if self.exit_codes else ""
-        if self.reason in _SAYS_NOTHING:
-            return code or "failed"
-        return f"{self.reason} ({code})" if code else self.reason
+        return _words(self.reason, self.exit_codes, self.kept)
+
+
+def _short(pod: str, task: str) -> str:
+    own = f"{task}-{pod.rpartition('-')[2]}"
+    return own if task and pod.endswith(f"-{own}") else pod
+
+
+def _words(reason: str, exit_codes: Sequence[int], obstacle: str) -> str:
+    if obstacle == Kept.CRASH_LOOP:
+        ended = _words(reason, exit_codes, "") if exit_codes else ""
+        return f"crash-looping, {ended}" if ended else "crash-looping"
+    if reason in _WORDS:
+        return _WORDS[reason]
+    code = f"exit {listed(exit_codes)}" if exit_codes else ""
+    if reason in _SAYS_NOTHING:
+        return code or "failed"
+    return f"{reason} ({code})" if code else reason
 
 
 class Ended(Protocol):
@@ -192,91 +205,122 @@ def one_line(text: str) -> str:
     return f"{(line.rpartition(' ')[0] or line).rstrip(',;:.')} …"
 
 
-class Named(NamedTuple):
+class PodName(View):
     """A pod that failed, as a text names it; `times` is how many pods of its name did, one after another."""
 
-    pod: str
-    short: str
+    name: str
+    task: str = ""
     times: int = 1
+
+    @property
+    def short(self) -> str:
+        """The name without that of the pod's job: `worker-3`; the whole name of a pod whose name is not made so."""
+        return _short(self.name, self.task)
 
     def __str__(self) -> str:
         return self.short if self.times == 1 else f"{self.short} ({self.times} times)"
 
 
-class Cause(NamedTuple):
-    """Failures that are told as one: `said` is why, with the message where all have the same."""
+class Cause(View):
+    """Failures that are summed up as one: why, as in a `Failure`, and the first MOST_NAMES pods, each name once.
 
-    said: str
-    failures: Sequence[Failure]
+    The message is given where all failures have the same. `more` is how many other pods there are, counted by name.
+    """
 
-    @property
-    def named(self) -> Sequence[Named]:
-        """The pods that are named, each once."""
-        return self._pods[:MOST_NAMES]
-
-    @property
-    def more(self) -> int:
-        """How many others there are, each name counted once."""
-        return max(len(self._pods) - MOST_NAMES, 0)
+    reason: str = ""
+    exit_codes: list[int] = []
+    message: str = ""
+    obstacle: str = ""
+    pods: list[PodName] = []
+    more: int = 0
 
     @property
-    def names(self) -> str:
-        """`worker-0, worker-3 (2 times) and 5 more`"""
-        return f"{', '.join(map(str, self.named))}{f' and {self.more} more' if self.more else ''}"
+    def why(self) -> str:
+        """`exit 1`, `cannot start: configmap c not found`."""
+        words = _words(self.reason, self.exit_codes, self.obstacle)
+        return f"{words}: {self.message}" if self.message else words
 
     @property
-    def _pods(self) -> list[Named]:
-        times = Counter(each.pod for each in self.failures)
-        known = {each.pod: each.short for each in self.failures}
-        return [Named(pod, known[pod], number) for pod, number in times.items()]
+    def text(self) -> str:
+        """`exit 1 · worker-0, worker-3 (2 times) and 5 more`."""
+        names = ", ".join(map(str, self.pods))
+        return f"{self.why} · {names}{f' and {self.more} more' if self.more else ''}"
 
 
-def causes(failures: Iterable[Failure]) -> list[Cause]:
-    """Return why pods failed, the cause of most of them first, and the pods of each in the order of their names."""
-    found: dict[str, list[Failure]] = {}
+class Causes(View):
+    """Why pods of a job failed or do not run: the causes of most of them first, and how many have none of these."""
+
+    groups: list[Cause] = []
+    others: int = 0
+
+    @property
+    def text(self) -> str:
+        """`exit 1 · worker-0, worker-3; out of memory · ps-0; 3 more`; empty where there is none."""
+        return "; ".join([*(each.text for each in self.groups), *([f"{self.others} more"] if self.others else [])])
+
+    @property
+    def sentence(self) -> str:
+        """The text as a sentence; empty where there is none."""
+        text = self.text
+        return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def written(causes: Causes) -> dict[str, Any] | None:
+    """Return the field of a status; None where there is no cause, so that it is taken away."""
+    return msgspec.to_builtins(causes) if causes.groups else None
+
+
+def in_status(status: Mapping[str, Any]) -> Causes:
+    """Return the causes in a job's status; none where they cannot be read."""
+    try:
+        return msgspec.convert(status.get(FIELD) or {}, Causes)
+    except msgspec.ValidationError:
+        return Causes()
+
+
+def summed_up(failures: Iterable[Failure], more: int = 0) -> Causes:
+    """Return why pods failed, MOST_CAUSES at most, the causes of most pods first, with pods in the order of their names.
+
+    `more` is how many pods failed besides those that are given.
+    """
+    groups = sorted(_alike(failures), key=lambda group: (-len(group), _natural(group[0])))
+    found = [_cause(group) for group in groups[:MOST_CAUSES]]
+    if len(found) == 1:
+        return Causes(groups=[replace(found[0], more=found[0].more + more)])
+    return Causes(groups=found, others=more + sum(map(len, groups[MOST_CAUSES:]))) if found else Causes()
+
+
+def _alike(failures: Iterable[Failure]) -> Iterator[list[Failure]]:
+    """Part failures by what is said of them, each part in the order of its pods."""
+    by_words: dict[str, list[Failure]] = {}
     for failure in failures:
-        found.setdefault(failure.said, []).append(failure)
-    told = []
-    for said, alike in found.items():
+        by_words.setdefault(failure.said, []).append(failure)
+    for alike in by_words.values():
         # Failures are parted by their messages where the pods of each task have one; else all have none.
         is_of_tasks = len({(each.task, each.message) for each in alike}) == len({each.task for each in alike})
         by_message: dict[str, list[Failure]] = {}
         for each in alike:
-            by_message.setdefault(each.message if is_of_tasks else "", []).append(each)
-        for message, own in by_message.items():
-            told.append(Cause(f"{said}: {message}" if message else said, sorted(own, key=_natural)))
-    return sorted(told, key=lambda each: (-len(each.failures), _natural(each.failures[0])))
+            message = each.message if is_of_tasks else ""
+            by_message.setdefault(message, []).append(each._replace(message=message))
+        for group in by_message.values():
+            yield sorted(group, key=_natural)
+
+
+def _cause(group: Sequence[Failure]) -> Cause:
+    first, times = group[0], Counter(each.pod for each in group)
+    tasks = {each.pod: each.task for each in group}
+    names = [PodName(name=name, task=tasks[name], times=number) for name, number in times.items()]
+    return Cause(
+        reason=first.reason,
+        exit_codes=list(first.exit_codes),
+        message=first.message,
+        obstacle=first.kept,
+        pods=names[:MOST_NAMES],
+        more=max(len(names) - MOST_NAMES, 0),
+    )
 
 
 def _natural(failure: Failure) -> tuple[str, int, str]:
     """Put worker-2 before worker-10."""
     stem, _, number = failure.pod.rpartition("-")
     return (stem, int(number), "") if number.isascii() and number.isdigit() else (failure.pod, -1, failure.said)
-
-
-def cause(failures: Iterable[Failure], more: int = 0) -> str:
-    """Return why pods failed: `exit 1 · worker-0, worker-3; out of memory · ps-0`; empty when none is given.
-
-    `more` is how many pods failed besides those that are given.
-    """
-    found = causes(failures)
-    if not found:
-        return ""
-    if len(found) == 1:
-        (only,) = found
-        names, others = ", ".join(map(str, only.named)), only.more + more
-        return f"{only.said} · {names}{f' and {others} more' if others else ''}"
-    told = [f"{each.said} · {each.names}" for each in found[:MOST_CAUSES]]
-    others = more + sum(len(each.failures) for each in found[MOST_CAUSES:])
-    return "; ".join([*told, *([f"{others} more"] if others else [])])
-
-
-def sentence(failures: Iterable[Failure], more: int = 0) -> str:
-    """Return `cause` as a sentence; empty when there is none."""
-    told = cause(failures, more)
-    return f"{told[:1].upper()}{told[1:]}." if told else ""
-
-
-def without(message: str, told: str) -> str:
-    """Return a job's message without the sentence about its failures, where that is told apart from it."""
-    return message.removeprefix(told).removesuffix(told).strip() if told else message

@@ -6,19 +6,32 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from jobs.lifecycle import causes, retries
+from jobs.lifecycle.causes import Causes
 from jobs.lifecycle.requester import Requester
 from jobs.lifecycle.situation import Situation
 from kube.kinds.batch import Action
 
 
 class Text(NamedTuple):
-    """What a status says about its job: the message, and what is still to happen, or to be done by somebody."""
+    """What a status says about its job: a summary, and why pods failed or do not run.
 
-    message: str
+    `next` is what is still to happen, or to be done by somebody.
+    """
+
+    summary: str
     next: str = ""
+    causes: Causes = Causes()
+    is_cause_last: bool = False
+
+    @property
+    def message(self) -> str:
+        """The summary and the causes; these mostly first, as a list may show the beginning alone."""
+        why = self.causes.sentence
+        return " ".join(filter(None, (self.summary, why) if self.is_cause_last else (why, self.summary)))
 
     @property
     def whole(self) -> str:
+        """The message, and what is still to happen or to be done."""
         return f"{self.message} {self.next}".rstrip()
 
 
@@ -70,13 +83,13 @@ def refused(s: Situation) -> Text:
 
 
 def obstacle_summary(s: Situation) -> Text:
-    """Say what keeps pods from running, then the numbers: `Crash-looping, exit 1 · a-0, a-1. 0 of 2 pods are running; …`"""
-    return Text(f"{obstacle_text(s)} {_progress(s)}")
+    """Say what keeps pods from running, and the numbers: `Crash-looping, exit 1 · a-0. 0 of 2 pods are running; …`"""
+    return Text(_progress(s), causes=obstacles(s))
 
 
-def obstacle_text(s: Situation) -> str:
-    """Say what keeps pods from running, and which; empty where nothing does."""
-    return causes.sentence(s.kept, s.kept_pods - len(s.kept))
+def obstacles(s: Situation) -> Causes:
+    """Return what keeps pods from running."""
+    return causes.summed_up(s.kept, s.kept_pods - len(s.kept))
 
 
 def plugin_blocked(s: Situation) -> Text:
@@ -121,7 +134,7 @@ def min_success_reached(s: Situation) -> Text:
 
 def min_success_missed(s: Situation) -> Text:
     """Say how many pods succeeded, and that this was too few."""
-    return _after_failures(s, f"{_ended(s)}; minSuccess is {s.min_success}.")
+    return Text(f"{_ended(s)}; minSuccess is {s.min_success}.", causes=_failures(s))
 
 
 def task_minimum_missed(s: Situation) -> Text:
@@ -131,22 +144,21 @@ def task_minimum_missed(s: Situation) -> Text:
         return outcome(s)
     succeeded = s.counts.tasks[task.name].get("Succeeded", 0)
     counted = f"{succeeded} of {pods(task.replicas)} of task {task.name} succeeded"
-    return _after_failures(s, f"{counted}; its minAvailable is {task.minimum}.")
+    return Text(f"{counted}; its minAvailable is {task.minimum}.", causes=_failures(s))
 
 
 def outcome(s: Situation) -> Text:
     """`All 4 pods succeeded.` or `Exit 1 · a-0, a-3. 2 of 4 pods succeeded and 2 failed; minAvailable is 4.`"""
     if s.counts.succeeded == s.replicas:
         return Text("The pod succeeded." if s.replicas == 1 else f"All {pods(s.replicas)} succeeded.")
-    return _after_failures(s, f"{_ended(s)}; minAvailable is {s.min_available}.")
+    return Text(f"{_ended(s)}; minAvailable is {s.min_available}.", causes=_failures(s))
 
 
 def retries_used_up(s: Situation) -> Text:
     """Say that the job is not tried again."""
     restarted = f"The job was restarted {retries.times(s.retry_count, s.max_retry)}"
-    return _after_failures(
-        s, f"{restarted}; instead of restart {s.retry_count} it failed, as maxRetry is {s.max_retry}."
-    )
+    summary = f"{restarted}; instead of restart {s.retry_count} it failed, as maxRetry is {s.max_retry}."
+    return Text(summary, causes=_failures(s))
 
 
 def restarted(s: Situation) -> Text:
@@ -203,18 +215,22 @@ def _before_the_next(s: Situation) -> str:
 
 def aborted(s: Situation) -> Text:
     """Say what a suspended job had done, and how it goes on."""
-    message = f"{_so_far(s)} when the job was suspended{_by_policy(s)}.{_failures(s)}"
-    return Text(message, "Resume it to run it from the start.")
+    return _ended_with(s, f"suspended{_by_policy(s)}", "Resume it to run it from the start.")
 
 
 def completed(s: Situation) -> Text:
     """Say what a job had done that was called complete, and by whom."""
-    return Text(f"{_so_far(s)} when the job was completed{f' {_clause(s.by)}' if s.by else ''}.{_failures(s)}")
+    return _ended_with(s, f"completed{f' {_clause(s.by)}' if s.by else ''}")
 
 
 def terminated(s: Situation) -> Text:
     """Say what a job had done that was ended for good."""
-    return Text(f"{_so_far(s)} when the job was terminated{_by_policy(s)}.{_failures(s)}")
+    return _ended_with(s, f"terminated{_by_policy(s)}")
+
+
+def _ended_with(s: Situation, what: str, following: str = "") -> Text:
+    summary = f"{_so_far(s)} when the job was {what}."
+    return Text(summary, following, _failures(s), is_cause_last=True)
 
 
 def _by_policy(s: Situation) -> str:
@@ -237,12 +253,7 @@ def _ended(s: Situation) -> str:
     return f"{_succeeded(s)} and {s.counts.failed} failed" if s.counts.failed else _succeeded(s)
 
 
-def _after_failures(s: Situation, text: str) -> Text:
-    """Put the cause first: a list shows the beginning of the message."""
-    return Text(f"{_failures(s).lstrip()} {text}".lstrip())
-
-
-def _failures(s: Situation) -> str:
-    """` Exit 1 · a-0, a-3 and 2 more.`: how pods failed, or where none did what kept them from running; empty when nothing did."""
-    told = causes.sentence(s.failures, max(s.counts.failed - len(s.failures), 0)) or s.kept_before
-    return f" {told}" if told else ""
+def _failures(s: Situation) -> Causes:
+    """Return how pods failed, or where none did what kept them from running."""
+    found = causes.summed_up(s.failures, max(s.counts.failed - len(s.failures), 0))
+    return found if found.groups else s.obstacles_before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobs.lifecycle import causes
-from jobs.lifecycle.causes import Failure
+from jobs.lifecycle.causes import Causes, Failure
 from jobs.logs.text import of_lines
 from kube import meta, pod_health
 from kube.kinds import batch
@@ -68,7 +68,7 @@ class JobSpec(View):
 class JobStatus(batch.JobStatus):
     """How far a job has come."""
 
-    kept_before: str = ""
+    causes: Causes = Causes()
 
 
 class Job(View):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from jobs.lifecycle.causes import Failure
+from jobs.lifecycle.causes import Causes, Failure
 from jobs.lifecycle.counts import Counts
 from jobs.lifecycle.requester import Requester
 from kube.kinds.core import PodPhase
@@ -39,7 +39,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...] = ()  # some of them, where many failed
     kept: tuple[Failure, ...] = ()  # what keeps pods from running that have their nodes; of some, where it is many
     kept_pods: int = 0  # how many these pods are
-    kept_before: str = ""  # what kept pods from running when they were last ended, as a sentence
+    obstacles_before: Causes = Causes()  # what kept pods from running when they were last ended
     refused: str = ""  # why the namespace's bounds let no more pods exist
     blocked: tuple[str, ...] = ()  # objects of somebody else that have the names of what plugins make for the pods
     held_back: tuple[str, ...] = ()  # "task b waits for a": why tasks lack pods

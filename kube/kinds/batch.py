@@ -127,6 +127,7 @@ class JobState(View):
     phase: str = ""
     reason: str = ""
     message: str = ""
+    summary: str = ""  # the message without the causes, where there are any
     next: str = ""
     last_transition_time: str = ""
 

@@ -7,6 +7,7 @@ from cluster.consumers import consumer
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import facts, plan, plugin_objects
 from jobs.controller.expectations import PendingWrites
+from jobs.lifecycle import causes
 from kube.resources import COMMANDS, EVENTS, JOBS, LIMIT_RANGES, POD_GROUPS, PODS, RESOURCE_QUOTAS
 from proof.modes.mode import others
 from tests.builders import of, pod
@@ -106,7 +107,7 @@ class Story(Script):
                 f"{name} {_listed(of['phase'])}" for name, of in status.get("taskStatusCount", {}).items()
             ),
             "controlled": " ".join(status.get("controlledResources", ())),
-            "lacked": status.get("keptBefore", ""),
+            "causes": causes.in_status(status).sentence,
             "passed": " ".join(self.passed()),
             "pods": " ".join(name.removeprefix("demo-") for name in pods()),
             "anew": " ".join(name.removeprefix("demo-") for name, uid in uids().items() if uid not in self.pods),

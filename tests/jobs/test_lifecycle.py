@@ -134,11 +134,8 @@ def test_action_of_a_command():
 
 
 @given(st.none() | REQUESTERS)
-def test_who_asked_is_read_from_the_status_in_each_round_until_the_last_pod_has_ended(by):
+def test_who_asked_is_read_from_the_status_and_is_nobody_where_that_cannot_be_read(by):
     assert requester.of_status(msgspec.json.decode(msgspec.json.encode({"requestedBy": requester.written(by)}))) == by
-
-
-def test_who_asked_in_words_that_are_none_of_ours_is_nobody():
     texts = ("", "alice", {}, {"source": "Magic", "action": "RestartJob"}, {"source": "Policy", "action": "Dance"})
     assert [requester.of_status({"requestedBy": each}) for each in texts] == [None] * 5
 
@@ -223,7 +220,7 @@ def without_command(task, *indexes):
     "in the order of numbers": (failed(10, 9, 2), 0),
 })  # fmt: skip
 def test_failures_are_told_in_a_few_words(golden, failures, more):
-    golden("causes", causes.cause(failures, more))
+    golden("causes", causes.summed_up(failures, more).text)
 
 
 @cases("reason, ended, init, failure", {
@@ -261,12 +258,6 @@ def test_a_message_is_never_longer_than_it_may_be_and_says_when_it_is_cut(text):
     assert line == whole or (line.endswith(" …") and whole.startswith(line.removesuffix(" …")))
 
 
-def test_a_message_is_left_without_what_is_told_apart():
-    rests = {"Exit 1 · worker-0. 3 of 4 succeeded.": "3 of 4 succeeded.", "Suspended. Exit 1 · worker-0.": "Suspended."}
-    rests["Exit 2 · worker-0. 3 of 4."] = "Exit 2 · worker-0. 3 of 4."
-    assert {each: causes.without(each, causes.sentence(failed(0))) for each in rests} == rests
-
-
 failures = st.builds(
     Failure, st.from_regex(r"job-(a|b-c)-[0-9]", fullmatch=True), st.sampled_from(["a", "b-c", ""]),
     st.lists(st.integers(1, 255), max_size=3, unique=True).map(tuple),
@@ -274,14 +265,17 @@ failures = st.builds(
 )  # fmt: skip
 
 
-@given(st.lists(failures, max_size=12))
-def test_each_failure_has_one_cause(failures):
-    found = causes.causes(failures)
-    assert sum(len(one.failures) for one in found) == len(failures)
-    assert all(sum(each.times for each in one.named) <= len(one.failures) for one in found)
-    assert all(len(one.named) + one.more == len({each.pod for each in one.failures}) for one in found)
-    assert all(len({str(each) for each in one.named}) == len(one.named) for one in found)
-    assert len({one.said for one in found}) == len(found)
+@given(st.lists(failures, max_size=12), st.integers(0, 3))
+def test_each_failure_is_summed_up_once(failures, more):
+    found = causes.summed_up(failures, more)
+    named = [pod.times for each in found.groups for pod in each.pods]
+    assert sum(named) + sum(each.more for each in found.groups) + found.others <= len(failures) + more
+    assert bool(found.groups) == bool(failures)
+    assert all(len({str(pod) for pod in each.pods}) == len(each.pods) <= causes.MOST_NAMES for each in found.groups)
+    assert len({each.why for each in found.groups}) == len(found.groups) <= causes.MOST_CAUSES
+    status = {"causes": causes.written(found)}
+    stored = msgspec.json.decode(msgspec.json.encode(status))
+    assert (causes.in_status(stored), stored) == (found, status), "so it is not written again"
 
 
 @given(st.lists(STATES, max_size=3), st.lists(STATES, max_size=3))
@@ -298,14 +292,8 @@ def test_pages_and_controllers_read_one_fact_of_a_pod(states, init):
 
 
 @given(firings)
-def test_the_event_of_a_policy_carries_it_as_data(firing):
-    annotations = policy_firings.as_annotations(firing)
-    assert policy_firings.of_event(Event(metadata=ObjectMeta(annotations=annotations))) == firing
-
-
-def test_other_events_are_no_policies():
-    texts = ["", "{", "[]", '{"event": "Magic", "what": "It rains", "action": "RestartJob"}']
-    notes = [{}, *({policy_firings.ANNOTATION: text} for text in texts)]
-    sentence = "PodFailed: a-0 exited with code 3. The policy for it is RestartJob."
-    found = [Event(metadata=ObjectMeta(annotations=each), message=sentence) for each in notes]
-    assert [policy_firings.of_event(event) for event in found] == [None] * 5
+def test_the_event_of_a_policy_carries_it_as_data_and_another_is_none(firing):
+    texts = ("", "{", "[]", '{"event": "Magic", "what": "It rains", "action": "RestartJob"}')
+    notes = [policy_firings.as_annotations(firing), {}, *({policy_firings.ANNOTATION: text} for text in texts)]
+    found = [Event(metadata=ObjectMeta(annotations=each), message=firing.sentence) for each in notes]
+    assert [policy_firings.of_event(event) for event in found] == [firing, *[None] * 5]

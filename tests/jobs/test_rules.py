@@ -15,7 +15,7 @@ from jobs.lifecycle import image_waits, phases
 from jobs.lifecycle.phases import FINISHED
 from jobs.lifecycle.reading import Job, JobSpec, JobStatus, Metadata, TaskSpec
 from jobs.plugins.table import PLUGINS
-from jobs.rules import actions, additions, policies, reasons, remedies, short_cause, words
+from jobs.rules import actions, additions, policies, reasons, remedies, words
 from jobs.rules.actions import Extent, Result
 from jobs.rules.command_warnings import warn
 from jobs.rules.written import written
@@ -39,8 +39,6 @@ APPLIES = {
 OTHERS = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "none"}
 PULL = 'Back-off pulling image "r/a:1": ErrImagePull: failed to pull image "r/a:1": '
 UNAUTHORIZED = "unable to retrieve auth token: invalid username/password: unauthorized"
-PODS, REST = "exit 1 · w-0, w-3 and 2 more", "1 of 4 pods succeeded."
-NEVER = "This can never start: a pod needs 1.5 CPU"
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 POD = {"containers": [{"name": "main", "image": "busybox"}]}
 ONE, OTHER = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
@@ -220,22 +218,6 @@ def test_what_helps_follows_from_what_was_said(reason, said, helps):
 def test_the_way_out_is_named_where_commands_can_run_without_images(reason, elsewhere, is_named):
     remedy = image_waits.remedy(reason, "connection refused", elsewhere=elsewhere)
     assert all((way in remedy) is is_named for way in ("ui.volcano.sh/runtime: process", "VOLCANO_UI_ENGINE=none"))
-
-
-@cases("name, message, said", {
-    "exit code": ("a", f"Exit 1 · w-0, w-3 and 2 more. {REST}", PODS),
-    "at length": ("a", f"Exited with code 1 · a-w-0, a-w-3 and 2 more. {REST}", PODS),
-    "two codes": ("a", "Exited with code 3 · a-w-0; Exited with code 1 · a-w-1. 0 of 2.", "exit 3 · w-0; exit 1 · w-1"),
-    "number with a point": ("a", f"{NEVER}. 0 of 4 run.", NEVER),
-    "end of another name": ("large", "Waiting for extra-large-0 and large-0", "Waiting for extra-large-0 and 0"),
-    "name with a point": ("a.b", "Could not start · a.b-w-0.", "Could not start · w-0"),
-    "no number": ("a", "Exited with code unknown", "Exited with code unknown"),
-    "nothing": ("a", "", ""),
-})  # fmt: skip
-def test_the_cause_leads_and_is_all(name, message, said):
-    cause, rest = short_cause.parted(name, message)
-    assert cause == said
-    assert short_cause.without_name(name, message).endswith(rest)
 
 
 # ---- what was written of a stored job, and how it differs from what is stored

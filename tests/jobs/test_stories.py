@@ -283,8 +283,9 @@ LACK = 'Cannot start: configmap "c" not found · main-0, main-1.'
         )
     },
     "what kept pods from running in an earlier run is forgotten": ({}, f"""
-        admit, lack, command RestartJob → lacked {LACK}
-        run, command AbortJob → lacked; says None of 2 pods had ended when the job was suspended."""),
+        admit, lack → causes {LACK}
+        command RestartJob, run → causes
+        command AbortJob → causes; says None of 2 pods had ended when the job was suspended."""),
     # ---- limit ranges and quotas
     "a gang waits as a whole until there is room | 3.7/FailedCreate": ({"replicas": 3}, """
         quota pods=2, admit → pods; reason FailedCreate; says Waiting until the job's 3 pods may be made together: pods

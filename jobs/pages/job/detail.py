@@ -303,7 +303,7 @@ class Detail(JobRecord):
         Somebody has seen the job alive, and is told that it is gone.
         """
         images = [] if self.deleted else why_waiting.images_of(pod for _, pod in self.pods)
-        found = causes.causes(self.failures)
+        found = causes.summed_up(self.failures)
         context = {
             "gone": is_seen,
             "namespace": self.stored.namespace,
@@ -316,10 +316,8 @@ class Detail(JobRecord):
             "now": self.job.phase if self.is_past else "",
             "progress": self.gang,
             "base": urlencode(self.query),
-            "otherwise": sum(len(each.failures) for each in found[causes.MOST_CAUSES :]),
-            "causes": [
-                (each, [(one, self.log_url(one.pod)) for one in each.named]) for each in found[: causes.MOST_CAUSES]
-            ],
+            "otherwise": found.others,
+            "causes": [(each, [(pod, self.log_url(pod.name)) for pod in each.pods]) for each in found.groups],
             "message": self.message,
             "why": self.reasons,
             "waiting": self.waiting,
@@ -349,10 +347,9 @@ class Detail(JobRecord):
         """What the controller says of a job that is over or about to be, without what stands beside it as causes."""
         if self.is_past or self.job.phase in phases.RUNS:  # how far the pods have come stands beside the phase already
             return ""
-        more = max(self.counts.get(PodPhase.FAILED, 0) - len(self.failures), 0)
         state = self.job.status.state
-        message = causes.without(state.message if self.deleted else state.text, causes.sentence(self.failures, more))
-        return causes.without(message, self.job.status.kept_before) if self.failures else message
+        message = (state.summary if self.failures else "") or state.message
+        return message if self.deleted else f"{message} {state.next}".rstrip()
 
     def log_url(self, pod: str, run: int = 0) -> str:
         """Return the address of the log of a pod, of the run that is shown or of another."""

@@ -14,18 +14,18 @@ from django.utils.safestring import SafeString, mark_safe
 
 from cluster.store import Stored
 from dashboard.parts import phases, svg
+from jobs.lifecycle import phases as lifecycle
 from jobs.lifecycle import progress
 from jobs.lifecycle.progress import Ran
 from jobs.lifecycle.reading import Job
 from jobs.pages.job.pods import TroubleCounts
-from jobs.rules import short_cause
 from kube import pod_health
 from kube.meta import short_duration_words
 from kube.pod_health import Health
 
 UNTROUBLED = ("Running", "Completed")  # phases that need no reason in a list
 LONGEST_BRIEF = 20  # characters of a name that a column shows whole
-LONGEST_CAUSE = 44  # characters of a cause that the last column shows whole on a common screen
+LONGEST_CAUSE = 44  # characters that the last column shows whole on a common screen
 
 
 def row_id(stored: Stored) -> str:
@@ -107,12 +107,18 @@ def _moment(milliseconds: int) -> str:
 
 
 def _why(job: Job, health: Health, *, is_deleted: bool) -> str:
-    state = job.status.state
-    whole = state.message if is_deleted else state.text
-    message = "" if job.phase in UNTROUBLED or (state.reason == pod_health.TOLD and not is_deleted) else whole
-    if job.phase not in progress.ENDING:
-        message = pod_health.why(health, state.reason, state.message) or message
-    if not message:
+    state, ends = job.status.state, job.phase in progress.ENDING
+    # While a job ends its pods its causes are those of before, kept for its last message.
+    cause = "" if job.phase in lifecycle.STOPPING else job.status.causes.text
+    message = state.message if is_deleted else state.text
+    if state.reason == pod_health.TOLD and not ends:
+        if not (health.troubled or is_deleted):
+            return "<td>"
+    elif health.said and not ends:
+        cause, message = "", health.said
+    elif job.phase in UNTROUBLED:
         return "<td>"
-    cause, rest = short_cause.parted(job.metadata.name, message)
-    return f"<td{_title(f'{cause}. {rest}'.rstrip() if len(cause) > LONGEST_CAUSE else rest)}>{escape(cause)}"
+    if not cause:
+        return f"<td{_title(message) if len(message) > LONGEST_CAUSE else ''}>{escape(message)}"
+    title = f"{cause}. {state.summary}".rstrip() if len(cause) > LONGEST_CAUSE else state.summary
+    return f"<td{_title(title)}>{escape(cause)}"

@@ -110,9 +110,10 @@ def test_of_very_many_pods_those_that_matter_most_have_bars_and_those_on_a_clock
 def test_a_failed_job_leads_with_the_cause(client, alice, codes, reads):
     failed = {**PLACED, "phase": "Failed"}
     pods = [worker(i, **failed, finished=T - 30_000 + i, code=code) for i, code in enumerate(codes)]
-    sentence = causes.sentence([Failure(f"bad-worker-{i}", "worker", (code,)) for i, code in enumerate(codes)])
-    message, counts = f"{sentence} {4 - len(codes)} of 4 pods succeeded.", {"failed": len(codes)}
-    world.make("bad", "Failed", pods=pods, began=T - 40_000, message=message, counts=counts)
+    found = causes.summed_up(Failure(f"bad-worker-{i}", "worker", (code,)) for i, code in enumerate(codes))
+    summary = f"{4 - len(codes)} of 4 pods succeeded."
+    counts = {"failed": len(codes), "summary": summary}
+    world.make("bad", "Failed", pods=pods, began=T - 40_000, message=f"{found.sentence} {summary}", counts=counts)
     reads(client, "/jobs/default/bad/ job-head")
     link = JobPage(client, "bad").tree.find(".//*[@id='job-head']//ul[@class='job-causes']/li/a").get("href")
     assert (link, client.get(link).status_code) == ("/jobs/default/bad/?tab=logs&pod=bad-worker-0", 200)

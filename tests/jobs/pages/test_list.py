@@ -9,7 +9,8 @@ from django.utils.http import urlencode
 from cluster import access, api
 from cluster.bootstrap import bootstrap
 from cluster.store import Create, Delete, Patch, store
-from jobs.lifecycle import phases
+from jobs.lifecycle import causes, phases
+from jobs.lifecycle.causes import Failure
 from jobs.models import Operation
 from jobs.pages.editor import converted, editor
 from jobs.pages.job_list import job_filters, listing
@@ -25,7 +26,7 @@ from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
 
 HOUR = job_filters.HOUR_MS
-WHY = "Exited with code 3 · train-worker-0. 1 of 4 pods succeeded; minAvailable is 4."
+REST = "1 of 4 pods succeeded; minAvailable is 4."
 LONGEST_TABLE = 60_000  # bytes of a hundred rows
 WRITTEN = {
     job_filters.label_problem: ("team in (a,b),!gpu", "team>1", "team=", "team in a"),
@@ -37,10 +38,19 @@ POD = {"restartPolicy": "Never", "containers": [{"name": "pi", "image": "perl", 
 
 @pytest.mark.parametrize("phase", ["Running", "Pending", "Failed"])
 def test_the_list_shows_each_job_with_phase_gang_owner_and_why(client, alice, phase, reads):
-    world.make("train", phase, began=world.START - 5000, counts={"running": 3}, message=WHY)
+    failed = causes.summed_up([Failure("train-worker-0", "worker", (3,))])
+    counts = {"running": 3, "summary": REST, "causes": causes.written(failed)}
+    world.make("train", phase, began=world.START - 5000, message=f"{failed.sentence} {REST}", counts=counts)
     reads(client, "/jobs/ rows")
     (row,) = JobPage.of_list(client).rows
-    assert row[-1].get("title") == (None if phase == "Running" else WHY.partition(". ")[2]), "the rest, on hover"
+    assert row[-1].get("title") == (None if phase == "Running" else REST), "the rest, on hover"
+
+
+@cases("message, title", {"short": ("The queue is closed.", None), "long": (f"{REST} {REST}", f"{REST} {REST}")})
+def test_a_reason_that_is_only_a_sentence_is_shown_whole(client, alice, message, title):
+    world.make("wait", "Pending", message=message)
+    (row,) = JobPage.of_list(client).rows
+    assert (row[-1].text, row[-1].get("title")) == (message, title)
 
 
 def test_what_others_wrote_is_text_and_what_is_elsewhere_is_neither_shown_nor_counted(client, alice):
@@ -101,13 +111,15 @@ def test_a_new_job_is_offered_to_those_who_may_submit_one(cluster, person, clien
 def test_a_hundred_jobs_are_a_small_page(client, cluster, person):
     """A fifth of them wait and a fifth failed, each with a sentence; what is sent is all rows with the table's head."""
     client.force_login(person("boss", "operator", "*"))
-    failed = "Exited with code 137 (OOMKilled) · {0}-worker-0, {0}-worker-3. 2 of 4 pods succeeded; minAvailable is 4."
+    failed = "Out of memory · worker-0, worker-3. 2 of 4 pods succeeded; minAvailable is 4."
+    killed = [Failure(f"train-0000-worker-{number}", "worker", (137,), "OOMKilled") for number in (0, 3)]
+    memory = {"failed": 2, "summary": REST, "causes": causes.written(causes.summed_up(killed))}
     waits = "2 of 4 pods fit now: each needs 4 CPU, and node-17 has 2 free. 0 of 4 pods are running; minAvailable is 4."
     done = ("Completed", "", {"succeeded": 4})
-    looks = [done, ("Running", "", {"running": 4}), ("Failed", failed, {"failed": 2}), ("Pending", waits, {}), done]
+    looks = [done, ("Running", "", {"running": 4}), ("Failed", failed, memory), ("Pending", waits, {}), done]
     for number in range(100):
         name, (phase, message, counts) = f"train-{number:04d}", looks[number % 5]
-        world.make(name, phase, began=world.START - 5000, message=message.format(name), counts=counts)
+        world.make(name, phase, began=world.START - 5000, message=message, counts=counts)
     page = client.get("/jobs/?per=100").content
     table = page[page.index(b"<table") : page.index(b"</table>")]
     assert table.count(b"<tr") == 101

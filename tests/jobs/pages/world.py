@@ -29,13 +29,13 @@ def job_object(name, *, tasks=(("worker", 4),), minimum=4, queue="default", owne
     return of(resources.JOBS, name, {"spec": spec}, **metadata)
 
 
-def status(phase, *, now, began=None, message="", **counts):
+def status(phase, *, now, began=None, message="", summary="", **counts):
     times = [("Pending", now - 60_000)]
     times += [("Running", began)] if began is not None else []
     times += [(phase, now)] if phase not in ("Pending", "Running") else []
     conditions = [{"status": each, "lastTransitionTime": now_text(at)} for each, at in times]
     state = {"phase": phase, "reason": "", "message": message, "lastTransitionTime": now_text(now)}
-    return {"state": state, "conditions": conditions, **counts}
+    return {"state": state | ({"summary": summary} if summary else {}), "conditions": conditions, **counts}
 
 
 def pod_object(
