@@ -10,6 +10,7 @@ from jobs.controller.expectations import PendingWrites
 from jobs.lifecycle import causes
 from kube.resources import COMMANDS, EVENTS, JOBS, LIMIT_RANGES, POD_GROUPS, PODS, RESOURCE_QUOTAS
 from proof.modes.mode import others
+from tests import statuses
 from tests.builders import of, pod
 from tests.jobs import control
 from tests.jobs.control import Controller, job, messages, pods, remove, report, state, uids
@@ -30,6 +31,7 @@ class Script:
             for step in filter(None, map(str.strip, steps.split(","))):
                 self.does(step)
             self.ends()
+            assert (statuses.dropped(self.revision), line) == ([], line)
             expected, _, tells = expected.partition("tells ")
             expected, _, says = expected.partition("says ")
             wanted = dict((*each.strip().split(" ", 1), "")[:2] for each in expected.split(";") if each.strip())

@@ -16,6 +16,7 @@ from cluster.store import Create, Delete, Patch, store
 from jobs.lifecycle import policy_firings
 from kube.kinds.core import Event
 from kube.resources import CLAIMS, EVENTS, JOBS, NODES, POD_GROUPS, PODS
+from tests import statuses
 from tests.builders import node, pod_group
 from tests.jobs.builders import terminated
 from tests.jobs.control import CLAIM, Controller, job, messages, phase, pods, report, state, task
@@ -222,6 +223,11 @@ def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, i
     assert [each.exit_code for each in firings if each] == answered
 
 
+def test_a_field_that_a_definition_lacks_is_found():
+    status = {"running": 1, "keptBefore": "x", "state": {"phase": "Failed", "mood": "low"}}
+    assert statuses.lost(JOBS, {"status": status}) == ["status.keptBefore", "status.state.mood"]
+
+
 @pytest.mark.shows("6.1/owners", "coscheduling 2/owner")
 @pytest.mark.parametrize("name", ["tf-job", "spark-job", "mpi-job"])
 def test_job_of_the_seed_runs_to_its_end_and_goes_with_all_it_made(name):
@@ -238,6 +244,7 @@ def test_job_of_the_seed_runs_to_its_end_and_goes_with_all_it_made(name):
     report("Succeeded")
     settle(*system)
     assert (phase(name), store.find(POD_GROUPS)) == ("Completed", [])
+    assert statuses.dropped() == []
     api.delete(access.SYSTEM, JOBS, "default", name)
     settle(*system)
     assert store.find(JOBS) == store.find(PODS) == []

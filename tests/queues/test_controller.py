@@ -119,9 +119,9 @@ def test_since_when_is_told_by_the_clock_of_the_cluster(story, runner_mode):
     now = clock.milliseconds()
     theirs = {
         "manager": "other", "operation": "Update", "apiVersion": QUEUES.api_version, "subresource": "status",
-        "time": timestamp(now + 300_000), "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {"f:other": {}}},
+        "time": timestamp(now + 300_000), "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {"f:reservation": {}}},
     }  # fmt: skip
-    sent = {"metadata": {"name": "default"}, "status": {**status(), "other": 1}}
+    sent = {"metadata": {"name": "default"}, "status": {**status(), "reservation": {"nodes": ["n"]}}}
     store.write(Update(QUEUES, sent, "status", managed=[theirs]))
     story.goes("group a, wish default Closed, settle → default Closing")
     assert shut_since() == (theirs["time"] if runner_mode.name == "in-place" else now_text(now))
