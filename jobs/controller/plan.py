@@ -161,8 +161,11 @@ class _Round:
     def _requester(self) -> Requester | None:
         """Return who asked for what the job does now; while it ends its pods its status says that."""
         phase = self.job.phase
-        if self.requests and phase is not JobPhase.RESTARTING and self.requests[0].action in phases.STEPS[phase]:
-            return self.requests[0].by
+        if self.requests and phase is not JobPhase.RESTARTING:
+            request = self.requests[0]
+            # Who asks to look at a job asks for none of what it does.
+            if request.action in phases.STEPS[phase] and request.action is not Action.SYNC_JOB:
+                return request.by
         return requester.of_status(self.job.status) if phase in phases.STOPPING else None
 
     def take_requests(self) -> None:

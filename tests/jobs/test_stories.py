@@ -262,6 +262,10 @@ LACK = 'Cannot start: configmap "c" not found · main-0, main-1.'
             ("an unknown one between", "AbortJob Jump ResumeJob", "Pending", 0),
         )
     },
+    "who asks to look at it has not asked for its end": ({"policies": [{"event": "PodFailed", "action": "AbortJob"}]}, """
+        run, bind, fail main-1 → phase Aborting; says Suspended by its policy PodFailed → AbortJob (main). Waiting for 1 pod to end.
+        command SyncJob → phase Aborting; says Suspended by its policy PodFailed → AbortJob (main). Waiting for 1 pod to end.
+        sweep → phase Aborted; says when the job was suspended by its policy PodFailed → AbortJob (main)."""),
     "taken back before it is seen": ({}, "run, !command AbortJob, recall → phase Running; issued"),
     "taken back while it is planned": ({}, "run, !command AbortJob, meanwhile recall, settle → phase Running; issued"),
     "a commit that fails leaves command and job as they were | 6.3/taken": ({}, """
