@@ -11,6 +11,7 @@ import socket
 import hypothesis
 import pytest
 
+from cluster.runtime import nudge
 from proof.harness import chromium, clocks, kubectl, services
 from proof.harness.clocks import ManualClock
 from proof.harness.waiting import HANG_S
@@ -180,6 +181,15 @@ def redis_url():
     """A real Redis for the whole run; tests that count keys flush it first."""
     with services.redis_server() as url:
         yield url
+
+
+@pytest.fixture
+def redis(redis_url, settings):
+    """What follows the log and announces commits in this process uses the test's Redis, with a client of its own."""
+    settings.REDIS_URL = redis_url
+    nudge.client.cache_clear()
+    yield redis_url
+    nudge.client.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,7 @@ def cluster(transactional_db):
 
 
 @pytest.fixture
-def server(cluster, redis_url, settings):
-    settings.REDIS_URL = redis_url
+def server(cluster, redis):
     with serving() as url:
         yield url
 

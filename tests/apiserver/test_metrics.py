@@ -11,7 +11,6 @@ from apiserver import health
 from apiserver.telemetry import MOST_SERIES, Telemetry
 from cluster import access
 from cluster.exposition import sample
-from cluster.runtime import nudge
 from cluster.store import store
 from dashboard import cluster_usage
 from kube import resources
@@ -20,7 +19,6 @@ from node import usage
 from node.paths import Layout
 from node.usage import Container
 from scheduler import waiting_lines
-from tests.apiserver.client import Api
 from tests.tables import parts
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
@@ -179,14 +177,6 @@ def test_names_of_all_kinds_are_written_so_that_they_are_read_back():
         (found,) = scraped(f"# TYPE x gauge\n{sample('x', {'name': text, 'other': 'c'}, 1)}\n")
         written = dict(found[1])["name"]
         assert written.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") == text
-
-
-@pytest.fixture
-def api(server):
-    # The client of Redis that the set-up used is that of another test.
-    nudge.client.cache_clear()
-    yield Api(server)
-    nudge.client.cache_clear()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from cluster import access
 from cluster.access import tokens
 from cluster.api import custom_kinds
 from cluster.bootstrap import bootstrap
-from cluster.runtime import nudge
 from kube import resources
 from proof.systems.system import PROJECT
 from proof.traffic import exchange, table, touched
@@ -27,16 +26,13 @@ from tests.tables import lines
 
 
 @pytest.fixture
-def client(transactional_db, redis_url, settings):
-    settings.REDIS_URL = redis_url
+def client(transactional_db, redis):
     authentication._known.clear()
-    nudge.client.cache_clear()
     bootstrap()
     secret = tokens.issue(access.CONSOLE, make_user("admin", is_superuser=True), "laptop", tokens.DAY_S).secret
     options = {"headers": {"authorization": f"Bearer {secret}"}, "timeout": QUIET_S, "verify": False}
     with serving(authentication.authenticate) as url, httpx.Client(base_url=url, **options) as found:
         yield found
-    nudge.client.cache_clear()
     custom_kinds._definitions.clear()
     resources.set_custom(())
 

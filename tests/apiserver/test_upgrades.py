@@ -14,7 +14,6 @@ from cluster import access
 from cluster.access import Actor, tokens
 from cluster.models import Token
 from cluster.remote.http import paths
-from cluster.runtime import nudge
 from kube import resources
 from node.link import presence
 from proof.harness.waiting import HANG_S, until
@@ -143,7 +142,6 @@ def test_a_defect_is_told_before_the_upgrade_and_closes_the_connection_once_afte
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_spdy_has_an_answer_everywhere(api, method):
-    nudge.client.cache_clear()  # the client of Redis that the set-up used is that of another test
     for path in everywhere():
         answer = api.request(method, path, headers=SPDY)
         assert answer.status_code not in (101, 500), path

@@ -7,7 +7,6 @@ import random
 import pytest
 
 from cluster import api
-from cluster.runtime import nudge
 from cluster.store import store
 from jobs.controller.commands import to_job
 from kube.kinds.batch import Action
@@ -27,9 +26,7 @@ ANSWERS = (
 
 
 @pytest.fixture
-def begin(transactional_db, redis_url, settings, monkeypatch, runner_mode):
-    settings.REDIS_URL = redis_url
-    nudge.client.cache_clear()
+def begin(transactional_db, redis, monkeypatch, runner_mode):
     begun = []
 
     def begin(seed, **options):
@@ -39,7 +36,6 @@ def begin(transactional_db, redis_url, settings, monkeypatch, runner_mode):
     yield begin
     for cluster in begun:
         cluster.close()
-    nudge.client.cache_clear()
 
 
 class People:

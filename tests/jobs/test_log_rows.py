@@ -8,7 +8,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from cluster.runtime import nudge
 from cluster.store import Create, Group, Patch, store
 from jobs.controller import status_throttle
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
@@ -68,16 +67,13 @@ def _said(change):
 
 
 @pytest.fixture
-def scribe(transactional_db, redis_url, settings, monkeypatch, moved_clock):
-    settings.REDIS_URL = redis_url
-    nudge.client.cache_clear()
+def scribe(transactional_db, redis, monkeypatch, moved_clock):
     cluster = SmallCluster(random.Random(1), monkeypatch, EmbeddedMode())
     scribe = Scribe(cluster)
     scribe.work_off()
     scribe.rows.clear()
     yield scribe
     cluster.close()
-    nudge.client.cache_clear()
 
 
 def _held_job(scribe, name="demo"):

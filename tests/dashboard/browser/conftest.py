@@ -5,7 +5,6 @@ import contextlib
 import pytest
 from django.conf import settings as django_settings
 
-from cluster.runtime import nudge
 from dashboard import cluster_usage
 from proof.harness.chromium import launched
 from proof.harness.ports import free_port
@@ -39,18 +38,15 @@ def _front_end():
 
 
 @pytest.fixture
-def site(transactional_db, redis_url, settings, _front_end):
-    settings.REDIS_URL = redis_url
+def site(transactional_db, redis, settings, _front_end):
     settings.STATIC_ROOT = django_settings.BASE_DIR / ".cache" / "static"
     settings.SERVESTATIC_USE_FINDERS = settings.SERVESTATIC_AUTOREFRESH = True
-    nudge.client.cache_clear()
     cluster_usage.forget()
     site = Site()
     site.start()
     yield site
     site.stop()
     cluster_usage.forget()
-    nudge.client.cache_clear()
 
 
 # Playwright runs an event loop in the tests' thread. So it ends with the folder, as other folders' tests need a loop of
