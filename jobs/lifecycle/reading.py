@@ -15,7 +15,7 @@ from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 from kube.kinds.scheduling import PodGroupStatus
 from kube.usage import queue_named
-from kube.volcano import kept_room
+from kube.volcano import kept_room, pod_groups
 
 CREATOR = "ui.volcano.sh/created-by"
 SIMULATED = "simulated://"  # how the container ids of simulated nodes begin
@@ -335,9 +335,10 @@ class PodGroup(View):
 def holding(conditions: Sequence[meta_kinds.Condition]) -> meta_kinds.Condition:
     """Return the condition that says why a pod group is not placed; one that says nothing when nothing holds it.
 
-    That room is kept for the group is told in words by another one.
+    That room is kept for the group is told in words by another one, and some are no words at all.
     """
     true = [each for each in conditions if each.status == "True" and each.type != kept_room.CONDITION]
+    true = [each for each in true if not each.type.startswith(pod_groups.DATA)]
     newest = max(true, key=lambda each: each.last_transition_time, default=None)
     return newest if newest is not None and newest.type != "Scheduled" else meta_kinds.Condition()
 

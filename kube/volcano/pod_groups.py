@@ -1,8 +1,11 @@
-"""The names of pod groups."""
+"""The names of pod groups, and how their conditions that are no words for people are called."""
 
 from __future__ import annotations
 
 import re
+
+DATA = "ui.volcano.sh/"
+"""How the type of a condition begins whose message is JSON of ours; under Volcano's own definition too a status keeps it, and no other field."""
 
 _OF_JOB = re.compile(r"(?P<job>.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _OF_PODS = "podgroup"  # with the uid of a pod or its controller: what is made for pods that name no group

@@ -10,6 +10,8 @@ import msgspec
 from cluster.store import Change
 from cluster.store.types import Verb
 from kube.meta import Object
+from kube.volcano import kept_room
+from kube.volcano.kept_room import Reservation
 from proof.invariants.views import COMMANDS, EVENTS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES, QUOTAS
 
 AT = 1_800_000_000_000
@@ -92,12 +94,14 @@ class Log:
         return self.put(PODS, name, meta=meta, spec=spec, status=told)
 
     def group(
-        self, name: str="g", minimum: int=1, *, phase: str="Inqueue", queue: str="default", meta: Object | None=None, told: str="", reason: str="", kept: str="", roles: Mapping[str, int] | None=None, asks: Mapping[str, Any] | None=None
+        self, name: str="g", minimum: int=1, *, phase: str="Inqueue", queue: str="default", meta: Object | None=None, told: str="", reason: str="", kept: Reservation | None=None, roles: Mapping[str, int] | None=None, asks: Mapping[str, Any] | None=None
     ) -> Self:  # fmt: skip
         condition = {"type": "Unschedulable", "status": "True", "message": told, "reason": reason}
         conditions = [condition] if told else []
         if kept:
-            conditions.append({"type": "Reserved", "status": "True", "reason": "RoomKept", "message": kept})
+            of_both = {"status": "True", "reason": "RoomKept"}
+            conditions.append({"type": kept_room.CONDITION, "message": kept_room.message(kept), **of_both})
+            conditions.append({"type": kept_room.DATA, "message": kept_room.data(kept), **of_both})
         status = {"phase": phase, "conditions": conditions}
         spec = {"minMember": minimum, "queue": queue, "minTaskMember": roles or {}, "minResources": asks or {}}
         return self.put(GROUPS, name, meta=meta, spec=spec, status=status)

@@ -151,16 +151,16 @@ class Writer:
         """Write down what is kept for a group, or that nothing is any more."""
         group, kept = outcome.group, outcome.reservation
         known = reserved.reservation_of(group.conditions)
-        if kept == known:
+        if kept == known and reserved.is_announced(group.conditions) == (known is not None):
             return
         if kept is not None:
             new = reserved.written(kept, self._now)
-        elif known is not None:
-            released = group.has_released(known)
+        else:
+            released = known is not None and group.has_released(known)
             new = reserved.ended(known, self._now, in_vain=outcome.in_vain, released=released)
         conditions = decision.status.get("conditions") or msgspec.to_builtins(group.conditions)
-        others = [each for each in conditions if each["type"] != reserved.TYPE]
-        decision.status["conditions"] = [*others, msgspec.to_builtins(new)]
+        others = [each for each in conditions if each["type"] not in reserved.TYPES]
+        decision.status["conditions"] = [*others, *msgspec.to_builtins(new)]
 
     def _announce(self, decision: GroupDecision, outcome: Outcome) -> None:
         """Have it known, where a gang is bound pod by pod, that it is under way, and that it was given back."""

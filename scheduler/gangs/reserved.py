@@ -5,86 +5,96 @@ One that did not start in time says in the same place after how long its room wa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import NamedTuple
 
-from kube.meta import duration_text, now_text, parse_duration, parse_time
+import msgspec
+from msgspec.structs import replace
+
+from kube.meta import duration_text, now_text
 from kube.volcano import kept_room
-from kube.volcano.kept_room import Reservation
+from kube.volcano.kept_room import Length, Reservation, Time
 from scheduler.policy.arguments import LONGEST_MS
 from scheduler.records.reading import GroupCondition
 
-TYPE = kept_room.CONDITION
+TYPES = (kept_room.CONDITION, kept_room.DATA)
 KEPT = "RoomKept"
 GIVEN_BACK = "GivenBack"
 RELEASED = "Released"
 ENDED = "Ended"
 
-_GIVEN_BACK = re.compile(r"Given back after (?P<hold>\S+)")
 
-
-class ReleasedReservation(NamedTuple):
+class ReleasedReservation(msgspec.Struct, frozen=True):
     """When a reservation was given back (ms), and after how long (ms)."""
 
-    at: int
-    hold: int
+    at: Time
+    hold: Length
 
 
 def reservation_of(conditions: Iterable[GroupCondition]) -> Reservation | None:
     """Return the reservation of a group; None where it has none, or what stands there cannot be read."""
-    known = find(conditions)
-    if known is None or known.status != "True":
+    condition = _find(conditions, kept_room.DATA)
+    if condition is None or condition.status != "True":
         return None
-    found = kept_room.read(known.message, known.last_transition_time)
+    found = kept_room.read(condition.message)
     return replace(found, hold=min(found.hold, LONGEST_MS)) if found else None
 
 
 def given_back_of(conditions: Iterable[GroupCondition]) -> ReleasedReservation | None:
     """Return when room was given back that was kept in vain; None where it was not."""
-    known = find(conditions)
-    if known is None or (known.status, known.reason) != ("False", GIVEN_BACK):
+    condition = _find(conditions, kept_room.DATA)
+    if condition is None or (condition.status, condition.reason) != ("False", GIVEN_BACK):
         return None
-    found = _GIVEN_BACK.fullmatch(known.message)
     try:
-        if found is None:
-            return None
-        return ReleasedReservation(
-            parse_time(known.last_transition_time), min(parse_duration(found["hold"]), LONGEST_MS)
-        )
-    except ValueError:
+        found = _released.decode(condition.message)
+    except msgspec.DecodeError:
         return None
+    return replace(found, hold=min(found.hold, LONGEST_MS))
 
 
-def find(conditions: Iterable[GroupCondition]) -> GroupCondition | None:
-    """Return the condition."""
-    return next((each for each in conditions if each.type == TYPE), None)
+def is_announced(conditions: Iterable[GroupCondition]) -> bool:
+    """Tell whether people are told that room is kept, be there a reservation that can be read or not."""
+    condition = _find(conditions, kept_room.CONDITION)
+    return condition is not None and condition.status == "True"
 
 
-def written(reservation: Reservation, now: int) -> GroupCondition:
-    """Return the condition of a reservation."""
-    return _condition("True", KEPT, kept_room.message(reservation), reservation.made, now)
+def written(reservation: Reservation, now: int) -> list[GroupCondition]:
+    """Return the conditions of a reservation."""
+    text, data = kept_room.message(reservation), kept_room.data(reservation)
+    return _conditions("True", KEPT, text, data, reservation.made, now)
 
 
-def ended(reservation: Reservation, now: int, *, in_vain: bool, released: bool = False) -> GroupCondition:
-    """Return the condition of a reservation that is over; in_vain: the group has not started, and others may have the room.
+def ended(reservation: Reservation | None, now: int, *, in_vain: bool, released: bool = False) -> list[GroupCondition]:
+    """Return the conditions of a reservation that is over, None of one that cannot be read.
 
-    released: somebody gave the room back.
+    in_vain: the group has not started, and others may have the room. released: somebody gave the room back.
     """
     if released:
-        return _condition("False", RELEASED, "Given back because somebody asked for that", now, now)
-    if not in_vain:
-        return _condition("False", ENDED, "", now, now)
-    return _condition("False", GIVEN_BACK, f"Given back after {duration_text(reservation.hold)}", now, now)
+        return _conditions("False", RELEASED, "Given back because somebody asked for that", "", now, now)
+    if reservation is None or not in_vain:
+        return _conditions("False", ENDED, "", "", now, now)
+    text = f"Given back after {duration_text(reservation.hold)}"
+    data = msgspec.json.encode(ReleasedReservation(now, reservation.hold)).decode()
+    return _conditions("False", GIVEN_BACK, text, data, now, now)
 
 
-def _condition(status: str, reason: str, message: str, since: int, now: int) -> GroupCondition:
-    return GroupCondition(
-        type=TYPE,
-        status=status,
-        reason=reason,
-        message=message,
-        last_transition_time=now_text(since),
-        transition_id=str(now),
-    )
+def _find(conditions: Iterable[GroupCondition], kind: str) -> GroupCondition | None:
+    return next((each for each in conditions if each.type == kind), None)
+
+
+def _conditions(status: str, reason: str, text: str, data: str, since: int, now: int) -> list[GroupCondition]:
+    """Return the condition for people, and the one for programs if there is anything for them."""
+    messages = [(kept_room.CONDITION, text), *([(kept_room.DATA, data)] if data else [])]
+    return [
+        GroupCondition(
+            type=kind,
+            status=status,
+            reason=reason,
+            message=message,
+            last_transition_time=now_text(since),
+            transition_id=str(now),
+        )
+        for kind, message in messages
+    ]
+
+
+_released = msgspec.json.Decoder(ReleasedReservation)

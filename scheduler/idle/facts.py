@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kube.amounts import Amounts
 from kube.kinds.core import Taint
+from kube.volcano.kept_room import Reservation
 from scheduler.idle.waiting_pod import WaitingPod
 
 ROOT_QUEUE = "root"
@@ -36,7 +37,7 @@ class Group(NamedTuple):
     """A pod group that waits.
 
     reason, message  of its condition Unschedulable, "" where that does not stand
-    kept             the message of its condition Reserved, "" where that does not stand
+    kept             its reservation, None where it has none
     roles            how many pods of each role must start, as its spec says
     is_arranged      whether it matters to it which HyperNodes or sub-groups its pods are in
     ready            the roles of its pods that count for its minimum
@@ -52,7 +53,7 @@ class Group(NamedTuple):
     is_arranged: bool
     reason: str
     message: str
-    kept: str
+    kept: Reservation | None
     ready: Sequence[str]
     pods: Sequence[tuple[Amounts, WaitingPod]]
 

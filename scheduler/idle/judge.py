@@ -4,16 +4,16 @@ Source: design §4, "the KEP's backfill", and what users expect: whoever could s
 
 A group is judged only where a naive count is exact: its pods are alike and have no rules about others, or it is outside and its task says how
 many equal pods it will have. And only if it is told that room is missing, or nothing at all; who waits for something else is told so. Room that
-is kept by a reservation is what its condition says. While somebody waits for victims that have not gone, nobody is judged.
+is kept by a reservation is what its data say. While somebody waits for victims that have not gone, nobody is judged.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kube.amounts import Amounts
+from kube.volcano.kept_room import Reservation
 from scheduler.idle import placing
 from scheduler.idle.facts import Group, World
 from scheduler.idle.room import ReservedRoom, Room
@@ -36,7 +36,6 @@ OF_VICTIMS = "WaitingForVictims"
 NOT_LET_IN = ("", "Pending")
 REQUESTS = "requests."
 OF_QUOTAS = (REQUESTS, "limits.", "count/")
-PLACES = re.compile(r"Kept for \S+ at most.*; on (?P<places>.+?)(; each .+)?")
 
 
 class GroupRequest(NamedTuple):
@@ -58,7 +57,7 @@ def startable(world: World, groups: Iterable[Group]) -> Iterator[tuple[Group, in
     every = world.groups.values()
     if any(group.reason == OF_VICTIMS for group in every):
         return
-    kept = {group.key: _kept(world, group) for group in every if group.kept}
+    kept = {group.key: _kept(world, group, group.kept) for group in every if group.kept is not None}
     known = {key: each for key, each in kept.items() if each is not None and each.places}
     if None in kept.values():
         return
@@ -80,16 +79,14 @@ def startable(world: World, groups: Iterable[Group]) -> Iterator[tuple[Group, in
             yield group, asked.pods
 
 
-def _kept(world: World, group: Group) -> ReservedRoom | None:
+def _kept(world: World, group: Group, reservation: Reservation) -> ReservedRoom | None:
     """Return what a reservation keeps; None where that is unknown."""
-    found = PLACES.fullmatch(group.kept)
-    if found is None:
+    if not reservation.places:
         return ReservedRoom(group.queue, {}, {})  # a place in line
     asked = _asked(world, group)
-    if asked is None or " / " in found["places"]:
+    if asked is None or len(reservation.places) > 1:
         return None
-    pairs = (each.rpartition(": ") for each in found["places"].split(", "))
-    return ReservedRoom(group.queue, asked.request, {node: int(pods) for node, _, pods in pairs})
+    return ReservedRoom(group.queue, asked.request, dict(reservation.places[0]))
 
 
 def _asked(world: World, group: Group) -> GroupRequest | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube.meta import parse_time, timestamp
+from kube.volcano.kept_room import Reservation
 from proof.invariants import INVARIANTS, Broken, Judge, check
 from proof.invariants.views import COMMANDS, CRONS, EVENTS, FLOWS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.invariants.writing import AT, Log
@@ -110,7 +111,7 @@ def patient():
     log = Log().node(cpu="4").node("m", cpu="3")
     log.queue("default", inqueue=2, allocated={"cpu": "2", "pods": "1"})
     log.pod("r", cpu="2").pod("r", cpu="2", node="n", phase="Running")
-    return log.group(kept="Kept for 1h0m0s at most; on n: 1", **FOR_ROOM).pod("p", group="g", cpu="4")
+    return log.group(kept=Reservation(0, 3_600_000, places=((("n", 1),),)), **FOR_ROOM).pod("p", group="g", cpu="4")
 
 
 def in_queue(capability, **pod):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 
 from kube.meta import timestamp
 from kube.resources import POD_GROUPS
+from kube.volcano import kept_room
 from kube.volcano.kept_room import Reservation
 from scheduler.gangs import reserved
 from scheduler.policy.arguments import LONGEST_MS
@@ -33,46 +33,49 @@ held = st.integers(1, 10**12)
     st.builds(Reservation, some_times, held, st.none() | some_times, some_places, some_requests, st.none() | some_times)
 )
 def test_what_is_written_is_read(reservation):
-    if not any(reservation.requests):
-        reservation = dataclasses.replace(reservation, requests=())
-    again = reserved.reservation_of([reserved.written(reservation, START)])
-    if any(reservation.places):
-        assert again == reservation
-    else:
-        assert again == dataclasses.replace(reservation, places=again.places, requests=again.requests)
-        assert not any(again.places)
+    assert reserved.reservation_of(reserved.written(reservation, START)) == reservation
+    conditions = reserved.ended(reservation, START, in_vain=True)
+    assert reserved.reservation_of(conditions) is None
+    assert reserved.given_back_of(conditions) == reserved.ReleasedReservation(START, reservation.hold)
 
 
-def test_how_much_each_pod_asks_for_is_written_where_it_was_not():
-    """As an earlier version wrote it."""
+def test_a_reservation_that_an_earlier_version_wrote_in_words_alone_is_planned_anew_or_ends():
     here = World(FULL, "group big 2x500m ago=300")
+
+    def forget():
+        big = copy.deepcopy(here.get(POD_GROUPS, "big"))
+        conditions = big["status"]["conditions"]
+        big["status"]["conditions"] = [each for each in conditions if each["type"] != kept_room.DATA]
+        here.put((POD_GROUPS, big))
+
     here.cycle()
-    made = copy.deepcopy(here.get(POD_GROUPS, "big"))
-    (condition,) = (each for each in made["status"]["conditions"] if each["type"] == reserved.TYPE)
-    assert condition["message"] == "Kept for 1h0m0s at most; on n0: 2; each cpu: 500m"
-    condition["message"] = condition["message"].partition("; each")[0]
-    here.put((POD_GROUPS, made))
+    forget()
+    assert not here.snapshot.groups.reserved
+    here.cycle(60)
+    assert here.snapshot.groups.reserved["ns/big"].made == here.now
+    forget()
+    here.put("-pod a-0")
     here.cycle()
-    assert here.condition("big", reserved.TYPE)["message"].endswith("; on n0: 2; each cpu: 500m")
+    assert here.condition("big", kept_room.CONDITION)["reason"] == reserved.ENDED
 
 
 @given(st.text(max_size=80))
 def test_what_somebody_else_wrote_there_raises_nothing(text):
-    condition = reserved.written(Reservation(START, 1000), START)
-    reserved.reservation_of([replace(condition, message=text)])
-    reserved.given_back_of([replace(condition, message=text, status="False", reason=reserved.GIVEN_BACK)])
+    for each in reserved.written(Reservation(START, 1000), START):
+        reserved.reservation_of([replace(each, message=text)])
+        reserved.given_back_of([replace(each, message=text, status="False", reason=reserved.GIVEN_BACK)])
 
 
 @cases("message", {
-    "more pods than there are numbers for": f"Kept for 1h0m0s at most; on n0: {10**30}",
-    "less than no pods": "Kept for 1h0m0s at most; on n0: -4",
-    "without end": f"Kept for {10**30}h at most; on n0: 1",
+    "more pods than there are numbers for": f'{{"made":0,"hold":3600000,"places":[[["n0",{10**30}]]]}}',
+    "less than no pods": '{"made":0,"hold":3600000,"places":[[["n0",-4]]]}',
+    "without end": f'{{"made":{START},"hold":{10**13},"places":[[["n0",1]]]}}',
 })  # fmt: skip
 def test_a_reservation_that_somebody_made_up_stops_no_cycle(message):
     """Whoever may write the status of a group in one namespace writes something there."""
     here = World(FULL, "group big 1x4 ago=300; queue b; group fine 1x1 queue=b; node n2 1 pods:99")
     made = copy.deepcopy(here.get(POD_GROUPS, "big"))
-    condition = {"type": reserved.TYPE, "status": "True", "reason": reserved.KEPT, "message": message}
+    condition = {"type": kept_room.DATA, "status": "True", "reason": reserved.KEPT, "message": message}
     made["status"]["conditions"] = [condition | {"lastTransitionTime": timestamp(START)}]
     here.put((POD_GROUPS, made))
     here.cycle()

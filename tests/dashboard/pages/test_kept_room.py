@@ -36,8 +36,8 @@ def keep(
     pending = {"phase": "Pending", "message": "It waits."}
     made = job(name, namespace=namespace, annotations=notes, queue=queue, minAvailable=3, status={"state": pending})
     (stored,) = put((JOBS, made))
-    said = kept_room.message(Reservation(since, HOUR_MS, expected, places, requests, later))
-    condition = {"type": "Reserved", "status": "True", "reason": "RoomKept", "message": said}
+    data = kept_room.data(Reservation(since, HOUR_MS, expected, places, requests, later))
+    condition = {"type": kept_room.DATA, "status": "True", "reason": "RoomKept", "message": data}
     (group,) = put((POD_GROUPS, pod_group(
         f"{name}-{stored.uid}", 3, namespace=namespace, annotations=notes, queue=queue,
         ownerReferences=[{**owner(made), "uid": stored.uid}],
