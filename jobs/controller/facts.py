@@ -31,7 +31,6 @@ from kube.meta import Object
 from kube.resources import JOBS
 from kube.usage import queue_named
 from kube.volcano.evictions import FIRST_EVICTED
-from scheduler.reasons.message import people
 
 _COUNTED = attrgetter("phase", "uid", "owner", "deleting", "out_of_sync", "ready", "kept")
 _MEANT = attrgetter("is_admitted", "waiting", "waiting_reason", "uid", "owner", "spec")
@@ -293,7 +292,7 @@ def read_group(body: bytes) -> GroupFact:
         owner=_controller(group.metadata.owner_references),
         phase=group.status.phase,
         deleting=bool(group.metadata.deletion_timestamp),
-        waiting=people(holding.message),
+        waiting=reading.words(group.status.conditions)[0],
         waiting_reason=holding.reason,
         first_evicted=group.metadata.annotations.get(FIRST_EVICTED, ""),
         spec=group.spec,

@@ -16,6 +16,8 @@ from kube.kinds.pod import ENDED
 from kube.kinds.scheduling import PodGroupStatus
 from kube.usage import queue_named
 from kube.volcano import kept_room, pod_groups
+from scheduler.engine.cause import Cause
+from scheduler.reasons import message
 
 CREATOR = "ui.volcano.sh/created-by"
 SIMULATED = "simulated://"  # how the container ids of simulated nodes begin
@@ -327,9 +329,19 @@ class PodGroup(View):
         return holding(self.status.conditions)
 
     @property
+    def cause(self) -> Cause | None:
+        """What the group waits for, or pods beyond its minimum, as data; None where nothing does, or another scheduler decides."""
+        return message.cause_of(self.status.conditions)
+
+    @property
     def why(self) -> str:
-        """Why the group is not placed, in the scheduler's words; empty when nothing holds it."""
-        return self.holding.message
+        """Why the group is not placed, in a sentence; empty when nothing holds it."""
+        return words(self.status.conditions)[0]
+
+    @property
+    def volcano_text(self) -> str:
+        """What Volcano's scheduler would say of it; empty where it does say why the group is not placed, and when nothing holds it."""
+        return words(self.status.conditions)[1]
 
 
 def holding(conditions: Sequence[meta_kinds.Condition]) -> meta_kinds.Condition:
@@ -341,6 +353,13 @@ def holding(conditions: Sequence[meta_kinds.Condition]) -> meta_kinds.Condition:
     true = [each for each in true if not each.type.startswith(pod_groups.DATA)]
     newest = max(true, key=lambda each: each.last_transition_time, default=None)
     return newest if newest is not None and newest.type != "Scheduled" else meta_kinds.Condition()
+
+
+def words(conditions: Sequence[meta_kinds.Condition]) -> tuple[str, str]:
+    """Return why a pod group is not placed, in a sentence, and what Volcano's scheduler would say beside it; empty when nothing holds it."""
+    found = holding(conditions)
+    cause = message.cause_of(conditions) if found.type == message.UNSCHEDULABLE else None
+    return message.parted(found.message, cause)
 
 
 def moment(text: str) -> int | None:

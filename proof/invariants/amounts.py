@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from kube.amounts import show
 from proof.invariants import idle
 from proof.invariants.invariant import Invariant
-from proof.invariants.views import GROUPS
+from proof.invariants.views import GROUPS, Group, Seen
 from scheduler.idle import facts, placing, waiting_pod
 from scheduler.idle.facts import ROOT_QUEUE, World
 from scheduler.idle.room import Room
-from scheduler.reasons.message import people
+from scheduler.reasons import message
 
 # What a sentence names, and what should stand there; None where nothing can be said.
 Found = Iterator[tuple[str, str | None]]
@@ -39,7 +39,7 @@ class NamesAmounts(Invariant):
             return
         for key, group in world.groups.items():
             if group.reason and not group.is_arranged:
-                told = _Told(world, group)
+                told = _Told(world, group, _sentence(self.picture.groups[key]))
                 if not told.can_be_counted:
                     continue
                 for text in told.untrue():
@@ -49,9 +49,9 @@ class NamesAmounts(Invariant):
 class _Told:
     """One sentence, and the counts that it is compared with."""
 
-    def __init__(self, world: World, group: facts.Group) -> None:
+    def __init__(self, world: World, group: facts.Group, text: str) -> None:
         self._world, self._group, self._room = world, group, Room(world, ())
-        self.text = people(group.message)
+        self.text = text
         self._request, self._waiting = group.pods[0] if group.pods else ({}, waiting_pod.WaitingPod())
         self._used = world.used
 
@@ -237,6 +237,13 @@ class _Told:
 
     def _use(self, queue: str, resource: str) -> int:
         return sum(self._room._own(each, resource) for each in self._room._below[queue])
+
+
+def _sentence(group: Seen) -> str:
+    """Return what people are told of why a group waits, without what Volcano's scheduler would say."""
+    conditions = group.status.conditions if type(group) is Group else ()
+    words = next((each.message for each in conditions if (each.type, each.status) == ("Unschedulable", "True")), "")
+    return message.parted(words, message.cause_of(conditions))[0]
 
 
 class _Other(Exception):

@@ -176,6 +176,7 @@ class Condition(View):
     status: str = ""
     reason: str = ""
     message: str = ""
+    transition_id: str = ""
 
 
 class NodeMeta(Meta):

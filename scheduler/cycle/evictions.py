@@ -29,7 +29,7 @@ from scheduler.cycle.reservations import Reservations
 from scheduler.cycle.world import World
 from scheduler.decisions import ROOM, Eviction
 from scheduler.engine.arrays import Vector
-from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cause import Cause, Reason, listed
 from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.relations import NodeSet
@@ -418,8 +418,8 @@ class Evictions:
                     self._world.accounts[other.queue],
                     marks_of(pod),
                 )
-        most_first = tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-        self._waiting[group.key] = Cause(Reason.WAITING_FOR_VICTIMS, victims=most_first)
+        most_first = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        self._waiting[group.key] = Cause(Reason.WAITING_FOR_VICTIMS, victims=listed(most_first))
 
     def _all_leaving(self) -> Leaving:
         """Return what is going, with those whom this cycle has asked to end."""

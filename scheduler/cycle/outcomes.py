@@ -14,7 +14,7 @@ from scheduler.cycle.reservations import Reservations
 from scheduler.cycle.status import NOTED_PODS, Outcome, is_told_of_missing_pods
 from scheduler.cycle.world import World
 from scheduler.decisions import Bind
-from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cause import Cause, Listed, Reason, listed, listed_names
 from scheduler.engine.gang import Attempt, Bin, Gang, GangStep
 from scheduler.engine.place import Placer
 from scheduler.gangs import half_bound
@@ -163,7 +163,7 @@ class Outcomes:
         cause = self._evictions.cause_of(group.key) or self._explain_reserved(group, layout)
         cause = cause or self._explain(group, layout)
         protected = self._evictions.protected_from(group.key)
-        return msgspec.structs.replace(cause, protected=protected) if protected else cause
+        return msgspec.structs.replace(cause, protected=listed(protected)) if protected else cause
 
     def _explain(self, group: Group, layout: Layout) -> Cause:
         """Return why a gang did not fit; equal gangs are explained once."""
@@ -173,10 +173,11 @@ class Outcomes:
         if cause is None:
             cause = self._explained(self._explainer, gang, layout)
             if keeping := self._evictions.keepers(gang):
-                cause = msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, never=False, keeping=keeping)
+                cause = _of_kept_room(cause, Reason.ROOM_KEPT, keeping=listed_names(keeping))
             cause = self._unless_kept(gang, cause)
             if cause.reason is Reason.NOT_ENOUGH_RESOURCES and not cause.never:
-                cause = msgspec.structs.replace(cause, withholding=self._evictions.withholding(gang))
+                withholding = listed_names(self._evictions.withholding(gang))
+                cause = msgspec.structs.replace(cause, withholding=withholding)
             self._causes[key] = cause
         return cause
 
@@ -193,9 +194,8 @@ class Outcomes:
             gang, placer = self._world.gangs[group.key], self._world.placer()
             cause = self._explained(placer, gang, layout)
         nodes = sorted({node for some in kept.places for node, _ in some})
-        return msgspec.structs.replace(
-            cause, reason=Reason.RESERVED, since=kept.made, expected=kept.expected, places=tuple(nodes)
-        )
+        places = listed_names(nodes)
+        return _of_kept_room(cause, Reason.RESERVED, since=kept.made, expected=kept.expected, places=places)
 
     def _unless_kept(self, gang: Gang, cause: Cause) -> Cause:
         """Return a cause, but that the room is kept for another group where this one would fit in it."""
@@ -204,12 +204,35 @@ class Outcomes:
         if not (keeper := self._reservations.keeper(gang)):
             return cause
         made = self._reservations.kept[keeper].made
-        keeping = (self._world.snapshot.groups[keeper].name,)
-        return msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, keeping=keeping, since=made)
+        keeping = listed_names((self._world.snapshot.groups[keeper].name,))
+        return _of_kept_room(cause, Reason.ROOM_KEPT, keeping=keeping, since=made)
 
     @cached_property
     def _explainer(self) -> Placer:
         return self._world.placer()
+
+
+def _of_kept_room(
+    cause: Cause,
+    reason: Reason,
+    *,
+    keeping: Listed = (),
+    since: int = 0,
+    expected: int | None = None,
+    places: Listed = (),
+) -> Cause:
+    """Return a cause that is about a reservation alone; what nodes lack without it, Volcano's text says."""
+    return Cause(
+        reason,
+        started=cause.started,
+        fit=cause.fit,
+        nodes=cause.nodes,
+        tally=cause.tally,
+        keeping=keeping,
+        since=since,
+        expected=expected,
+        places=places,
+    )
 
 
 def _one_more(gang: Gang, attempt: Attempt) -> Gang:

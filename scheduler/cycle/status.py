@@ -13,14 +13,16 @@ Phases: reference/volcano-scheduler §5.1, with §11.16 mended:
 Conditions: Unschedulable and Scheduled, and for some Reserved (scheduler.gangs.reserved). One of the first two is True, the other, once
 written, False. The reason of Unschedulable is a word of
 scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
-text (§5.3); scheduler.reasons.message.people gives the sentence back.
+text (§5.3). The cause itself stands beside it as data (scheduler.reasons.message), also that of pods beyond a minimum that
+runs; where nothing waits that condition is taken away.
 
 Nothing is written that has not changed. How many pods of a group that waits for
 nothing run or have ended is written after a pause (`pause_ms`), for all that changed until
 then; a job that ends sooner has its group deleted. What a waiting group was told is
 looked at again after REFRESH_MS at the soonest, later when many groups wait,
 so that a long queue costs the same work a second as a short one. Another reason, and another number of its own
-pods, is told at once, to the pods as well: only other amounts wait (scheduler.reasons.message.gist). An event is written when the reason of its waiting changes and
+pods, is told at once, to the pods as well: only other amounts wait (scheduler.reasons.message.gist). What pods beyond a minimum
+wait for is looked at again after NOTE_MS, or when one of them gets a node. An event is written when the reason of its waiting changes and
 when it becomes ready after it was told to wait. Pods: see notes().
 """
 
@@ -42,8 +44,8 @@ from scheduler.decisions import Adoption, Bind, Decisions, GroupDecision, Need, 
 from scheduler.engine.cause import Cause, Reason
 from scheduler.gangs import half_bound, reserved
 from scheduler.gangs.half_bound import SCHEDULED
-from scheduler.gangs.nominations import UNSCHEDULABLE
-from scheduler.reasons.message import gist, people
+from scheduler.reasons import message
+from scheduler.reasons.message import CAUSE, OF_MISSING_PODS, UNSCHEDULABLE, gist
 from scheduler.reasons.sentence import fit_errors, sentence
 from scheduler.records.reading import GroupCondition
 from scheduler.records.records import READY, Group, Pod, TaskStatus
@@ -57,7 +59,6 @@ REFRESH_PER_GROUP_MS = 20
 NOTE_MS = 60_000
 NOTED_PODS = 10
 
-_OF_MISSING_PODS = (Reason.NOT_ENOUGH_TASKS, Reason.SCHEDULING_GATED)
 READY_REASON = "tasks in gang are ready to be scheduled"
 READY_MESSAGE = "pod group is ready"
 
@@ -132,20 +133,51 @@ class Writer:
         if outcome.binds:
             ready = group.ready()
             decision.started = bool(ready) and ready >= group.min_member
-        told = self._sentence(outcome.cause) if outcome.cause else ""
+        cause = outcome.cause
+        is_told_at_once = True
         if group.view is not None:
             counts = _after(group, outcome.binds)
-            waits = outcome.cause is not None and not outcome.cause.started
-            self._status(decision, outcome, counts, waits=waits)
+            waits = cause is not None and not cause.started
+            before = message.cause_of(group.conditions)
+            self._status(decision, outcome, counts, before, waits=waits)
+            cause = self._explain(decision, outcome, before, waits=waits)
+            # What was said of the whole gang does not hold for the rest of one that starts.
+            is_news = cause is not None and (before is None or gist(before) != gist(cause))
+            is_told_at_once = bool(outcome.binds) or is_news
             self._reserve(decision, outcome)
             self._announce(decision, outcome)
-            if waits and (written := _standing_message(decision, group)):
-                told = people(written)
-        if told:
-            # What was said of the whole gang does not hold for the rest of one that starts.
-            decision.notes = list(self.notes(outcome.unbound, told, at_once=bool(outcome.binds)))
+        if cause is not None and outcome.unbound:
+            text = self._sentence(cause) if cause is outcome.cause else sentence(cause)
+            decision.notes = list(self.notes(outcome.unbound, text, at_once=is_told_at_once))
         if decision.binds or decision.status or decision.notes or decision.given_back:
             self._decisions.groups.append(decision)
+
+    def _explain(self, decision: GroupDecision, outcome: Outcome, before: Cause | None, *, waits: bool) -> Cause | None:
+        """Have the cause stand as data, beside the words or alone for pods beyond the minimum; return it, or `before` where that stays."""
+        group, cause = outcome.group, outcome.cause
+        words_stay = "conditions" not in decision.status
+        if cause is None:
+            words = _find(group, UNSCHEDULABLE)
+            if _find(group, CAUSE) is None or (words_stay and words is not None and words.status == "True"):
+                return None
+        elif words_stay if waits else before is not None and self._holds(outcome, before, cause):
+            return before or cause
+        conditions = decision.status.get("conditions") or msgspec.to_builtins(group.conditions)
+        others = [each for each in conditions if each["type"] != CAUSE]
+        new = [self._true(CAUSE, cause.reason, message.data(cause))] if cause is not None else []
+        decision.status["conditions"] = [*others, *msgspec.to_builtins(new)]
+        return cause
+
+    def _holds(self, outcome: Outcome, before: Cause, cause: Cause) -> bool:
+        """Tell whether what stands of pods beyond the minimum is so still; other amounts are written when due, or when one of them starts."""
+        known = _find(outcome.group, CAUSE)
+        if known is None or known.message == message.data(cause):
+            return known is not None
+        due = self._rests_until(known.last_transition_time, NOTE_MS)
+        if due is None or outcome.binds or gist(before) != gist(cause):
+            return False
+        self._decisions.wake_at(due)
+        return True
 
     def _reserve(self, decision: GroupDecision, outcome: Outcome) -> None:
         """Write down what is kept for a group, or that nothing is any more."""
@@ -177,7 +209,7 @@ class Writer:
 
     def keep_out(self, adoption: Adoption, cause: Cause) -> None:
         """Tell pods without a group why none is made for them."""
-        notes = list(self.notes((each.pod for each in adoption.pods), self._sentence(cause)))
+        notes = list(self.notes((each.pod for each in adoption.pods), self._sentence(cause), at_once=True))
         if notes:
             decision = GroupDecision(adoption.namespace, adoption.name, "", notes=notes)
             self._decisions.groups.append(decision)
@@ -190,24 +222,31 @@ class Writer:
             self._causes.append(cause)  # keeps the id in use
         return text
 
-    def notes(self, pods: Iterable[Pod], message: str, *, at_once: bool = False) -> Iterable[Note]:
+    def notes(self, pods: Iterable[Pod], text: str, *, at_once: bool) -> Iterable[Note]:
         """Yield what waiting pods are told: condition PodScheduled=False.
 
-        Only the first NOTED_PODS of a gang in task order are told, each of other amounts at
-        most once in NOTE_MS unless it must be told at once: the gang's reason is on its pod group, and a gang
-        of ten thousand must not cost ten thousand writes.
+        Only the first NOTED_PODS of a gang in task order are told, each at most once in NOTE_MS unless it must be told at once: the
+        gang's reason is on its pod group, and a gang of ten thousand must not cost ten thousand writes.
         """
         for pod, _ in zip(pods, range(NOTED_PODS), strict=False):
             known = pod_scheduled(pod)
-            if known.get("status") == "False" and known.get("message") == message:
+            if known.get("status") == "False" and known.get("message") == text:
                 continue
             due = self._rests_until(known.get("lastTransitionTime"), NOTE_MS)
-            if due is None or at_once or gist(known.get("message") or "") != gist(message):
-                yield Note(pod, message)
+            if due is None or at_once:
+                yield Note(pod, text)
             else:
                 self._decisions.wake_at(due)
 
-    def _status(self, decision: GroupDecision, outcome: Outcome, counts: Counter[TaskStatus], *, waits: bool) -> None:
+    def _status(
+        self,
+        decision: GroupDecision,
+        outcome: Outcome,
+        counts: Counter[TaskStatus],
+        before: Cause | None,
+        *,
+        waits: bool,
+    ) -> None:
         group = outcome.group
         view = group.view
         if view is None:
@@ -221,7 +260,7 @@ class Writer:
         decision.status = {name: value for name, value in wanted.items() if getattr(view.status, name) != value}
         ready = sum(counts[s] for s in READY)
         if waits and outcome.cause is not None:
-            self._unschedulable(decision, group, outcome.cause, counts)
+            self._unschedulable(decision, group, outcome.cause, before, counts)
         elif ready and ready >= group.min_member:
             has_waited = _find(group, UNSCHEDULABLE) is not None
             if self._set(decision, group, SCHEDULED, READY_REASON, "") and has_waited:
@@ -231,40 +270,47 @@ class Writer:
         elif is_told_of_missing_pods(group):  # none is missing any more, though they have no nodes yet
             self._lift(decision, group, UNSCHEDULABLE)
 
-    def _unschedulable(self, decision: GroupDecision, group: Group, cause: Cause, counts: Counter[TaskStatus]) -> None:
+    def _unschedulable(
+        self, decision: GroupDecision, group: Group, cause: Cause, before: Cause | None, counts: Counter[TaskStatus]
+    ) -> None:
         known = _find(group, UNSCHEDULABLE)
         repeated = known is not None and known.status == "True" and known.reason == cause.reason
         if repeated and cause.reason is Reason.WAITING_FOR_VICTIMS and not cause.victims:
             return  # whose they are was said when they were chosen
-        told = self._sentence(cause)
-        if repeated and not cause.victims and known is not None and gist(people(known.message)) == gist(told):
+        if repeated and known is not None and before is not None and gist(before) == gist(cause):
             due = self._rests_until(known.last_transition_time, self._refresh)
             if due is not None:
                 self._decisions.wake_at(due)
                 return
-        message = f"{told} {volcano_text(group, cause, counts)}"
-        self._set(decision, group, UNSCHEDULABLE, cause.reason, message)
+        told = self._sentence(cause)
+        text = f"{told} {volcano_text(group, cause, counts)}"
+        self._set(decision, group, UNSCHEDULABLE, cause.reason, text, anew=before is None)
         if not repeated:
             decision.refusal, decision.never = (cause.reason, told), cause.never
-            decision.report = Report(EventType.WARNING, UNSCHEDULABLE, message)
+            decision.report = Report(EventType.WARNING, UNSCHEDULABLE, text)
 
-    def _set(self, decision: GroupDecision, group: Group, kind: str, reason: str, message: str) -> bool:
-        """Make one condition True and the other False; tell whether that is a change."""
+    def _set(
+        self, decision: GroupDecision, group: Group, kind: str, reason: str, text: str, *, anew: bool = False
+    ) -> bool:
+        """Make one condition True and the other False; tell whether that is a change. anew: it is one in any case."""
         known = _find(group, kind)
-        if known is not None and (known.status, known.reason, known.message) == ("True", reason, message):
+        if not anew and known is not None and (known.status, known.reason, known.message) == ("True", reason, text):
             return False
-        new = GroupCondition(
-            type=kind,
-            status="True",
-            reason=str(reason),
-            message=message,
-            last_transition_time=self._time,
-            transition_id=str(self._now),
-        )
+        new = self._true(kind, reason, text)
         other = SCHEDULED if kind == UNSCHEDULABLE else UNSCHEDULABLE
         kept = [self._false(c) if c.type == other else c for c in group.conditions if c.type != kind]
         decision.status["conditions"] = msgspec.to_builtins([*kept, new])
         return True
+
+    def _true(self, kind: str, reason: str, text: str) -> GroupCondition:
+        return GroupCondition(
+            type=kind,
+            status="True",
+            reason=str(reason),
+            message=text,
+            last_transition_time=self._time,
+            transition_id=str(self._now),
+        )
 
     def _lift(self, decision: GroupDecision, group: Group, kind: str) -> bool:
         """Make a condition False; tell whether it was True."""
@@ -325,7 +371,7 @@ def volcano_text(group: Group, cause: Cause, counts: Counter[TaskStatus]) -> str
 def is_told_of_missing_pods(group: Group) -> bool:
     """Tell whether a group says how many of its pods are there yet."""
     known = _find(group, UNSCHEDULABLE)
-    return known is not None and known.status == "True" and known.reason in _OF_MISSING_PODS
+    return known is not None and known.status == "True" and known.reason in OF_MISSING_PODS
 
 
 def pod_scheduled(pod: Pod) -> dict[str, Any]:
@@ -345,15 +391,6 @@ def _after(group: Group, binds: list[Bind]) -> Counter[TaskStatus]:
 
 def _find(group: Group, kind: str) -> GroupCondition | None:
     return next((c for c in group.conditions if c.type == kind), None)
-
-
-def _standing_message(decision: GroupDecision, group: Group) -> str:
-    """Return the message of Unschedulable as it is after the decision."""
-    for condition in decision.status.get("conditions", ()):
-        if condition["type"] == UNSCHEDULABLE:
-            return str(condition["message"])
-    known = _find(group, UNSCHEDULABLE)
-    return known.message if known else ""
 
 
 def _time(text: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -78,8 +78,7 @@ class ExclusionKind(StrEnum):
     REVOCABLE = "revocable"
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusion:
+class Exclusion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One way in which a node is closed to a class.
 
     text is the phrase of kube-scheduler's filters, `shown` is what people read
@@ -146,6 +145,26 @@ class Arrangement(NamedTuple):
         return self.highest is not None or bool(self.tier_name)
 
 
+Listed = tuple[tuple[str, int], ...]
+"""Names, each with a number."""
+NAMED = 3
+
+
+def listed(pairs: Iterable[tuple[str, int]]) -> Listed:
+    """Return the first NAMED of some names, each with its number, and one without a name for all others together.
+
+    People read no more of them, and a status would grow with the cluster.
+    """
+    first = tuple(pairs)
+    others = sum(number for _, number in first[NAMED:])
+    return (*first[:NAMED], ("", others)) if first[NAMED:] else first
+
+
+def listed_names(names: Iterable[str]) -> Listed:
+    """Return `listed` of names without numbers, each of which counts once."""
+    return listed((name, 1) for name in names)
+
+
 class Promise(NamedTuple):
     """What groups of a queue that were let in may still take of a resource."""
 
@@ -154,7 +173,7 @@ class Promise(NamedTuple):
     groups: int
 
 
-class Cause(msgspec.Struct, frozen=True, gc=False):
+class Cause(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """Why pods of a gang have no node.
 
     fit of `needed` pods found room. Each pod that did not asks for `requested`
@@ -174,6 +193,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     nothing is taken back. since, expected (ms) and places are those of a reservation, that of the gang or that in
     its way: since when room is kept, when it is to start, on which nodes. spared is the device for which some of the resource is kept,
     without which some node would have enough. lacking is the label that no node has, where one alone closes them all.
+    Lists of groups, queues, nodes and of what protects are those that `listed` returns.
     """
 
     reason: Reason
@@ -190,7 +210,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     whole_node: str = ""
     request: tuple[tuple[str, int], ...] = ()
     queue: str = ""
-    keepers: tuple[tuple[str, int], ...] = ()
+    keepers: Listed = ()
     group: str = ""
     claim: str = ""
     quota: str = ""
@@ -200,15 +220,15 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     obstacle: Obstacle | None = None
     arrangement: Arrangement | None = None
     lacking: Lacking | None = None
-    victims: tuple[tuple[str, int], ...] = ()
-    protected: tuple[tuple[str, int], ...] = ()
-    withholding: tuple[str, ...] = ()
+    victims: Listed = ()
+    protected: Listed = ()
+    withholding: Listed = ()
     since: int = 0
     expected: int | None = None
-    places: tuple[str, ...] = ()
+    places: Listed = ()
     used: int = 0
     deserved: int = 0
-    keeping: tuple[str, ...] = ()
+    keeping: Listed = ()
     spared: str = ""
     nodes: int = 0
     excluded: tuple[tuple[int, Exclusion], ...] = ()

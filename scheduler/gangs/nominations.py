@@ -8,9 +8,8 @@ for the group, and nobody else is evicted for it. It ends when the group gets it
 from __future__ import annotations
 
 from scheduler.engine.cause import Reason
+from scheduler.reasons.message import UNSCHEDULABLE
 from scheduler.records.reading import GroupView
-
-UNSCHEDULABLE = "Unschedulable"
 
 
 def is_nominated(view: GroupView) -> bool:

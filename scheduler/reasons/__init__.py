@@ -4,5 +4,5 @@ explain   a cause with numbers, out of the state in which the gang was short
 limits    causes in which a queue stands in the way
 obstacle  which other pods are in the way
 sentence  causes in words
-message   the sentence in a condition's message
+message   causes in the status of a pod group, as words and as data
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.engine.accounts import Account
-from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cause import Cause, Reason, listed
 
 
 def most_of(own: Account, account: Account, column: int) -> int:
@@ -27,7 +27,7 @@ def limit_cause(own: Account, account: Account, column: int, resource: str, requ
         requested=requested,
         free=left,
         whole=account.ceiling[column],
-        keepers=tuple((each.name, amount) for each, amount in keepers) if by_guarantees else (),
+        keepers=listed((each.name, amount) for each, amount in keepers) if by_guarantees else (),
     )
 
 

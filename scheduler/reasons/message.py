@@ -1,22 +1,85 @@
-"""What stands in conditions: on a pod group a sentence for people, then the text that Volcano writes; on its pods the sentence."""
+"""Why a pod group waits, as its status says it: in words and as data.
+
+The message of the condition UNSCHEDULABLE is for people and for Volcano's tools: the sentence, then the text that Volcano writes.
+Programs read the condition CAUSE beside it, whose message is the `Cause` as JSON, as far as `scheduler.reasons.sentence` needs it to
+make the sentence again. One cycle writes both, as their transitionID says: words that another scheduler wrote since then have no cause.
+Where the minimum runs CAUSE stands alone, and says why pods beyond it have no node.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
+from typing import Protocol
 
-_VOLCANO = re.compile(r" \d+/\d+ tasks in gang unschedulable: ")
-_CLAUSE = re.compile(r"[:;]| \(|\.(?: |$)")
-_FIT = re.compile(r"^\d+ (?=of \d+ (?:pods|sub-groups) fit\b)|(?<= has room for )\d+ (?=of the \d+ pods )")
+import msgspec
+
+from kube.volcano import pod_groups
+from scheduler.engine.cause import Cause, Exclusion, Reason
+from scheduler.reasons.sentence import NAMING_NODES, sentence
+
+UNSCHEDULABLE = "Unschedulable"
+CAUSE = f"{pod_groups.DATA}Cause"
+OF_MISSING_PODS = (Reason.NOT_ENOUGH_TASKS, Reason.SCHEDULING_GATED)
 
 
-def people(message: str) -> str:
-    """Return the sentence at the start of a condition's message, without Volcano's text after it."""
-    return _VOLCANO.split(message, maxsplit=1)[0]
+class Condition(Protocol):
+    """A condition of a pod group, in whichever view."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def transition_id(self) -> str: ...
 
 
-def gist(told: str) -> str:
-    """Return what a sentence says of why somebody waits and of how many of his pods there are.
+def data(cause: Cause) -> str:
+    """Write a cause for programs: without what kube-scheduler would say, which stands in Volcano's text."""
+    named = cause.excluded if cause.reason in NAMING_NODES else ()
+    excluded = tuple((nodes, Exclusion(each.kind, shown=each.shown)) for nodes, each in named)
+    return msgspec.json.encode(msgspec.structs.replace(cause, tally=(), excluded=excluded)).decode()
 
-    That is its first clause, before the amounts, and without how many pods would fit: what changes whenever others start or end.
+
+def read(text: str) -> Cause | None:
+    """Read what `data` wrote; None for anything else, such as a reason that a later version has."""
+    try:
+        return _causes.decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+def cause_of(conditions: Iterable[Condition]) -> Cause | None:
+    """Return what a pod group waits for, or pods beyond its minimum; None where none do, or another scheduler says why."""
+    true = {each.type: each for each in conditions if each.status == "True"}
+    found, words = true.get(CAUSE), true.get(UNSCHEDULABLE)
+    if found is None or (words is not None and words.transition_id != found.transition_id):
+        return None
+    return read(found.message)
+
+
+def parted(message: str, cause: Cause | None) -> tuple[str, str]:
+    """Return the sentence for people out of the message of UNSCHEDULABLE, and the text that Volcano writes.
+
+    Without a cause the message is another scheduler's, and a sentence as a whole.
     """
-    return _FIT.sub("", _CLAUSE.split(told, maxsplit=1)[0])
+    if cause is None:
+        return message, ""
+    text = sentence(cause)
+    return text, message.removeprefix(text).lstrip()
+
+
+def gist(cause: Cause) -> tuple[object, ...]:
+    """Return what a cause says of why somebody waits and of his own pods, without what changes whenever others start or end."""
+    about = cause.arrangement
+    return (
+        *(cause.reason, cause.never, cause.started, cause.entering),
+        *(cause.queue, cause.quota, cause.claim, cause.constraint, cause.victims, cause.keeping, cause.since),
+        *(cause.needed, cause.gated, cause.fit if cause.started or cause.reason in OF_MISSING_PODS else None),
+        cause.lacking and (cause.lacking.key, cause.lacking.values),
+        about and (about.highest, about.tier_name, about.is_known, about.standing, about.wanted),
+    )
+
+
+_causes = msgspec.json.Decoder(Cause)

@@ -176,11 +176,12 @@ def _queue_guarantees(cause: Cause) -> str:
 
 def _kept(cause: Cause) -> str:
     """Return for whom guarantees keep what is not used: `6 CPU for queue research and 2 CPU for queue ops`."""
-    shown = [f"{show(cause.resource, amount)} for queue {queue}" for queue, amount in cause.keepers]
-    if len(shown) > _NAMED_QUEUES:
-        rest = sum(amount for _, amount in cause.keepers[_NAMED_QUEUES:])
-        shown = [*shown[:_NAMED_QUEUES], f"{show(cause.resource, rest)} for others"]
-    return enumeration(shown)
+    return enumeration(
+        [
+            f"{show(cause.resource, amount)} for {f'queue {queue}' if queue else 'others'}"
+            for queue, amount in cause.keepers
+        ]
+    )
 
 
 def _quota_exceeded(cause: Cause) -> str:
@@ -244,18 +245,16 @@ def _roomy(about: Obstacle, one: str, many: str) -> str:
 def _waiting_for_victims(cause: Cause) -> str:
     if not cause.victims:
         return "Pods are asked to end, so that this can start."
-    named = cause.victims[:_NAMED_GROUPS]
-    shown = [f"{n} {'pod' if n == 1 else 'pods'} of {_called(group)}" for group, n in named]
-    if more := sum(n for _, n in cause.victims[_NAMED_GROUPS:]):
-        shown.append(f"{more} of others")
+    shown = [
+        f"{n} {'pod' if n == 1 else 'pods'} of {_called(group)}" if group else f"{n} of others"
+        for group, n in cause.victims
+    ]
     is_one = sum(n for _, n in cause.victims) == 1
     return f"{enumeration(shown)} {'is' if is_one else 'are'} asked to end, so that this can start."
 
 
 def _reserved(cause: Cause) -> str:
-    nodes = [*cause.places[:_NAMED_NODES]]
-    if more := len(cause.places) - len(nodes):
-        nodes.append(f"{_nodes(more)} more")
+    nodes = [name or f"{_nodes(n)} more" for name, n in cause.places]
     kept = f"Room is kept for this since {clock(cause.since)} on {enumeration(nodes)}"
     if cause.expected is None:
         return f"{kept}; it starts when enough of what runs there has ended."
@@ -271,9 +270,7 @@ def _withholding(cause: Cause) -> str:
     """Return who has too much and need not give it back: ` Queue batch has more than it deserves, and gives nothing back (reclaimable: false).`."""
     if not cause.withholding:
         return ""
-    named = [*cause.withholding[:_NAMED_GROUPS]]
-    if more := len(cause.withholding) - len(named):
-        named.append(f"{more} more")
+    named = [queue or f"{n} more" for queue, n in cause.withholding]
     if len(named) == 1:
         return f" Queue {named[0]} has more than it deserves, and gives nothing back (reclaimable: false)."
     return f" Queues {enumeration(named)} have more than they deserve, and give nothing back (reclaimable: false)."
@@ -283,16 +280,12 @@ def _protected(cause: Cause) -> str:
     """Return what keeps others from being evicted: ` Protected from being evicted for it: 6 pods by disruption budget ns/web.`."""
     if not cause.protected:
         return ""
-    named = [f"{n} {'pod' if n == 1 else 'pods'} by {what}" for what, n in cause.protected[:_NAMED_GROUPS]]
-    if (more := len(cause.protected) - _NAMED_GROUPS) > 0:
-        named.append(f"others by {more} more")
+    named = [f"{n} {'pod' if n == 1 else 'pods'} by {what or 'others'}" for what, n in cause.protected]
     return f" Protected from being evicted for it: {', '.join(named)}."
 
 
 def _room_kept(cause: Cause) -> str:
-    named = [_called(group) for group in cause.keeping[:_NAMED_GROUPS]]
-    if more := len(cause.keeping) - len(named):
-        named.append(f"{more} more")
+    named = [_called(group) if group else f"{n} more" for group, n in cause.keeping]
     groups = enumeration(named)
     if cause.since:
         return (
@@ -361,9 +354,6 @@ def _others(cause: Cause) -> str:
 
 
 HOSTNAME = "kubernetes.io/hostname"
-_NAMED_QUEUES = 3
-_NAMED_GROUPS = 3
-_NAMED_NODES = 3
 _NAMED_VALUES = 3
 _DEMANDS = {
     None: "does not know what the pods demand",
@@ -392,6 +382,8 @@ _CLOSED_TO_ALL = {
     Reason.NODES_BUSY: (ExclusionKind.BUSY, "All nodes are too busy: {}. This starts when their load falls."),
     Reason.REVOCABLE_ZONE: (ExclusionKind.REVOCABLE, "No node takes these pods now: {}."),
 }
+NAMING_NODES = frozenset({Reason.UNTOLERATED_TAINT, *_NAMING_OTHERS, *_CLOSED_TO_ALL})
+"""Reasons whose sentence says what closes nodes."""
 _TEXTS = {
     Reason.NO_NODES: "The cluster has no nodes.",
     Reason.UNTOLERATED_TAINT: "The pods do not tolerate the taints of the nodes: {taints}{others}.",

@@ -337,7 +337,7 @@ def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
     drain(Runner(get("scheduler"), 0, SchedulerConsumer()))
     assert going() == ["low-t-1"], "a scheduler that comes next evicts nobody else"
     conditions = status_of(resources.POD_GROUPS, "high")["conditions"]
-    assert [each["reason"] for each in conditions if each["status"] == "True"] == ["WaitingForVictims"]
+    assert {each["reason"] for each in conditions if each["status"] == "True"} == {"WaitingForVictims"}
     assert "Evict" in reasons("Pod")
     end_all(settle)
     assert sorted(bound()) == ["high-t-0", "low-t-0"]
@@ -351,7 +351,8 @@ def test_a_budget_that_comes_and_goes_is_heard(settle):
     spec = {"minAvailable": 2, "selector": {"matchLabels": {"volcano.sh/job-name": "low"}}}
     create((resources.DISRUPTION_BUDGETS, {"metadata": {"name": "calm", "namespace": "ns"}, "spec": spec}))
     urgent(settle)
-    assert "2 pods by disruption budget ns/calm" in status_of(resources.POD_GROUPS, "high")["conditions"][-1]["message"]
+    told = [each["message"] for each in status_of(resources.POD_GROUPS, "high")["conditions"]]
+    assert any("2 pods by disruption budget ns/calm" in each for each in told)
     drain(Runner(get("scheduler"), 0, SchedulerConsumer()))
     assert going() == []
     store.write(Delete(resources.DISRUPTION_BUDGETS, "ns", "calm"))

@@ -6,6 +6,7 @@ import pytest
 
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from scheduler.cycle.cycle import schedule
+from scheduler.reasons.message import CAUSE
 from scheduler.writes import groups_of
 from tests.tables import cases
 
@@ -98,7 +99,7 @@ def test_half_bound_gang_gives_back_where_they_do_not():
     assert marks == removals(found) == ["p-0", "p-1"]
     (status,), (event,) = of[POD_GROUPS], of[EVENTS]
     told = {each["type"]: each["status"] for each in status.patch["status"]["conditions"]}
-    assert told == {"Scheduled": "False", "Unschedulable": "True"}
+    assert told == {"Scheduled": "False", "Unschedulable": "True", CAUSE: "True"}
     assert event.object["reason"] == "GivenBack"
     assert "2 of the 3 pods" in event.object["message"]
 

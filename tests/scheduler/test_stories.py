@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import pytest
+from msgspec.structs import replace
 
-from kube.resources import PODS
-from scheduler.engine.cause import Reason
-from scheduler.reasons.message import gist
+from kube.resources import POD_GROUPS, PODS
+from scheduler.engine.cause import Arrangement, Cause, Exclusion, ExclusionKind, Reason
+from scheduler.reasons import message
 from scheduler.writes import groups_of
 from tests.blocks import GOLDEN, blocks
 from tests.tables import cases
@@ -98,28 +100,49 @@ def test_no_reason_is_left_out():
     assert set(Reason) == {reason for reason, _ in told_in_golden()} | {Reason.GROUP_NOT_FOUND}
 
 
-def test_the_gist_has_no_amounts_that_change_as_often_as_others_start_or_end():
-    told = [words for _, words in told_in_golden()]
-    assert len(told) > 99
-    assert [each for each in told if "CPU" in gist(each)] == []
+SHORT = Cause(Reason.NOT_ENOUGH_RESOURCES, fit=1, needed=4, resource="cpu", requested=2000, free=500, free_node="a")
+ABSENT = Cause(Reason.NOT_ENOUGH_TASKS, fit=1, needed=4)
+ARRANGED = Cause(Reason.NETWORK_TOPOLOGY, fit=1, needed=4, arrangement=Arrangement(highest=1, hyper_node="rack-a"))
+KEPT = Cause(Reason.ROOM_KEPT, keeping=(("first", 1),))
 
 
-@cases("told, first", {
-    "pods exist": ("4 of 8 pods exist; waiting for the others to be created.", "4 of 8 pods exist"),
-    "pods fit": ("3 of 8 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1).", "of 8 pods fit"),
-    "sub-groups fit": (
-        "1 of 2 sub-groups fit that must start together; each needs room for 2 pods.",
-        "of 2 sub-groups fit that must start together",
-    ),
-    "a HyperNode": (
-        "3 of 4 pods fit at best into one HyperNode of tier 1 (s0), and all must be in one.",
-        "of 4 pods fit at best into one HyperNode of tier 1",
-    ),
-    "room in a queue for some": (
-        "Queue a has room for 1 of the 2 pods that must start together: the next needs 2 CPU.",
-        "Queue a has room for of the 2 pods that must start together",
-    ),
-    "a queue's room": ("Waits for room in queue a.b: its minimum needs 2 CPU.", "Waits for room in queue a.b"),
+@cases("cause, other, is_told_at_once", {
+    "more pods fit": (SHORT, {"fit": 3}, False),
+    "another resource is short": (SHORT, {"resource": "memory", "free": 1, "free_node": "b"}, False),
+    "another node is closed": (SHORT, {"nodes": 9, "excluded": ((1, Exclusion(ExclusionKind.NOT_READY)),)}, False),
+    "it has more pods": (SHORT, {"needed": 8}, True),
+    "more of its pods have nodes": (replace(SHORT, started=True), {"fit": 3}, True),
+    "more of its pods exist": (ABSENT, {"fit": 3}, True),
+    "another HyperNode has most room": (ARRANGED, {"fit": 2, "arrangement": Arrangement(1, hyper_node="b")}, False),
+    "another tier": (ARRANGED, {"arrangement": Arrangement(2, hyper_node="rack-a")}, True),
+    "others go first": (KEPT, {"keeping": (("second", 1),)}, True),
+    "it never fits": (SHORT, {"never": True}, True),
+    "another reason": (SHORT, {"reason": Reason.RESERVED}, True),
 })  # fmt: skip
-def test_gist(told, first):
-    assert gist(told) == first
+def test_of_a_cause_only_other_amounts_wait(cause, other, is_told_at_once):
+    assert (message.gist(cause) != message.gist(replace(cause, **other))) == is_told_at_once
+    again = message.read(message.data(replace(cause, **other)))
+    assert message.gist(again) == message.gist(replace(cause, **other))
+
+
+def test_the_cause_stands_as_data_while_pods_wait_also_beyond_a_minimum():
+    here = World("node n0 1; queue default; group g 1/2x1; group none 0/2x9")
+    here.cycle()
+    assert (here.cause("g").started, here.cause("none").reason) == (True, Reason.NEVER_FITS)
+    written = here.writes
+    here.cycle()
+    assert here.writes == written
+    here.put("node n1 9; node n2 9; node n3 9")
+    here.cycle()
+    assert {here.cause("g"), here.condition("g", message.CAUSE)} == {None}
+
+
+def test_words_that_another_scheduler_wrote_since_have_no_cause_and_give_way():
+    here = World("node n0 1; queue default; group g 2x1")
+    here.cycle()
+    theirs = copy.deepcopy(here.get(POD_GROUPS, "g"))
+    theirs["status"]["conditions"][0] |= {"message": "2/2 tasks in gang unschedulable: …", "transitionID": "theirs"}
+    here.put((POD_GROUPS, theirs))
+    assert (here.cause("g"), here.told("g")) == (None, "2/2 tasks in gang unschedulable: …")
+    here.cycle(60)
+    assert here.told("g").startswith("This can never start: of the 2 pods")

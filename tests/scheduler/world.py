@@ -7,6 +7,8 @@ import re
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from cluster.store import Delete, strategy
 from kube import resources, usage
 from kube.meta import now_text
@@ -15,7 +17,8 @@ from kube.volcano.kept_room import RELEASED
 from kube.volcano.topology import ALLOCATED
 from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
-from scheduler.reasons.message import people
+from scheduler.reasons import message
+from scheduler.records.reading import GroupCondition
 from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import groups_of
 from tests.scheduler.notation import (
@@ -160,7 +163,13 @@ class World:
     def told(self, name="g") -> str:
         """Return in words why a group waits; "" where it does not."""
         condition = self.condition(name)
-        return people(condition["message"]) if condition and condition["status"] == "True" else ""
+        if not condition or condition["status"] != "True":
+            return ""
+        return message.parted(condition["message"], self.cause(name))[0]
+
+    def cause(self, name="g"):
+        """Return what a group, or pods beyond its minimum, waits for; None where nothing does."""
+        return message.cause_of(msgspec.convert(self.status(name).get("conditions", ()), list[GroupCondition]))
 
     def reason(self, name="g") -> str:
         """Return in one word why a group waits; "" where it does not."""
@@ -169,7 +178,7 @@ class World:
 
     def says(self, name) -> str:
         """Return in words why a pod waits."""
-        return people(self.get(resources.PODS, name)["status"]["conditions"][0]["message"])
+        return self.get(resources.PODS, name)["status"]["conditions"][0]["message"]
 
     def phase(self, name="g") -> str:
         return self.status(name).get("phase", "")

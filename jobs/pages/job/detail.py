@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,9 +50,8 @@ from kube.resources import JOBS, POD_GROUPS, PODS
 from kube.volcano import intake_times
 from kube.volcano.evictions import FIRST_EVICTED
 from scheduler import in_force
+from scheduler.engine.cause import ExclusionKind
 
-# What Volcano's own scheduler says, after the sentence for people.
-_GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
 MOST_DECISIONS = 200
 
 # Phases in which no run goes on, once something has ended the newest.
@@ -264,12 +262,14 @@ class Detail(JobRecord):
     @property
     def reasons(self) -> list[str]:
         """Why the job waits: the sentence for people, and if there is more what Volcano's scheduler would say."""
-        return _GANG_TEXT.split(self.why, maxsplit=1)
+        return [self.why, *filter(None, [self.waiting.volcano_text])]
 
     @property
     def wish(self) -> str:
         """What the pods would say to run on simulated nodes, if the taint of these is among the reasons."""
-        return simulation.WISH if f"{simulation.SIMULATED}=" in self.why else ""
+        cause = self.group.cause if self.group and self.why else None
+        taints = [each.shown for _, each in cause.excluded if each.kind == ExclusionKind.TAINT] if cause else []
+        return simulation.WISH if any(each.startswith(f"{simulation.SIMULATED}=") for each in taints) else ""
 
     @property
     def watches(self) -> list[Watch]:

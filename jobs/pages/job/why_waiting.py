@@ -59,7 +59,7 @@ class QueuePlace(NamedTuple):
 class Wait:
     """Why a job waits: in a sentence, "" where nothing does; reason is out of `jobs.rules.remedies`.
 
-    pods are how many wait of a job that runs, 0 where all of it waits. unread is a change that the
+    volcano_text is what Volcano's scheduler would say beside it. pods are how many wait of a job that runs, 0 where all of it waits. unread is a change that the
     controllers have not read yet, place is where it stands in its queue.
     """
 
@@ -68,6 +68,7 @@ class Wait:
     pods: int = 0
     unread: Unread | None = None
     place: QueuePlace | None = None
+    volcano_text: str = ""
 
     @property
     def known(self) -> remedies.Waiting | None:
@@ -108,7 +109,8 @@ def of_job(record: JobRecord) -> Wait:
         reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
         # Whoever cannot start before somebody changes something does not come to its turn by waiting.
         place = None if reason in HOPELESS else _place_of(record.stored_group, record.sees.jobs)
-        return Wait(why, reason, unread=_unread(record), place=place)
+        text = group.volcano_text if group else ""
+        return Wait(why, reason, unread=_unread(record), place=place, volcano_text=text)
     if record.job.phase == "Running" and state.reason in PARTLY:
         return Wait(state.message, state.reason)
     if record.job.phase == "Running":

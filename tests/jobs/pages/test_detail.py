@@ -22,6 +22,7 @@ from jobs.pages.job.detail import Detail
 from kube.meta import now_text
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from scheduler.decided import Kind
+from scheduler.engine.cause import Cause, Exclusion, ExclusionKind, Reason
 from tests.builders import of, owner
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words
@@ -31,7 +32,7 @@ from tests.verify import render
 T = world.START
 PLACED = {"scheduled": T - 50_000, "started": T - 40_000}
 FINISHED = {**PLACED, "phase": "Succeeded", "finished": T - 30_000, "code": 0}
-AT_LIMIT = "Queue team, which is above its own, is at its limit"
+SIMULATED = (3, Exclusion(ExclusionKind.TAINT, shown="ui.volcano.sh/simulated=true"))
 OVERUSED = "resource in cluster is overused: overused cpu"
 EMPTY_GANG = "0/0 tasks in gang unschedulable: pod group is not ready, 1 minAvailable"
 WHY = "/jobs/default/wait/ job-why"
@@ -68,12 +69,14 @@ def test_a_pod_names_the_devices_that_it_has_once_each(client, running):
 
 
 @cases("why", {
-    "the scheduler's words": "Needs 4 × 64 CPU. 4/0 tasks in gang unschedulable: pod group is not ready.",
-    "no taint": "No node takes pods: 1 is unschedulable.",
-    "a taint": "No node takes pods. Other nodes have taints: ui.volcano.sh/simulated=true on 3 nodes.",
+    "the scheduler's words": Cause(Reason.NOT_ENOUGH_RESOURCES, needed=4, request=(("cpu", 64_000),)),
+    "another scheduler's words": world.GANG_TEXT,
+    "no taint": Cause(Reason.NODES_UNAVAILABLE, excluded=((1, Exclusion(ExclusionKind.UNSCHEDULABLE)),)),
+    "a taint": Cause(Reason.NODES_UNAVAILABLE, excluded=((1, Exclusion(ExclusionKind.NOT_READY)), SIMULATED)),
 })  # fmt: skip
 def test_a_waiting_job_says_why_and_how_to_run_elsewhere(client, alice, why, reads):
-    world.make("wait", "Pending", why=why, pods=[worker(0, phase="Pending")] if "taint" in why else [])
+    pods = [worker(0, phase="Pending")] if isinstance(why, Cause) and SIMULATED in why.excluded else []
+    world.make("wait", "Pending", why=why, pods=pods)
     reads(client, "/jobs/default/wait/ job-why table-empty", "/jobs/default/wait/?tab=logs log")
 
 
@@ -262,8 +265,8 @@ def read_by(consumer, position=None):
 @pytest.fixture
 def waiting(alice):
     world.make("wait", "Pending")
-    message = f"{AT_LIMIT}: … 2/2 tasks in gang unschedulable: pod group is not ready"
-    say(POD_GROUPS, group_of("wait"), unschedulable("ParentQueueLimit", message))
+    cause = Cause(Reason.PARENT_LIMIT, queue="team", resource="cpu", requested=2000, free=500, whole=4000)
+    say(POD_GROUPS, group_of("wait"), {"conditions": world.waits(cause)})
     read_by("jobs")
     read_by("scheduler")
 
@@ -291,6 +294,9 @@ def test_a_job_that_runs_says_why_some_of_its_pods_wait(client, alice, reads):
     told = {"type": "PodScheduled", "status": "False", "message": "1 of 3 pods have a node; each of the others"}
     for number in (1, 2):
         say(PODS, f"wait-worker-{number}", {"conditions": [told]})
+    reads(client, WHY)
+    cause = Cause(Reason.NOT_ENOUGH_RESOURCES, started=True, excluded=(SIMULATED,))
+    say(POD_GROUPS, group_of("wait"), {"conditions": world.waits(cause)})
     reads(client, WHY)
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from cluster.store import Create, Group, Patch, store
 from kube import resources
 from kube.meta import now_text, timestamp
+from scheduler.engine.cause import Cause
+from scheduler.reasons import message as words
+from scheduler.reasons.sentence import sentence
 from tests.builders import container, namespace, of, owner, pod, pod_group, queue, template
 
+GANG_TEXT = "2/2 tasks in gang unschedulable: pod group is not ready."
 START = 1_780_000_000_000
 WINNER = "default/urgent-9f7e6c1d-1111-4222-8333-444455556666"  # the pod group for which others go
 REQUESTS = {"cpu": "500m", "memory": "64Mi"}
@@ -58,9 +62,18 @@ def pod_object(
     return pod(name, CONTAINER, restartPolicy="Never", nodeName=place, **about)
 
 
+def waits(cause):
+    """The conditions by which the scheduler says why a group waits; of pods beyond its minimum in data alone."""
+    about = {"status": "True", "reason": cause.reason, "lastTransitionTime": now_text(START), "transitionID": "1"}
+    told = {"type": words.UNSCHEDULABLE, "message": f"{sentence(cause)} {GANG_TEXT}", **about}
+    return [*([] if cause.started else [told]), {"type": words.CAUSE, "message": words.data(cause), **about}]
+
+
 def group_object(job, *, phase="Running", why=""):
+    """The pod group of a job; why it waits is a cause, or what another scheduler says."""
     unschedulable = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": why}
     conditions = [{**unschedulable, "lastTransitionTime": now_text(START)}] if why else []
+    conditions = waits(why) if isinstance(why, Cause) else conditions
     spec, about = job.object["spec"], {"namespace": job.namespace, "ownerReferences": [owner(job.object)]}
     status = {"phase": phase, "conditions": conditions}
     return pod_group(f"{job.name}-{job.uid}", spec["minAvailable"], queue=spec["queue"], status=status, **about)
