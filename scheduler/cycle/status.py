@@ -267,7 +267,8 @@ class Writer:
                 decision.report = Report(EventType.NORMAL, SCHEDULED, READY_MESSAGE)
         elif outcome.entered:
             decision.let_in = self._lift(decision, group, UNSCHEDULABLE)
-        elif is_told_of_missing_pods(group):  # none is missing any more, though they have no nodes yet
+        elif outcome.cause is not None or is_told_of_missing_pods(group):
+            # Pods beyond a minimum of none wait, or none is missing any more, though they have no nodes yet.
             self._lift(decision, group, UNSCHEDULABLE)
 
     def _unschedulable(

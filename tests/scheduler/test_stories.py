@@ -137,6 +137,15 @@ def test_the_cause_stands_as_data_while_pods_wait_also_beyond_a_minimum():
     assert {here.cause("g"), here.condition("g", message.CAUSE)} == {None}
 
 
+def test_a_group_with_a_minimum_of_none_says_no_longer_what_it_waited_for():
+    here = World("node n0 1; queue default; group g 0/2x9; conf enqueue")
+    here.cycle()
+    assert here.reason("g") == Reason.NOT_ALLOCATING
+    here.put("conf enqueue, allocate")
+    here.cycle()
+    assert (here.reason("g"), here.cause("g").reason) == ("", Reason.NEVER_FITS)
+
+
 def test_words_that_another_scheduler_wrote_since_have_no_cause_and_give_way():
     here = World("node n0 1; queue default; group g 2x1")
     here.cycle()
