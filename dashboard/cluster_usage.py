@@ -24,8 +24,8 @@ from kube.meta import parse_time
 from kube.quantity import QuantityError
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
 from kube.usage import Holder, Usage, group_use, namespace_queue, pod_use
-from kube.volcano import kept_room
-from kube.volcano.kept_room import KeptRoom
+from kube.volcano import reserved_room
+from kube.volcano.reserved_room import GroupReservation
 
 ROOT = "root"  # the queue above all others; lists do not show it
 KINDS = (PODS, NODES, QUEUES, POD_GROUPS, NAMESPACES)
@@ -63,7 +63,7 @@ class Picture:
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     queues: dict[str, QueueFacts] = field(default_factory=dict)
     _usage: Usage = field(default_factory=Usage)
-    _rooms: dict[str, KeptRoom] = field(default_factory=dict)
+    _rooms: dict[str, GroupReservation] = field(default_factory=dict)
     _children: dict[str, dict[str, None]] = field(default_factory=dict)
     _capacity: Amounts | None = None  # None until somebody asks
 
@@ -77,7 +77,7 @@ class Picture:
         """What the pods of each queue take, without those of the queues below it."""
         return self._usage.in_queue
 
-    def kept(self) -> list[KeptRoom]:
+    def kept(self) -> list[GroupReservation]:
         """What room is kept for whom, in the order in which that was begun."""
         return sorted(self._rooms.values(), key=lambda room: (room.reservation.made, room.group))
 
@@ -184,7 +184,7 @@ class Picture:
 
     def _take_group(self, stored: Stored | Change, gone: bool) -> None:
         self._usage.put_group(stored.key, None if gone else group_use(stored.body))
-        room = None if gone else kept_room.kept_for(stored.namespace, stored.name, stored.body)
+        room = None if gone else reserved_room.reserved_for(stored.namespace, stored.name, stored.body)
         if room is not None:
             self._rooms[stored.key] = room
         else:

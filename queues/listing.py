@@ -13,7 +13,7 @@ from cluster.access import Actor
 from cluster.api import backend
 from cluster.runtime import registry
 from cluster.store import Stored, store
-from dashboard import cluster_usage, kept_room, live
+from dashboard import cluster_usage, live, reserved_room
 from dashboard.cluster_usage import ROOT, Picture, QueueFacts
 from dashboard.parts import bulk, paging, phases, scope, usage_bar, visibility
 from dashboard.parts.filters import Filter
@@ -223,7 +223,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "below": below,
         "left": left,
         "holders": holders,
-        "kept": kept_room.rows(actor, rooms, visible),
+        "kept": reserved_room.rows(actor, rooms, visible),
         "sees_cluster": access.allowed(actor, "list", NODES, ""),
         "uses": usage_bar.table(line.used, line.limits),
         "share": share,

@@ -9,7 +9,7 @@ from cluster.rules.checks import RulesView, check_selector
 from kube import lenient
 from kube.errors import Cause, forbidden, invalid
 from kube.meta import Object, parse_time
-from kube.volcano.kept_room import RELEASED
+from kube.volcano.reserved_room import RELEASED
 
 
 def validate(group: Object, old: Object | None, view: RulesView) -> list[Cause]:

@@ -17,7 +17,7 @@ from cluster.api import backend
 from cluster.rules.node import node_engines
 from cluster.rules.simulation import WISH
 from cluster.store import Stored, store
-from dashboard import cluster_usage, kept_room, live
+from dashboard import cluster_usage, live, reserved_room
 from dashboard.cluster_usage import NodeFacts, Picture
 from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.pages import node_devices
@@ -204,7 +204,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "node": facts.node,
         "engine": node_engines.of(facts.node.metadata.name, facts.node.metadata.annotations),
         "uses": uses,
-        "kept": kept_room.rows(actor, rooms, access.namespaces(actor, JOBS), node=name),
+        "kept": reserved_room.rows(actor, rooms, access.namespaces(actor, JOBS), node=name),
         "conditions": conditions,
         "wish": WISH,
         "devices": devices,

@@ -13,7 +13,7 @@ from cluster.access import Actor
 from cluster.api import backend
 from cluster.runtime import idle_room
 from cluster.store import Stored, store
-from dashboard import cluster_usage, kept_room, live
+from dashboard import cluster_usage, live, reserved_room
 from dashboard.cluster_usage import Picture
 from dashboard.live import Parts, TopicRequest
 from dashboard.pages import nodes as nodes_page
@@ -128,7 +128,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
         not_running = _not_running(chosen)
-        rooms = kept_room.rows(actor, shown.kept(), visible)
+        rooms = reserved_room.rows(actor, shown.kept(), visible)
         idle = _passed_over(chosen)
         stuck = [each for each in hopeless if each.uid not in {*not_running, *idle}]
         seen = {*not_running, *idle, *(job.uid for job in hopeless)}

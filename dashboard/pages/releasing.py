@@ -13,7 +13,7 @@ from dashboard.parts import responses
 from kube.errors import ApiError, Conflict
 from kube.meta import now_text
 from kube.resources import POD_GROUPS
-from kube.volcano import kept_room
+from kube.volcano import reserved_room
 from kube.volcano.pod_groups import job_of
 
 
@@ -26,10 +26,10 @@ def release(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     try:
         access.require(actor, "get", POD_GROUPS, namespace, name)
         stored = store.get(POD_GROUPS, namespace, name)
-        if kept_room.kept_for(namespace, name, stored.body) is None:
+        if reserved_room.reserved_for(namespace, name, stored.body) is None:
             detail = "no room is kept for it any more, so nothing was given back"
             raise Conflict.of(POD_GROUPS.id, name, detail)
-        annotations = {kept_room.RELEASED: now_text(clock.milliseconds())}
+        annotations = {reserved_room.RELEASED: now_text(clock.milliseconds())}
         patch = {"metadata": {**({"uid": uid} if uid else {}), "annotations": annotations}}
         api.patch(actor, POD_GROUPS, namespace, name, patch)
     except ApiError as error:

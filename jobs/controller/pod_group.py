@@ -12,7 +12,7 @@ from kube.meta import Object
 from kube.priorities import PriorityClasses
 from kube.usage import ESTIMATE_ANNOTATION
 from kube.volcano.intake_times import JOB_MADE
-from kube.volcano.kept_room import RELEASED
+from kube.volcano.reserved_room import RELEASED
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 KEPT_IN_STEP = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")

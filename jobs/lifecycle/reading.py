@@ -15,7 +15,7 @@ from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 from kube.kinds.scheduling import PodGroupStatus
 from kube.usage import queue_named
-from kube.volcano import kept_room, pod_groups
+from kube.volcano import pod_groups, reserved_room
 from scheduler.engine.cause import Cause
 from scheduler.reasons import message
 
@@ -349,7 +349,7 @@ def holding(conditions: Sequence[meta_kinds.Condition]) -> meta_kinds.Condition:
 
     That room is kept for the group is told in words by another one, and some are no words at all.
     """
-    true = [each for each in conditions if each.status == "True" and each.type != kept_room.CONDITION]
+    true = [each for each in conditions if each.status == "True" and each.type != reserved_room.CONDITION]
     true = [each for each in true if not each.type.startswith(pod_groups.DATA)]
     newest = max(true, key=lambda each: each.last_transition_time, default=None)
     return newest if newest is not None and newest.type != "Scheduled" else meta_kinds.Condition()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube.volcano import kept_room
+from kube.volcano import reserved_room
 from proof.invariants.invariant import Invariant
 from proof.invariants.picture import Picture
 from proof.invariants.views import GROUPS, Group, Node, Queue, readable
@@ -52,7 +52,7 @@ def _queue(picture: Picture, name: str, queue: Queue) -> facts.Queue:
 def _group(picture: Picture, key: str, group: Group) -> facts.Group:
     spec, waiting = group.spec, waiting_of(picture, key, group)
     told = {each.type: each for each in group.status.conditions if each.status == "True"}
-    why, kept = told.get("Unschedulable"), told.get(kept_room.DATA)
+    why, kept = told.get("Unschedulable"), told.get(reserved_room.DATA)
     return facts.Group(
         key,
         group.queue,
@@ -63,7 +63,7 @@ def _group(picture: Picture, key: str, group: Group) -> facts.Group:
         bool(spec.network_topology or spec.sub_group_policy),
         why.reason if why else "",
         why.message if why else "",
-        kept_room.read(kept.message) if kept else None,
+        reserved_room.read(kept.message) if kept else None,
         [pod.role for pod in waiting.ready],
         [(pod.ask.request, each) for pod, each in waiting.pods.values()],
     )

@@ -10,8 +10,8 @@ import msgspec
 from cluster.store import Change
 from cluster.store.types import Verb
 from kube.meta import Object
-from kube.volcano import kept_room
-from kube.volcano.kept_room import Reservation
+from kube.volcano import reserved_room
+from kube.volcano.reserved_room import Reservation
 from proof.invariants.views import COMMANDS, EVENTS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES, QUOTAS
 
 AT = 1_800_000_000_000
@@ -100,8 +100,8 @@ class Log:
         conditions = [condition] if told else []
         if kept:
             of_both = {"status": "True", "reason": "RoomKept"}
-            conditions.append({"type": kept_room.CONDITION, "message": kept_room.message(kept), **of_both})
-            conditions.append({"type": kept_room.DATA, "message": kept_room.data(kept), **of_both})
+            conditions.append({"type": reserved_room.CONDITION, "message": reserved_room.message(kept), **of_both})
+            conditions.append({"type": reserved_room.DATA, "message": reserved_room.data(kept), **of_both})
         status = {"phase": phase, "conditions": conditions}
         spec = {"minMember": minimum, "queue": queue, "minTaskMember": roles or {}, "minResources": asks or {}}
         return self.put(GROUPS, name, meta=meta, spec=spec, status=status)

@@ -9,7 +9,7 @@ what others leave there is not given out again, and its queue is charged with it
 * with the action backfill, groups that will have ended when it is expected to start, by their own estimate, and groups that it may
   preempt then (`scheduler.cycle.backfill`).
 
-The group may start anywhere as soon as it fits. Who may change it may give its room back (`kube.volcano.kept_room.RELEASED`); then it waits as
+The group may start anywhere as soon as it fits. Who may change it may give its room back (`kube.volcano.reserved_room.RELEASED`); then it waits as
 long again before it gets any. There is one reservation a queue, as its order says who comes next there, and
 there are MOST altogether. So what stays idle although somebody wants it is less than the minima of so many groups. Where what runs
 does not end, a reservation is given back after a while (HOLDS) for as long, so that others start, and then made again for twice as long:
@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 from msgspec.structs import replace
 
-from kube.volcano.kept_room import Places, Reservation
+from kube.volcano.reserved_room import Places, Reservation
 from scheduler.cycle import order
 from scheduler.cycle.departures import Departures, held_on
 from scheduler.cycle.world import World

@@ -39,7 +39,7 @@ from kube.kinds.core import EventType
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import now_text, parse_time
 from kube.usage import value_of
-from kube.volcano.kept_room import Reservation
+from kube.volcano.reserved_room import Reservation
 from scheduler.decisions import Adoption, Bind, Decisions, GroupDecision, Need, Note, Report
 from scheduler.engine.cause import Cause, Reason
 from scheduler.gangs import half_bound, reserved

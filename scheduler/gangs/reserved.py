@@ -1,4 +1,4 @@
-"""A reservation as it stands in the status of its pod group (`kube.volcano.kept_room`), made, read and ended by the scheduler.
+"""A reservation as it stands in the status of its pod group (`kube.volcano.reserved_room`), made, read and ended by the scheduler.
 
 One that did not start in time says in the same place after how long its room was given back.
 """
@@ -11,12 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kube.meta import duration_text, now_text
-from kube.volcano import kept_room
-from kube.volcano.kept_room import Length, Reservation, Time
+from kube.volcano import reserved_room
+from kube.volcano.reserved_room import Length, Reservation, Time
 from scheduler.policy.arguments import LONGEST_MS
 from scheduler.records.reading import GroupCondition
 
-TYPES = (kept_room.CONDITION, kept_room.DATA)
+TYPES = (reserved_room.CONDITION, reserved_room.DATA)
 KEPT = "RoomKept"
 GIVEN_BACK = "GivenBack"
 RELEASED = "Released"
@@ -32,16 +32,16 @@ class ReleasedReservation(msgspec.Struct, frozen=True):
 
 def reservation_of(conditions: Iterable[GroupCondition]) -> Reservation | None:
     """Return the reservation of a group; None where it has none, or what stands there cannot be read."""
-    condition = _find(conditions, kept_room.DATA)
+    condition = _find(conditions, reserved_room.DATA)
     if condition is None or condition.status != "True":
         return None
-    found = kept_room.read(condition.message)
+    found = reserved_room.read(condition.message)
     return replace(found, hold=min(found.hold, LONGEST_MS)) if found else None
 
 
 def given_back_of(conditions: Iterable[GroupCondition]) -> ReleasedReservation | None:
     """Return when room was given back that was kept in vain; None where it was not."""
-    condition = _find(conditions, kept_room.DATA)
+    condition = _find(conditions, reserved_room.DATA)
     if condition is None or (condition.status, condition.reason) != ("False", GIVEN_BACK):
         return None
     try:
@@ -53,13 +53,13 @@ def given_back_of(conditions: Iterable[GroupCondition]) -> ReleasedReservation |
 
 def is_announced(conditions: Iterable[GroupCondition]) -> bool:
     """Tell whether people are told that room is kept, be there a reservation that can be read or not."""
-    condition = _find(conditions, kept_room.CONDITION)
+    condition = _find(conditions, reserved_room.CONDITION)
     return condition is not None and condition.status == "True"
 
 
 def written(reservation: Reservation, now: int) -> list[GroupCondition]:
     """Return the conditions of a reservation."""
-    text, data = kept_room.message(reservation), kept_room.data(reservation)
+    text, data = reserved_room.message(reservation), reserved_room.data(reservation)
     return _conditions("True", KEPT, text, data, reservation.made, now)
 
 
@@ -83,7 +83,7 @@ def _find(conditions: Iterable[GroupCondition], kind: str) -> GroupCondition | N
 
 def _conditions(status: str, reason: str, text: str, data: str, since: int, now: int) -> list[GroupCondition]:
     """Return the condition for people, and the one for programs if there is anything for them."""
-    messages = [(kept_room.CONDITION, text), *([(kept_room.DATA, data)] if data else [])]
+    messages = [(reserved_room.CONDITION, text), *([(reserved_room.DATA, data)] if data else [])]
     return [
         GroupCondition(
             type=kind,

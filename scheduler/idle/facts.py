@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kube.amounts import Amounts
 from kube.kinds.core import Taint
-from kube.volcano.kept_room import Reservation
+from kube.volcano.reserved_room import Reservation
 from scheduler.idle.waiting_pod import WaitingPod
 
 ROOT_QUEUE = "root"

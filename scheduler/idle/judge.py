@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kube.amounts import Amounts
-from kube.volcano.kept_room import Reservation
+from kube.volcano.reserved_room import Reservation
 from scheduler.idle import placing
 from scheduler.idle.facts import Group, World
 from scheduler.idle.room import ReservedRoom, Room

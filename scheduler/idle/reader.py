@@ -22,7 +22,7 @@ from kube.kinds.scheduling import PodGroupStatus, Queue, QueueState
 from kube.quantity import QuantityError
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, RESOURCE_QUOTAS
 from kube.usage import AskingSpec, Usage, group_use, namespace_queue, pod_use, queue_named
-from kube.volcano import kept_room
+from kube.volcano import reserved_room
 from scheduler.idle import facts, placing
 from scheduler.idle.facts import ROOT_QUEUE
 from scheduler.idle.waiting_pod import WaitingPod
@@ -168,7 +168,7 @@ class Reader:
     def _group(self, key: str, group: _Group) -> facts.Group:
         spec, members = group.spec, self._members.get(key, {}).values()
         told = {each.type: each for each in group.status.conditions if each.status == "True"}
-        why, kept = told.get("Unschedulable"), told.get(kept_room.DATA)
+        why, kept = told.get("Unschedulable"), told.get(reserved_room.DATA)
         named = (each for each in (spec.min_member, spec.min_members, spec.num_member) if each is not None)
         pods = [each.template for each in members if each.template]
         return facts.Group(
@@ -182,7 +182,7 @@ class Reader:
             or (self._heeds_claims and any(each.waiting.has_claims for each in pods)),
             why.reason if why else "",
             why.message if why else "",
-            kept_room.read(kept.message) if kept else None,
+            reserved_room.read(kept.message) if kept else None,
             [each.role for each in members if each.ready],
             pods,
         )

@@ -16,7 +16,7 @@ from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.kinds.meta import OwnerReference
 from kube.usage import NOTHING, AskingSpec, QueueAnnotations
-from kube.volcano import evictions, intake_times, kept_room
+from kube.volcano import evictions, intake_times, reserved_room
 from kube.volcano.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
 from kube.volcano.topology import ALLOCATED
 
@@ -147,7 +147,7 @@ class GroupAnnotations(Preemptable):
     estimate: str = field(default="", name=usage.ESTIMATE_ANNOTATION)
     job_made: str = field(default="", name=intake_times.JOB_MADE)
     first_evicted: str = field(default="", name=evictions.FIRST_EVICTED)
-    released: str = field(default="", name=kept_room.RELEASED)
+    released: str = field(default="", name=reserved_room.RELEASED)
     hyper_node: str = field(default="", name=ALLOCATED)
     near: str = field(default="", name=AFFINITY)
     apart: str = field(default="", name=ANTI_AFFINITY)

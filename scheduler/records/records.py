@@ -13,8 +13,8 @@ from kube.amounts import Amounts
 from kube.kinds.meta import OwnerReference
 from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import queue_named
-from kube.volcano import intake_times, kept_room, task_topology
-from kube.volcano.kept_room import Reservation
+from kube.volcano import intake_times, reserved_room, task_topology
+from kube.volcano.reserved_room import Reservation
 from kube.volcano.task_topology import TaskTopology
 from scheduler.records.demands import Demands
 from scheduler.records.reading import GroupCondition, GroupView, PodAnnotations, Preemptable, SubGroupView
@@ -210,7 +210,7 @@ class Group:
     @property
     def released(self) -> int:
         """When somebody gave back room that was kept for it, in ms; 0 where nobody did."""
-        return kept_room.released_at(self._released)
+        return reserved_room.released_at(self._released)
 
     @property
     def _released(self) -> str:
@@ -219,7 +219,7 @@ class Group:
 
     def has_released(self, reservation: Reservation) -> bool:
         """Tell whether somebody gave back what a reservation keeps."""
-        return kept_room.is_released(reservation, self._released)
+        return reserved_room.is_released(reservation, self._released)
 
     @property
     def conditions(self) -> Sequence[GroupCondition]:

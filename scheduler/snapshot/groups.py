@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kube.volcano.kept_room import Reservation
+from kube.volcano.reserved_room import Reservation
 from scheduler.gangs import nominations, reserved
 from scheduler.gangs.evictable import Evictable
 from scheduler.gangs.layout import Layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube.meta import parse_time, timestamp
-from kube.volcano.kept_room import Reservation
+from kube.volcano.reserved_room import Reservation
 from proof.invariants import INVARIANTS, Broken, Judge, check
 from proof.invariants.views import COMMANDS, CRONS, EVENTS, FLOWS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.invariants.writing import AT, Log

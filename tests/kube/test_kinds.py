@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from kube import definitions, indexes, resources, schema
 from kube.meta import now_text
 from kube.resources import HYPER_NODES
-from kube.volcano import kept_room, topology
-from kube.volcano.kept_room import KeptRoom, Reservation
+from kube.volcano import reserved_room, topology
 from kube.volcano.pod_groups import job_of
+from kube.volcano.reserved_room import GroupReservation, Reservation
 from tests.builders import of
 from tests.tables import cases, parts
 
@@ -190,27 +190,27 @@ TEXT = (
 
 
 def group(data=None, *, status="True", annotations=None, queue="q"):
-    message = kept_room.data(KEPT) if data is None else data
-    condition = {"type": kept_room.DATA, "status": status, "message": message, "reason": "RoomKept"}
+    message = reserved_room.data(KEPT) if data is None else data
+    condition = {"type": reserved_room.DATA, "status": status, "message": message, "reason": "RoomKept"}
     metadata = {"namespace": "ns", "name": f"train-{UID}", "uid": "u", "annotations": annotations}
     conditions = [{"type": "Unschedulable", "status": "True"}, condition]
     return {"metadata": metadata, "spec": {"queue": queue}, "status": {"conditions": conditions}}
 
 
 def read(made):
-    return kept_room.kept_for("ns", f"train-{UID}", json.dumps(made).encode())
+    return reserved_room.reserved_for("ns", f"train-{UID}", json.dumps(made).encode())
 
 
 def test_what_is_kept_is_read_from_the_group_that_it_is_kept_for():
     found = read(group(annotations={"ui.volcano.sh/created-by": "alice"}))
-    assert found == KeptRoom("ns", f"train-{UID}", "u", "q", "train", "alice", KEPT)
-    assert kept_room.message(KEPT) == TEXT
+    assert found == GroupReservation("ns", f"train-{UID}", "u", "q", "train", "alice", KEPT)
+    assert reserved_room.message(KEPT) == TEXT
     assert found.on_nodes() == {
         "n1": {"cpu": 4000, "memory": 8 << 30, "pods": 2},
         "n2": {"cpu": 8500, "memory": 16 << 30, "nvidia.com/gpu": 1, "pods": 5},
     }
     assert found.total() == {"cpu": 12_500, "memory": 24 << 30, "nvidia.com/gpu": 1, "pods": 7}
-    released = {kept_room.RELEASED: now_text(MADE - 1)}
+    released = {reserved_room.RELEASED: now_text(MADE - 1)}
     assert read(group(annotations=released)).reservation == KEPT, "after other room was given back"
 
 
@@ -222,7 +222,7 @@ def test_what_a_group_says_is_read_and_what_it_does_not_say_is_not_made_up(part)
 
     def until(text):
         reservation = read(group(written(text))).reservation
-        return f"{kept_room.message(reservation)} = {reservation.until - MADE}"
+        return f"{reserved_room.message(reservation)} = {reservation.until - MADE}"
 
     def on_nodes(text):
         found = read(group(written(text)))
@@ -232,6 +232,6 @@ def test_what_a_group_says_is_read_and_what_it_does_not_say_is_not_made_up(part)
 
 
 def test_nothing_is_kept_where_nothing_can_be_read():
-    given_back = group(annotations={kept_room.RELEASED: now_text(MADE)})
+    given_back = group(annotations={reserved_room.RELEASED: now_text(MADE)})
     odd = [{**group(), "status": each} for each in ({}, {"conditions": "Reserved"})]
     assert [read(made) for made in (group(status="False"), given_back, *odd)] == [None] * 4

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kube.meta import timestamp
 from kube.resources import POD_GROUPS
-from kube.volcano import kept_room
-from kube.volcano.kept_room import Reservation
+from kube.volcano import reserved_room
+from kube.volcano.reserved_room import Reservation
 from scheduler.gangs import reserved
 from scheduler.policy.arguments import LONGEST_MS
 from tests.tables import cases
@@ -45,7 +45,7 @@ def test_a_reservation_that_an_earlier_version_wrote_in_words_alone_is_planned_a
     def forget():
         big = copy.deepcopy(here.get(POD_GROUPS, "big"))
         conditions = big["status"]["conditions"]
-        big["status"]["conditions"] = [each for each in conditions if each["type"] != kept_room.DATA]
+        big["status"]["conditions"] = [each for each in conditions if each["type"] != reserved_room.DATA]
         here.put((POD_GROUPS, big))
 
     here.cycle()
@@ -56,7 +56,7 @@ def test_a_reservation_that_an_earlier_version_wrote_in_words_alone_is_planned_a
     forget()
     here.put("-pod a-0")
     here.cycle()
-    assert here.condition("big", kept_room.CONDITION)["reason"] == reserved.ENDED
+    assert here.condition("big", reserved_room.CONDITION)["reason"] == reserved.ENDED
 
 
 @given(st.text(max_size=80))
@@ -75,7 +75,7 @@ def test_a_reservation_that_somebody_made_up_stops_no_cycle(message):
     """Whoever may write the status of a group in one namespace writes something there."""
     here = World(FULL, "group big 1x4 ago=300; queue b; group fine 1x1 queue=b; node n2 1 pods:99")
     made = copy.deepcopy(here.get(POD_GROUPS, "big"))
-    condition = {"type": kept_room.DATA, "status": "True", "reason": reserved.KEPT, "message": message}
+    condition = {"type": reserved_room.DATA, "status": "True", "reason": reserved.KEPT, "message": message}
     made["status"]["conditions"] = [condition | {"lastTransitionTime": timestamp(START)}]
     here.put((POD_GROUPS, made))
     here.cycle()

@@ -12,8 +12,8 @@ import msgspec
 from cluster.store import Delete, strategy
 from kube import resources, usage
 from kube.meta import now_text
-from kube.volcano.kept_room import CONDITION as KEPT
-from kube.volcano.kept_room import RELEASED
+from kube.volcano.reserved_room import CONDITION as KEPT
+from kube.volcano.reserved_room import RELEASED
 from kube.volcano.topology import ALLOCATED
 from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.template.loader import render_to_string
 
 from cluster.access import Actor
-from dashboard import kept_room
+from dashboard import reserved_room
 from jobs.operations import allowed_actions, single
 from jobs.pages.job.detail import Detail
 from jobs.rules import actions
@@ -16,7 +16,7 @@ def html(shown: Detail, actor: Actor) -> str:
     allowed = allowed_actions.allowed(actor, shown.job)
     if shown.deleted:
         allowed = [action for action in allowed if action is actions.CLONE]
-    room = kept_room.of_group(actor, shown.stored_group)
+    room = reserved_room.of_group(actor, shown.stored_group)
     about = actions.extent([shown.job])
     context = {
         "job": shown.job,

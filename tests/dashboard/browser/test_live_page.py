@@ -20,7 +20,7 @@ from proof.harness.waiting import HANG_S
 from tests.browser.journey import Window
 from tests.browser.test_pages import keeps_nobody_out_and_fits
 from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader, set_phase
-from tests.dashboard.pages.test_kept_room import keep
+from tests.dashboard.pages.test_reserved_room import keep
 from tests.tables import cases
 
 PHONE = {"width": 390, "height": 800}

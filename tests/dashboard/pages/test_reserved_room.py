@@ -12,8 +12,8 @@ from cluster.remote.in_place import InPlace
 from cluster.store import Patch, store
 from kube.meta import moment_of, now_text, parse_time
 from kube.resources import JOBS, POD_GROUPS
-from kube.volcano import kept_room
-from kube.volcano.kept_room import Reservation
+from kube.volcano import reserved_room
+from kube.volcano.reserved_room import Reservation
 from tests.builders import job, owner, pod_group
 from tests.dashboard.pages.conftest import page, put, reader
 from tests.tables import cases
@@ -36,8 +36,8 @@ def keep(
     pending = {"phase": "Pending", "message": "It waits."}
     made = job(name, namespace=namespace, annotations=notes, queue=queue, minAvailable=3, status={"state": pending})
     (stored,) = put((JOBS, made))
-    data = kept_room.data(Reservation(since, HOUR_MS, expected, places, requests, later))
-    condition = {"type": kept_room.DATA, "status": "True", "reason": "RoomKept", "message": data}
+    data = reserved_room.data(Reservation(since, HOUR_MS, expected, places, requests, later))
+    condition = {"type": reserved_room.DATA, "status": "True", "reason": "RoomKept", "message": data}
     (group,) = put((POD_GROUPS, pod_group(
         f"{name}-{stored.uid}", 3, namespace=namespace, annotations=notes, queue=queue,
         ownerReferences=[{**owner(made), "uid": stored.uid}],
@@ -52,7 +52,7 @@ def release_of(group):
 
 def released(group):
     annotations = store.get(POD_GROUPS, group.namespace, group.name).object["metadata"]["annotations"]
-    return annotations.get(kept_room.RELEASED)
+    return annotations.get(reserved_room.RELEASED)
 
 
 @cases("expected, until", {

@@ -14,8 +14,8 @@ from dashboard.parts import usage_bar
 from kube import amounts
 from kube.amounts import Amounts
 from kube.resources import POD_GROUPS
-from kube.volcano import kept_room
-from kube.volcano.kept_room import KeptRoom
+from kube.volcano import reserved_room
+from kube.volcano.reserved_room import GroupReservation
 
 MOST_NODES = 4  # named; of the others their number
 
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 def rows(
-    actor: Actor, rooms: Iterable[KeptRoom], visible: frozenset[str] | access.Everywhere, *, node: str = ""
+    actor: Actor, rooms: Iterable[GroupReservation], visible: frozenset[str] | access.Everywhere, *, node: str = ""
 ) -> list[Row]:
     """Return what is kept, or what of it is on one node; visible are the namespaces whose jobs the actor may see."""
     return [_row(actor, each, visible, node) for each in rooms]
@@ -54,18 +54,18 @@ def rows(
 
 def of_group(actor: Actor, group: Stored | None) -> Row | None:
     """Return what is kept for a pod group that the actor may see; None where nothing is."""
-    found = kept_room.kept_for(group.namespace, group.name, group.body) if group is not None else None
+    found = reserved_room.reserved_for(group.namespace, group.name, group.body) if group is not None else None
     return _row(actor, found, access.ALL, "") if found is not None else None
 
 
-def may_release(actor: Actor, room: KeptRoom) -> bool:
+def may_release(actor: Actor, room: GroupReservation) -> bool:
     """Say whether the actor may give back what is kept; nobody may where another scheduler works, as it would not heed that."""
     if not backend.runs(registry.get("scheduler")):
         return False
     return access.allowed(actor, "patch", POD_GROUPS, room.namespace, owner=room.creator or None)
 
 
-def _row(actor: Actor, room: KeptRoom, visible: frozenset[str] | access.Everywhere, node: str) -> Row:
+def _row(actor: Actor, room: GroupReservation, visible: frozenset[str] | access.Everywhere, node: str) -> Row:
     on_nodes = room.on_nodes()
     nodes = [] if node else sorted(on_nodes)
     seen = isinstance(visible, access.Everywhere) or room.namespace in visible

@@ -81,7 +81,7 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRoom:
+class GroupReservation:
     """What is kept, and for whom: a pod group of a queue, with its job ("" where it has none) and who created that."""
 
     namespace: str
@@ -132,7 +132,7 @@ def read(text: str) -> Reservation | None:
         return None
 
 
-def kept_for(namespace: str, name: str, body: bytes) -> KeptRoom | None:
+def reserved_for(namespace: str, name: str, body: bytes) -> GroupReservation | None:
     """Return what is kept for a stored pod group; None where nothing is, or it cannot be read."""
     if _MARK not in body:
         return None
@@ -148,7 +148,7 @@ def kept_for(namespace: str, name: str, body: bytes) -> KeptRoom | None:
     if reservation is None or is_released(reservation, notes.released):
         return None
     queue = queue_named(group.spec.queue)
-    return KeptRoom(namespace, name, group.metadata.uid, queue, job_of(name), notes.creator, reservation)
+    return GroupReservation(namespace, name, group.metadata.uid, queue, job_of(name), notes.creator, reservation)
 
 
 def released_at(written: str) -> int:
