@@ -160,7 +160,7 @@ class Writer:
             words = _find(group, UNSCHEDULABLE)
             if _find(group, CAUSE) is None or (words_stay and words is not None and words.status == "True"):
                 return None
-        elif words_stay if waits else before is not None and self._holds(outcome, before, cause):
+        elif words_stay if waits else self._holds(outcome, before, cause):
             return before or cause
         conditions = decision.status.get("conditions") or msgspec.to_builtins(group.conditions)
         others = [each for each in conditions if each["type"] != CAUSE]
@@ -168,13 +168,13 @@ class Writer:
         decision.status["conditions"] = [*others, *msgspec.to_builtins(new)]
         return cause
 
-    def _holds(self, outcome: Outcome, before: Cause, cause: Cause) -> bool:
+    def _holds(self, outcome: Outcome, before: Cause | None, cause: Cause) -> bool:
         """Tell whether what stands of pods beyond the minimum is so still; other amounts are written when due, or when one of them starts."""
         known = _find(outcome.group, CAUSE)
         if known is None or known.message == message.data(cause):
             return known is not None
         due = self._rests_until(known.last_transition_time, NOTE_MS)
-        if due is None or outcome.binds or gist(before) != gist(cause):
+        if due is None or outcome.binds or before is None or gist(before) != gist(cause):
             return False
         self._decisions.wake_at(due)
         return True
@@ -285,7 +285,8 @@ class Writer:
                 return
         told = self._sentence(cause)
         text = f"{told} {volcano_text(group, cause, counts)}"
-        self._set(decision, group, UNSCHEDULABLE, cause.reason, text, anew=before is None)
+        anew = before is None and message.data_of(group.conditions) != message.data(cause)
+        self._set(decision, group, UNSCHEDULABLE, cause.reason, text, anew=anew)
         if not repeated:
             decision.refusal, decision.never = (cause.reason, told), cause.never
             decision.report = Report(EventType.WARNING, UNSCHEDULABLE, text)

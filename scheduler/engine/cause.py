@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -90,6 +90,10 @@ class Exclusion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     shown: str = ""
 
 
+Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""A number of a cause, which may be read from a status that somebody else has written."""
+
+
 class Obstacle(NamedTuple):
     """A rule about other pods that closes all nodes with room (`roomy`); `nodes` of them are closed by this one.
 
@@ -99,15 +103,15 @@ class Obstacle(NamedTuple):
     """
 
     shown: str
-    nodes: int
-    roomy: int
+    nodes: Number
+    roomy: Number
     topologies: tuple[str, ...]
     domain: str = ""
     fewest: str = ""
-    more: int = 0
-    allowed: int = 0
-    domains: int = 0
-    least: int = 0
+    more: Number = 0
+    allowed: Number = 0
+    domains: Number = 0
+    least: Number = 0
 
 
 class Lacking(NamedTuple):
@@ -129,14 +133,14 @@ class Arrangement(NamedTuple):
     already. have of `wanted` sub-groups with `size` pods each fit; group is the one that does not.
     """
 
-    highest: int | None = None
+    highest: Number | None = None
     tier_name: str = ""
     is_known: bool = True
     hyper_node: str = ""
-    standing: int = 0
-    have: int = 0
-    wanted: int = 0
-    size: int = 0
+    standing: Number = 0
+    have: Number = 0
+    wanted: Number = 0
+    size: Number = 0
     group: str = ""
 
     @property
@@ -145,7 +149,7 @@ class Arrangement(NamedTuple):
         return self.highest is not None or bool(self.tier_name)
 
 
-Listed = tuple[tuple[str, int], ...]
+Listed = tuple[tuple[str, Number], ...]
 """Names, each with a number."""
 NAMED = 3
 
@@ -168,9 +172,9 @@ def listed_names(names: Iterable[str]) -> Listed:
 class Promise(NamedTuple):
     """What groups of a queue that were let in may still take of a resource."""
 
-    amount: int
+    amount: Number
     queue: str
-    groups: int
+    groups: Number
 
 
 class Cause(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -200,21 +204,21 @@ class Cause(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="c
     never: bool = False
     started: bool = False
     entering: bool = False
-    fit: int = 0
-    needed: int = 0
+    fit: Number = 0
+    needed: Number = 0
     resource: str = ""
-    requested: int = 0
-    free: int = 0
+    requested: Number = 0
+    free: Number = 0
     free_node: str = ""
-    whole: int = 0
+    whole: Number = 0
     whole_node: str = ""
-    request: tuple[tuple[str, int], ...] = ()
+    request: tuple[tuple[str, Number], ...] = ()
     queue: str = ""
     keepers: Listed = ()
     group: str = ""
     claim: str = ""
     quota: str = ""
-    gated: int = 0
+    gated: Number = 0
     constraint: Constraint | None = None
     promise: Promise | None = None
     obstacle: Obstacle | None = None
@@ -223,13 +227,13 @@ class Cause(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="c
     victims: Listed = ()
     protected: Listed = ()
     withholding: Listed = ()
-    since: int = 0
-    expected: int | None = None
+    since: Number = 0
+    expected: Number | None = None
     places: Listed = ()
-    used: int = 0
-    deserved: int = 0
+    used: Number = 0
+    deserved: Number = 0
     keeping: Listed = ()
     spared: str = ""
-    nodes: int = 0
-    excluded: tuple[tuple[int, Exclusion], ...] = ()
+    nodes: Number = 0
+    excluded: tuple[tuple[Number, Exclusion], ...] = ()
     tally: tuple[tuple[int, str], ...] = ()

@@ -50,13 +50,19 @@ def read(text: str) -> Cause | None:
         return None
 
 
-def cause_of(conditions: Iterable[Condition]) -> Cause | None:
-    """Return what a pod group waits for, or pods beyond its minimum; None where none do, or another scheduler says why."""
+def data_of(conditions: Iterable[Condition]) -> str:
+    """Return the data that stand beside the words in the status of a pod group, or alone; "" where none do, or only older ones."""
     true = {each.type: each for each in conditions if each.status == "True"}
     found, words = true.get(CAUSE), true.get(UNSCHEDULABLE)
     if found is None or (words is not None and words.transition_id != found.transition_id):
-        return None
-    return read(found.message)
+        return ""
+    return found.message
+
+
+def cause_of(conditions: Iterable[Condition]) -> Cause | None:
+    """Return what a pod group waits for, or pods beyond its minimum; None where none do, or another scheduler says why."""
+    text = data_of(conditions)
+    return read(text) if text else None
 
 
 def parted(message: str, cause: Cause | None) -> tuple[str, str]:

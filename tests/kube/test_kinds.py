@@ -216,16 +216,12 @@ def test_what_is_kept_is_read_from_the_group_that_it_is_kept_for():
 
 @parts("kube/groups")
 def test_what_a_group_says_is_read_and_what_it_does_not_say_is_not_made_up(part):
-    def written(text):
-        found = yaml.safe_load(text)
-        return json.dumps({"made": MADE, **found}) if isinstance(found, dict) else text
-
     def until(text):
-        reservation = read(group(written(text))).reservation
+        reservation = read(group(text)).reservation
         return f"{reserved_room.message(reservation)} = {reservation.until - MADE}"
 
     def on_nodes(text):
-        found = read(group(written(text)))
+        found = read(group(text))
         return found and found.on_nodes()
 
     part.check({"jobs of groups": job_of, "until when": until, "rooms that are kept on nodes": on_nodes}[part.title])

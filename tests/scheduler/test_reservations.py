@@ -44,8 +44,9 @@ def test_a_reservation_that_an_earlier_version_wrote_in_words_alone_is_planned_a
 
     def forget():
         big = copy.deepcopy(here.get(POD_GROUPS, "big"))
-        conditions = big["status"]["conditions"]
-        big["status"]["conditions"] = [each for each in conditions if each["type"] != reserved_room.DATA]
+        big["status"]["conditions"] = [
+            each for each in big["status"]["conditions"] if each["type"] != reserved_room.DATA
+        ]
         here.put((POD_GROUPS, big))
 
     here.cycle()

@@ -163,9 +163,8 @@ class World:
     def told(self, name="g") -> str:
         """Return in words why a group waits; "" where it does not."""
         condition = self.condition(name)
-        if not condition or condition["status"] != "True":
-            return ""
-        return message.parted(condition["message"], self.cause(name))[0]
+        waits = condition and condition["status"] == "True"
+        return message.parted(condition["message"], self.cause(name))[0] if waits else ""
 
     def cause(self, name="g"):
         """Return what a group, or pods beyond its minimum, waits for; None where nothing does."""

@@ -59,8 +59,8 @@ class QueuePlace(NamedTuple):
 class Wait:
     """Why a job waits: in a sentence, "" where nothing does; reason is out of `jobs.rules.remedies`.
 
-    volcano_text is what Volcano's scheduler would say beside it. pods are how many wait of a job that runs, 0 where all of it waits. unread is a change that the
-    controllers have not read yet, place is where it stands in its queue.
+    volcano_text is what Volcano's scheduler would say beside it. pods are how many wait of a job that runs, 0 where all of it
+    waits. unread is a change that the controllers have not read yet, place is where it stands in its queue.
     """
 
     why: str = ""

@@ -69,9 +69,7 @@ def test_a_pod_names_the_devices_that_it_has_once_each(client, running):
 
 
 @cases("why", {
-    "the scheduler's words": Cause(Reason.NOT_ENOUGH_RESOURCES, needed=4, request=(("cpu", 64_000),)),
     "another scheduler's words": world.GANG_TEXT,
-    "no taint": Cause(Reason.NODES_UNAVAILABLE, excluded=((1, Exclusion(ExclusionKind.UNSCHEDULABLE)),)),
     "a taint": Cause(Reason.NODES_UNAVAILABLE, excluded=((1, Exclusion(ExclusionKind.NOT_READY)), SIMULATED)),
 })  # fmt: skip
 def test_a_waiting_job_says_why_and_how_to_run_elsewhere(client, alice, why, reads):

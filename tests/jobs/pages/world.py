@@ -72,8 +72,8 @@ def waits(cause):
 def group_object(job, *, phase="Running", why=""):
     """The pod group of a job; why it waits is a cause, or what another scheduler says."""
     unschedulable = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": why}
-    conditions = [{**unschedulable, "lastTransitionTime": now_text(START)}] if why else []
-    conditions = waits(why) if isinstance(why, Cause) else conditions
+    theirs = [{**unschedulable, "lastTransitionTime": now_text(START)}] if why else []
+    conditions = waits(why) if isinstance(why, Cause) else theirs
     spec, about = job.object["spec"], {"namespace": job.namespace, "ownerReferences": [owner(job.object)]}
     status = {"phase": phase, "conditions": conditions}
     return pod_group(f"{job.name}-{job.uid}", spec["minAvailable"], queue=spec["queue"], status=status, **about)
