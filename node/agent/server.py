@@ -106,5 +106,5 @@ def _directory(request: dict[str, Any], shims: Shims) -> Path | None:
 def _refuse(fd: int, why: str) -> None:
     line = control_socket.Line(socket.socket(fileno=fd))
     line.socket.setblocking(False)
-    line.say({"refused": why})
+    line.send({"refused": why})
     line.socket.detach()

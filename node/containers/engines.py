@@ -127,7 +127,7 @@ def _tried(program: str, wall: Wall) -> Engine:
             stages = kind == "podman" and wall.mounts == "root" and "CONTAINER_HOST" not in os.environ
             keeps, cdi = limits and _limits(kind, program), _knows_cdi(kind, version, program)
             maps = stages and _works((program, *options), users_of(users.subordinate(0)))
-            filters = bool(seccomp.known()) and _filters((program, *options))
+            filters = bool(seccomp.architecture()) and _filters((program, *options))
             return Engine(kind, version, (program, *options), keeps, stages, cdi, maps, filters)
     raise failed
 
@@ -150,7 +150,7 @@ def _works(program: tuple[str, ...], more: tuple[str, ...]) -> bool:
 def _filters(program: tuple[str, ...]) -> bool:
     """Tell whether an engine takes a filter: one on another machine does not see its file, and some are built without."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(seccomp.profile(seccomp.known()), file)
+        json.dump(seccomp.profile(seccomp.architecture()), file)
         file.flush()
         return _works(program, ("--security-opt", f"seccomp={file.name}"))
 

@@ -102,7 +102,7 @@ def _image(
         name=image_containers.name(pod, start.container, start.number),
         options=image_containers.options(pod, start.container, argv, engine, more, user=ready.image.user),
         env=engines.environment(),
-        shown=ready.image.shown,
+        reference=ready.image.shown,
         stages=engine.stages,
         filters=engine.filters,
     )

@@ -64,7 +64,7 @@ class Networks:
         """Return the network of a namespace, which is made where there is none; OSError when it cannot be had."""
         self._used.add(namespace)
         found = self._of.get(namespace)
-        if found is None or not found.is_kept():
+        if found is None or not found.is_alive():
             self._forget(namespace)
             found = self._running(namespace)
             if found is None:

@@ -230,7 +230,7 @@ async def _request(connection: socket.socket, fds: list[int]) -> dict[str, Any] 
     said = b""
     while not said.endswith(b"\n"):
         try:
-            data, more, _, _ = socket.recv_fds(connection, 65536, control_socket.MOST)
+            data, more, _, _ = socket.recv_fds(connection, 65536, control_socket.MOST_FDS)
         except BlockingIOError:
             await pipes.readable(connection.fileno())
             continue

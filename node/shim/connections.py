@@ -41,9 +41,9 @@ def begin(line: socket.socket, hosts: Sequence[str], port: int, seconds: float) 
     return pid
 
 
-def refused(why: str, *, timed_out: bool) -> dict[str, Any]:
-    """Return the answer that a connection was tried and is not to be had."""
-    return {"refused": why, "timedOut": timed_out}
+def refused(reason: str, *, timed_out: bool) -> dict[str, Any]:
+    """Return the answer for a connection that failed."""
+    return {"refused": reason, "timedOut": timed_out}
 
 
 def _connect(line: socket.socket, hosts: Sequence[str], port: int, seconds: float, shim: int) -> NoReturn:
@@ -56,7 +56,7 @@ def _connect(line: socket.socket, hosts: Sequence[str], port: int, seconds: floa
         os.dup2(line.fileno(), _LINE)
         os.closerange(_LINE + 1, init.FILES)
         for host in hosts:
-            answer, fds = _answer(host, port)
+            answer, fds = _attempt(host, port)
             if fds:
                 break
         socket.send_fds(socket.socket(fileno=_LINE), [json.dumps(answer).encode() + b"\n"], fds)
@@ -64,7 +64,7 @@ def _connect(line: socket.socket, hosts: Sequence[str], port: int, seconds: floa
         os._exit(0)
 
 
-def _answer(host: str, port: int) -> tuple[dict[str, Any], list[int]]:
+def _attempt(host: str, port: int) -> tuple[dict[str, Any], list[int]]:
     try:
         if not 0 < port <= LAST_PORT:  # the C library takes it modulo 65536
             raise ValueError(f"port must be 1-{LAST_PORT}")
@@ -73,7 +73,7 @@ def _answer(host: str, port: int) -> tuple[dict[str, Any], list[int]]:
         connected = socket.create_connection((name, port))  # type: ignore[arg-type]  # the stubs know text only
         return {"connected": True}, [connected.detach()]
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        return refused(why, timed_out=isinstance(error, TimeoutError)), []
+        reason = (error.strerror or str(error)).lower()
+        return refused(reason, timed_out=isinstance(error, TimeoutError)), []
     except ValueError as error:  # no port, no name
         return refused(str(error).lower(), timed_out=False), []

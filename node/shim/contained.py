@@ -2,8 +2,8 @@
 
 The container is created with a name that follows from its attempt, so that who
 comes after a killed shim finds and removes it (`node.containers.engine_sweep`). The
-engine's program is never believed about the exit code, of which it has
-some for itself; the container is asked.
+exit code is the inspected container's and never that of the engine's program,
+which uses some codes for failures of its own.
 
 What a container mounts is opened here and mounted from descriptors in a mount
 namespace of the shim's, where no pod can exchange it, and only then given to
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from node.shim.network import Network
     from node.shim.order import Bind, Image, Order
 
-ANSWER_S = 120.0  # an engine that says nothing for so long is given up
-LOOK_S = 0.03  # how often it is asked whether the container runs
+ENGINE_TIMEOUT_S = 120.0  # a call of an engine that takes longer is given up
+POLL_S = 0.03  # between two inspections of a container that starts
 LONGEST_LINE = 60_000  # bytes that engines take from a line of a file with variables
 NOTE = "engine.json"  # in the attempt's directory: how its container is called and removed
 VARIABLES = "env"  # beside it: the container's variables, until it is created
 FILTER = "seccomp.json"  # and as long the filter of its system calls
-COMMAND_MARK = "VOLCANO_EXEC_ID"  # a variable by which what a command of exec started is known
-# Commands that have ended whose marks are kept, as what they forked may still have to be ended.
-ENDED_KEPT = 100
+COMMAND_MARK = "VOLCANO_EXEC_ID"  # a variable that identifies the processes that a command of exec started
+# Commands that have ended whose marks are retained, as what they forked may still have to be ended.
+ENDED_MARKS = 100
 _NEVER = "0001-01-01"  # when a container started that did not
 
 
 class Answer(NamedTuple):
-    """What an engine's program said."""
+    """The exit code and output of an engine's program."""
 
     code: int
     output: str
@@ -72,17 +72,17 @@ class Contained:
         self._ticks = 0
         self._killed = False
         self._commands: dict[int, str] = {}  # their marks, by the engine's program; the oldest are forgotten
-        self._begun = 0
+        self._commands_started = 0
 
     def start(self, streams: Streams) -> int:
         """Create the container and start it; return the engine's program, which ends with it."""
-        wanted = ("--interactive",) if self._order.stdin else ()
+        interactive = ("--interactive",) if self._order.stdin else ()
         try:
             if self._network is not None:  # where the engine's own network is the container's
                 self._network.join()
             write_note(self._order.directory, self._image)
             self._create(list(self._mounts()))
-            main = self._program(("start", "--attach", *wanted, self._image.name), streams)
+            main = self._program(("start", "--attach", *interactive, self._image.name), streams)
             self._await_start(main)
         except (OSError, ValueError) as error:
             self.clear()
@@ -94,23 +94,23 @@ class Contained:
 
     def signal(self, number: int) -> None:
         """Send a signal to the container's first process."""
-        if number != signal.SIGCONT and not self._sent(number):  # a container is not stopped by its terminal
+        if number != signal.SIGCONT and not self._send_signal(number):  # a container is not stopped by its terminal
             self._program(("kill", "--signal", signal.Signals(number).name, self._image.name), Streams())
 
     def kill(self) -> dict[int, int]:
         """Have the engine kill everything in the container."""
         self._killed = True
-        if not self._sent(signal.SIGKILL):
-            self._ask("kill", "--signal", "KILL", self._image.name)
+        if not self._send_signal(signal.SIGKILL):
+            self._run_engine("kill", "--signal", "KILL", self._image.name)
         return tree.reap()
 
     def clear(self) -> dict[int, int]:
         """Remove the container."""
-        self._ask("rm", "--force", "--volumes", self._image.name)
+        self._run_engine("rm", "--force", "--volumes", self._image.name)
         return tree.reap()
 
     def ending(self, status: int) -> Ending:
-        """Return what the engine says of the container's end."""
+        """Return how the container ended, as the engine reports it."""
         state = self._state()
         if state.get("Running"):  # only the engine's program has ended: nobody would hear of the container's end
             self.kill()
@@ -131,26 +131,26 @@ class Contained:
 
     def execute(self, argv: Sequence[str], streams: Streams, env: dict[str, str]) -> int:
         """Have the engine run a command in the container."""
-        mark = f"{self._image.name}/{self._begun}"
-        self._begun += 1
+        mark = f"{self._image.name}/{self._commands_started}"
+        self._commands_started += 1
         options = [f"--env={name}={value}" for name, value in {**env, COMMAND_MARK: mark}.items()]
         options += ["--interactive"] if streams.stdin >= 0 else []
         options += ["--tty"] if streams.tty else []
         pid = self._program(("exec", *options, self._image.name, *argv), streams)
         self._commands.pop(pid, None)  # of one that had this number before
         self._commands[pid] = mark
-        ended = [one for one in self._commands if not linux.start_ticks(one)]
-        for one in ended[:-ENDED_KEPT]:
-            del self._commands[one]
+        ended = [other for other in self._commands if not linux.start_ticks(other)]
+        for other in ended[:-ENDED_MARKS]:
+            del self._commands[other]
         return pid
 
     def of_command(self, pid: int) -> list[int]:
         """Return the engine's program for a command, and what of the command can be seen."""
         mark = self._commands.get(pid)
-        seen = tree.with_variable({f"{COMMAND_MARK}={mark}".encode()}) if mark else []
-        return [*tree.session(os.getpid(), pid), *seen]
+        visible = tree.with_variable({f"{COMMAND_MARK}={mark}".encode()}) if mark else []
+        return [*tree.session(os.getpid(), pid), *visible]
 
-    def _sent(self, number: int) -> bool:
+    def _send_signal(self, number: int) -> bool:
         """Signal the container's first process, which is quicker than its engine, where the user may."""
         if not self._ticks or linux.start_ticks(self.root) != self._ticks:
             return False
@@ -166,14 +166,16 @@ class Contained:
         return int(options[options.index("--memory") + 1]) if "--memory" in options else self._order.memory_bytes
 
     def _create(self, mounts: list[str]) -> None:
-        single = {name: value for name, value in self._order.env.items() if _fits_a_line(name, value)}
-        several = [f"--env={name}={value}" for name, value in self._order.env.items() if name not in single]
-        lines = "".join(f"{name}={value}\n" for name, value in single.items())
-        profile = json.dumps(seccomp.profile(seccomp.known())) if self._image.filters else ""
-        with self._file(VARIABLES, lines) as variables, self._file(FILTER, profile) as calls:
-            guard = ["--security-opt", f"seccomp={calls}"] if profile else []
-            answer = self._ask(
-                "create", "--name", self._image.name, "--env-file", variables, *several, *mounts, *guard,
+        file_variables = {name: value for name, value in self._order.env.items() if _fits_a_line(name, value)}
+        argument_variables = [
+            f"--env={name}={value}" for name, value in self._order.env.items() if name not in file_variables
+        ]
+        lines = "".join(f"{name}={value}\n" for name, value in file_variables.items())
+        profile = json.dumps(seccomp.profile(seccomp.architecture())) if self._image.filters else ""
+        with self._file(VARIABLES, lines) as variables_path, self._file(FILTER, profile) as filter_path:
+            security_options = ["--security-opt", f"seccomp={filter_path}"] if profile else []
+            answer = self._run_engine(
+                "create", "--name", self._image.name, "--env-file", variables_path, *argument_variables, *mounts, *security_options,
                 *self._image.options, self._image.id, *self._order.argv,
             )  # fmt: skip
         if answer.code:
@@ -200,42 +202,42 @@ class Contained:
             linux.keep_mounts_private()
         users = init.user_namespace(self._order.ids) if self._order.ids and self._image.stages and binds else -1
         for number, bind in enumerate(binds):
-            source = self._staged(bind, number, users) if self._image.stages else bind.source
+            source = self._stage(bind, number, users) if self._image.stages else bind.source
             read_only = ",readonly" if bind.read_only else ""
             yield f"--mount=type=bind,src={source},dst={bind.target}{read_only}"
 
-    def _staged(self, bind: Bind, number: int, users: int) -> str:
+    def _stage(self, bind: Bind, number: int, users: int) -> str:
         """Mount what a bind shows where only the shim and its engine look, for users of a namespace unless that is -1; return where."""
-        place = f"{self._order.directory}/mounts/{number}"
+        mount_point = f"{self._order.directory}/mounts/{number}"
         try:
             fd = open_source(bind, self._order.state)
             try:
-                os.makedirs(os.path.dirname(place), exist_ok=True)
+                os.makedirs(os.path.dirname(mount_point), exist_ok=True)
                 if stat.S_ISDIR(os.fstat(fd).st_mode):
-                    os.mkdir(place)
+                    os.mkdir(mount_point)
                 else:
-                    os.close(os.open(place, WRITE, 0o600))
+                    os.close(os.open(mount_point, WRITE, 0o600))
                 copied = linux.copy_of_mount(fd)
                 try:
                     if users >= 0:
                         root.show_to(users, copied, self._order.ids, own=root.is_own(bind))
-                    with Walk(place) as point:
-                        linux.attach(copied, point.fd)
+                    with Walk(mount_point) as walk:
+                        linux.attach(copied, walk.fd)
                 finally:
                     os.close(copied)
             finally:
                 os.close(fd)
         except (OSError, ValueError) as error:
-            why = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
-            raise LaunchError(f"mount {bind.source} on {bind.target}: {why}") from None
-        return place
+            reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+            raise LaunchError(f"mount {bind.source} on {bind.target}: {reason}") from None
+        return mount_point
 
     def _await_start(self, main: int) -> None:
         """Wait until the container runs, or has run; LaunchError when it could not be started."""
-        deadline = time.monotonic() + ANSWER_S
-        with _ended(main) as over:
+        deadline = time.monotonic() + ENGINE_TIMEOUT_S
+        with _end_waiter(main) as has_ended:
             while time.monotonic() < deadline:
-                is_over = over(LOOK_S)  # looked at first, so that what the engine says is not older
+                is_ended = has_ended(POLL_S)  # before the state, which must not be the older of the two
                 state = self._state()
                 if state.get("Running"):
                     self.root = int(state.get("Pid") or 0)
@@ -243,30 +245,30 @@ class Contained:
                     return
                 if not str(state.get("StartedAt") or _NEVER).startswith(_NEVER):
                     return
-                if is_over:
+                if is_ended:
                     break
         tree.kill([main])
         os.waitpid(main, 0)
         raise LaunchError("the container could not be started")
 
     def _state(self) -> dict[str, Any]:
-        answer = self._ask("container", "inspect", "--format", "{{json .State}}", self._image.name)
+        answer = self._run_engine("container", "inspect", "--format", "{{json .State}}", self._image.name)
         try:
-            found = json.loads(answer.output)
+            state = json.loads(answer.output)
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return state if isinstance(state, dict) else {}
 
-    def _program(self, words: Sequence[str], streams: Streams) -> int:
-        return program([*self._image.engine, *words], self._image.env, streams)
+    def _program(self, arguments: Sequence[str], streams: Streams) -> int:
+        return program([*self._image.engine, *arguments], self._image.env, streams)
 
-    def _ask(self, *words: str) -> Answer:
-        """Have the engine do something and wait for it."""
+    def _run_engine(self, *arguments: str) -> Answer:
+        """Run the engine's program to its end and return its output."""
         output, errors = os.memfd_create("output"), os.memfd_create("errors")
         try:
-            pid = self._program(words, Streams(-1, output, errors))
-            with _ended(pid) as over:
-                if not over(ANSWER_S):
+            pid = self._program(arguments, Streams(-1, output, errors))
+            with _end_waiter(pid) as has_ended:
+                if not has_ended(ENGINE_TIMEOUT_S):
                     tree.kill([pid])
             _, status = os.waitpid(pid, 0)
             return Answer(os.waitstatus_to_exitcode(status), _text(output), _text(errors))
@@ -276,8 +278,8 @@ class Contained:
 
 
 @contextlib.contextmanager
-def _ended(pid: int) -> Iterator[Callable[[float], bool]]:
-    """Give a function that waits some seconds for a child's end, and says whether it came."""
+def _end_waiter(pid: int) -> Iterator[Callable[[float], bool]]:
+    """Give a function that waits up to some seconds for a child's end and returns whether it has ended."""
     fd = os.pidfd_open(pid)
     try:
         poll = select.poll()
@@ -294,22 +296,22 @@ def _text(fd: int) -> str:
 
 
 def _fits_a_line(name: str, value: str) -> bool:
-    """Whether a variable can be written into a file, where other users do not see it; else it is told as an argument."""
+    """Whether a variable can be written into a file, where other users do not see it; else it becomes an argument."""
     line = f"{name}={value}".encode()
     return len(line) < LONGEST_LINE and not name.startswith("#") and not {*line} & {*b"\n\r\0"}
 
 
-def problem(said: str) -> str:
-    """Return from what an engine's program wrote why it did not do something, in one line; "" when it says nothing."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    told = next((line for line in reversed(lines) if line.startswith("Error")), lines[-1] if lines else "")
-    told = told.removeprefix("Error: ")
-    # Of a command that cannot be executed only the cause is told, which OCI runtimes put between their own names.
-    cause = told.rpartition("unable to start container process: ")[2]
+def problem(output: str) -> str:
+    """Return in one line the cause of failure in an engine's error output; "" where that is empty."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    message = next((line for line in reversed(lines) if line.startswith("Error")), lines[-1] if lines else "")
+    message = message.removeprefix("Error: ")
+    # Of a command that cannot be executed only the cause is reported, which OCI runtimes put between their own names.
+    cause = message.rpartition("unable to start container process: ")[2]
     return cause.partition(": OCI ")[0]
 
 
 def write_note(directory: str, image: Image) -> None:
-    """Note how an attempt's container is called, for who removes it when nobody watches over it any more."""
+    """Write an attempt's container name and engine to disk, for the sweep that removes it when its shim was killed."""
     with os.fdopen(os.open(f"{directory}/{NOTE}", NEW_FILE, 0o600), "w") as file:
         json.dump({"engine": image.engine, "name": image.name}, file)

@@ -1,4 +1,4 @@
-"""What a shim asks of the container that it looks after, however it runs."""
+"""What a shim needs of its container, however that runs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ if TYPE_CHECKING:
 
 
 class ContainerRuntime(Protocol):
-    """One container, from its start to its end. Its processes are below the shim, or known by `root`."""
+    """One container, from its start to its end. Its processes are below the shim, or below `root`."""
 
     root: int  # the container's first process where that is not below the shim, or not alone there; else 0
-    is_bound: bool  # whether the kernel keeps its memory and processes within their limits, so that nobody has to look
-    id: str  # by which its engine knows it; "" where there is none
+    is_bound: (
+        bool  # whether the kernel enforces its limits of memory and processes, so that the shim need not check them
+    )
+    id: str  # its engine's id for it; "" where there is no engine
 
     def start(self, streams: Streams) -> int:
         """Run the command; return the child of the shim that ends when the container does. LaunchError when it cannot."""
 
     def signal(self, number: int) -> None:
-        """Send a signal to who is asked to end when the container is to."""
+        """Send a signal to the container's main process, or to its group."""
 
     def kill(self) -> dict[int, int]:
         """End everything; return the wait statuses of children that were collected meanwhile."""

@@ -25,14 +25,14 @@ OFTEN_MISSING = "memory.swap.max"  # where the kernel does not swap
 def settings(group: Group, order: Order, processors: Sequence[int]) -> dict[str, str]:
     """Return what is written into the files of an order's group."""
     # All of a container is killed together, as by a kubelet: what is left of one without its server is of no use.
-    found = {"memory.oom.group": "1", "pids.max": str(order.processes), "cpu.weight": str(group.cpu_weight)}
+    values = {"memory.oom.group": "1", "pids.max": str(order.processes), "cpu.weight": str(group.cpu_weight)}
     if order.memory_bytes:
-        found |= {"memory.max": str(order.memory_bytes), OFTEN_MISSING: "0"}
+        values |= {"memory.max": str(order.memory_bytes), OFTEN_MISSING: "0"}
     if group.cpu_quota_us:
-        found["cpu.max"] = f"{group.cpu_quota_us} {PERIOD_US}"
+        values["cpu.max"] = f"{group.cpu_quota_us} {PERIOD_US}"
     if group.cpuset and order.cpus:
-        found["cpuset.cpus"] = ",".join(map(str, processors))
-    return found
+        values["cpuset.cpus"] = ",".join(map(str, processors))
+    return values
 
 
 def make(group: Group, order: Order, processors: Sequence[int]) -> int:
@@ -48,7 +48,7 @@ def make(group: Group, order: Order, processors: Sequence[int]) -> int:
 
 
 def fork(group: int) -> tuple[int, bool]:
-    """Fork this process, as os.fork(); tell whether the child is in a group (-1: there is none) or has yet to `enter` it.
+    """Fork this process, as os.fork(); return also whether the child is in a group (-1: there is none) or has yet to `enter` it.
 
     To be born in a group costs nothing. Who enters one makes the kernel wait until no processor is in the middle of a fork,
     which is milliseconds.
@@ -73,7 +73,7 @@ def enter(group: int) -> None:
 
 
 def counts(text: str) -> dict[str, int]:
-    """Return what a file of lines with a name and a number says, such as memory.events."""
+    """Return the numbers by name of a file such as memory.events."""
     return {name: int(number) for name, number in (line.split() for line in text.splitlines())}
 
 
@@ -92,7 +92,7 @@ def memory_problem(path: str, limit: int) -> str:
 
 
 def kill(path: str) -> bool:
-    """Kill all that is in a group and below it; tell whether there is such a group, and a kernel that can (Linux 5.14)."""
+    """Kill all that is in a group and below it; return whether there is such a group, and a kernel that can (Linux 5.14)."""
     try:
         write(f"{path}/cgroup.kill", "1")
     except OSError:
@@ -101,7 +101,7 @@ def kill(path: str) -> bool:
 
 
 def remove(path: str) -> bool:
-    """Remove a group in which nothing is; tell whether it is gone."""
+    """Remove an empty group; return whether it is gone."""
     with contextlib.suppress(FileNotFoundError):
         try:
             os.rmdir(path)

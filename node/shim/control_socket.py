@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from node.shim.order import Order
 
 NAME = "control"
-LARGEST = 256 * 1024  # bytes of a request; the kernel refuses longer datagrams
-MOST = 4  # descriptors of a request: the line, input, output, errors
+REQUEST_BYTES = 256 * 1024  # bytes of a request; the kernel refuses longer datagrams
+MOST_FDS = 4  # descriptors of a request: the line, input, output, errors
 GRACE_S = 2.0  # from asking a command to end whose client has gone to killing it
 STREAMS = ("stdin", "stdout", "stderr")
 
@@ -54,10 +54,10 @@ def send(directory: str, request: dict[str, Any], fds: list[int], name: str = NA
     # The path may be longer than the address of a socket; by way of the directory's descriptor it is short.
     folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ours:
-            ours.setblocking(False)
-            ours.connect(f"/proc/self/fd/{folder}/{name}")
-            socket.send_fds(ours, [json.dumps(request).encode()], fds)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+            client.setblocking(False)
+            client.connect(f"/proc/self/fd/{folder}/{name}")
+            socket.send_fds(client, [json.dumps(request).encode()], fds)
     finally:
         os.close(folder)
 
@@ -66,26 +66,26 @@ def bind(directory: str, name: str = NAME) -> socket.socket:
     """Return a control socket in a directory, open to the user who runs the cluster and nobody else."""
     folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     address = f"/proc/self/fd/{folder}/{name}"
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-    before = os.umask(0o177)
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    umask = os.umask(0o177)
     try:
         if os.path.lexists(address):
             os.unlink(address)
-        bound.setblocking(False)
-        bound.bind(address)
+        control.setblocking(False)
+        control.bind(address)
     except OSError:
-        bound.close()
+        control.close()
         raise
     finally:
-        os.umask(before)
+        os.umask(umask)
         os.close(folder)
-    return bound
+    return control
 
 
 def receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """Take the next request from a control socket; None when there is none, or none that can be answered."""
     try:
-        data, fds, _, _ = socket.recv_fds(control, LARGEST, MOST)
+        data, fds, _, _ = socket.recv_fds(control, REQUEST_BYTES, MOST_FDS)
     except BlockingIOError:
         return None
     for fd in fds:
@@ -102,10 +102,10 @@ def receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
 
 def has_key(request: dict[str, Any], key: str) -> bool:
     """Whether a request has a key; how long the answer takes does not depend on how much of it is right."""
-    given, wanted = str(request.get("key", "")).encode(), key.encode()
-    difference = len(given) ^ len(wanted)
-    for one, other in zip(given, wanted, strict=False):
-        difference |= one ^ other
+    given, expected = str(request.get("key", "")).encode(), key.encode()
+    difference = len(given) ^ len(expected)
+    for left, right in zip(given, expected, strict=False):
+        difference |= left ^ right
     return not difference
 
 
@@ -124,8 +124,8 @@ class Line:
         self.connects = False  # the process is no command, but makes a connection
         self.kill_at: float | None = None
 
-    def say(self, answer: dict[str, Any], fds: list[int] | None = None) -> None:
-        """Answer; a client that is gone does not hear it."""
+    def send(self, answer: dict[str, Any], fds: list[int] | None = None) -> None:
+        """Send an answer, which is lost where the client has gone."""
         try:
             socket.send_fds(self.socket, [json.dumps(answer).encode() + b"\n"], fds or [])
         except OSError:
@@ -151,21 +151,21 @@ class ControlSocket:
             pass
 
     def watch(self, poll: select.poll) -> None:
-        """Have `poll` tell of requests, those that came before included."""
+        """Register with `poll` for requests, those that came before included."""
         self._poll = poll
         if self._door is not None:
             poll.register(self._door, select.POLLIN)
 
     def on_ready(self, fds: Collection[int]) -> None:
-        """Notice which clients have gone, and take a request; fds are all that the poll told of."""
+        """Handle clients that have gone, and a request; fds are all that are ready."""
         for fd in fds:
             if fd in self._lines:
                 self._hang_up(fd)
-        # Last: a new line may have the number of one that was just closed, whose end the poll told of as well.
+        # Last: a new line may have the number of one that was just closed, whose end is among the ready ones as well.
         if self._door is not None and self._door.fileno() in fds:
-            found = receive(self._door)
-            if found is not None:
-                self._answer(*found)
+            received = receive(self._door)
+            if received is not None:
+                self._on_request(*received)
 
     def due(self) -> float | None:
         """Return the monotonic time at which on_time() has something to do."""
@@ -188,11 +188,11 @@ class ControlSocket:
         for fd, line in list(self._lines.items()):
             if line.connects and line.pid in statuses:
                 if statuses[line.pid] == signal.SIGALRM:
-                    line.say(connections.refused("no answer in time", timed_out=True))
+                    line.send(connections.refused("no answer in time", timed_out=True))
                 self._forget(fd, line)
             elif line.pid in statuses:
                 code = os.waitstatus_to_exitcode(statuses[line.pid])
-                line.say({"exitCode": 128 - code if code < 0 else code})
+                line.send({"exitCode": 128 - code if code < 0 else code})
                 # Of a command whose client has gone, what it forked may have stayed: that is still to be killed.
                 if line.kill_at is None or not self.container.of_command(line.pid):
                     self._forget(fd, line)
@@ -206,7 +206,7 @@ class ControlSocket:
             self._door.close()
             self._door = None
 
-    def _answer(self, request: dict[str, Any], fds: list[int]) -> None:
+    def _on_request(self, request: dict[str, Any], fds: list[int]) -> None:
         if not has_key(request, self.order.key):
             close(fds)
             return
@@ -214,7 +214,7 @@ class ControlSocket:
         line.socket.setblocking(False)
         try:
             if request.get("do") == "attach":
-                line.say({"attached": True}, [self.input] if self.input >= 0 else [])
+                line.send({"attached": True}, [self.input] if self.input >= 0 else [])
             elif request.get("do") == "connect":
                 hosts, port, seconds = [str(request["host"])], int(request["port"]), float(request["seconds"])
                 if request.get("local") and self.order.network:  # elsewhere that is the machine's own loopback
@@ -224,7 +224,7 @@ class ControlSocket:
             else:
                 self._execute(line, request, fds)
         except (LaunchError, OSError, ValueError, TypeError, LookupError) as error:
-            line.say({"refused": str(error)})
+            line.send({"refused": str(error)})
             line.socket.close()
         else:
             self._lines[line.socket.fileno()] = line
@@ -235,11 +235,11 @@ class ControlSocket:
     def _execute(self, line: Line, request: dict[str, Any], fds: list[int]) -> None:
         tty = bool(request["tty"])
         names = [name for name in STREAMS if name in request["streams"]]
-        given = dict.fromkeys(STREAMS, fds[0]) if tty else dict(zip(names, fds, strict=True))
+        by_stream = dict.fromkeys(STREAMS, fds[0]) if tty else dict(zip(names, fds, strict=True))
         env = {} if "TERM" in self.order.env or not tty else {"TERM": "xterm"}
         argv = [str(word) for word in request["argv"]]
-        line.pid = self.container.execute(argv, Streams(**given, tty=tty), env)
-        line.say({"started": line.pid})
+        line.pid = self.container.execute(argv, Streams(**by_stream, tty=tty), env)
+        line.send({"started": line.pid})
 
     def _hang_up(self, fd: int) -> None:
         """End the command of a client that has gone: in order at first."""

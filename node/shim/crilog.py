@@ -53,52 +53,52 @@ def _cut(line: bytes) -> list[bytes]:
 class CriLog:
     """Writes two streams into one rotated log; a full disk costs output, never the container.
 
-    What could not be written is counted, and said in the log as soon as there
-    is room again.
+    What could not be written is counted, and the log has a line about it as
+    soon as there is room again.
     """
 
     def __init__(self, directory: str, segment_bytes: int = SEGMENT_BYTES, count: int = SEGMENTS) -> None:
         self.directory = directory
         self.segment_bytes = segment_bytes
         self.count = count
-        self.held = {"stdout": b"", "stderr": b""}
-        self.held_since = 0.0
-        self.lost = 0
+        self.partial = {"stdout": b"", "stderr": b""}
+        self.partial_since = 0.0
+        self.lost_bytes = 0
         self.offset = 0
         self.start = 0
         self.fd = -1
 
     def feed(self, stream: str, data: bytes) -> None:
-        """Take what a stream produced; a line without its end waits for hold_until()."""
-        *lines, rest = (self.held[stream] + data).split(b"\n")
+        """Take what a stream produced; a line without its end waits until flush_due()."""
+        *lines, rest = (self.partial[stream] + data).split(b"\n")
         prefix = stamp(time.time()) + b" " + stream.encode()
         full, piece = prefix + b" F ", prefix + b" P "
-        out: list[bytes] = []
+        entries: list[bytes] = []
         for line in lines:
             *pieces, last = _cut(line)
             for part in pieces:
-                out += (piece, part, b"\n")
-            out += (full, last, b"\n")
+                entries += (piece, part, b"\n")
+            entries += (full, last, b"\n")
         *pieces, rest = _cut(rest)
         for part in pieces:
-            out += (piece, part, b"\n")
+            entries += (piece, part, b"\n")
         # What comes to an unfinished line leaves its time as it is: a bar that is always being redrawn is seen as well.
-        goes_on = self.held[stream] and not lines
-        self.held[stream] = b""
-        if rest and not goes_on and not any(self.held.values()):
-            self.held_since = time.monotonic()
-        self.held[stream] = rest
-        self._write(b"".join(out))
+        continues = self.partial[stream] and not lines
+        self.partial[stream] = b""
+        if rest and not continues and not any(self.partial.values()):
+            self.partial_since = time.monotonic()
+        self.partial[stream] = rest
+        self._write(b"".join(entries))
 
-    def hold_until(self) -> float | None:
+    def flush_due(self) -> float | None:
         """Return the monotonic time at which flush() is due, None when nothing is held back."""
-        return self.held_since + HOLD_S if any(self.held.values()) else None
+        return self.partial_since + HOLD_S if any(self.partial.values()) else None
 
     def flush(self) -> None:
         """Write unfinished lines as they are, marked P: nothing is added that the program did not write."""
-        for stream, rest in self.held.items():
+        for stream, rest in self.partial.items():
             if rest:
-                self.held[stream] = b""
+                self.partial[stream] = b""
                 self._write(stamp(time.time()) + b" " + stream.encode() + b" P " + rest + b"\n")
 
     def note(self, text: str) -> None:
@@ -115,16 +115,16 @@ class CriLog:
     def _write(self, data: bytes) -> None:
         if not data:
             return
-        if self.lost:
-            text = f"[{self.lost} bytes of output were lost because the disk was full]\n"
+        if self.lost_bytes:
+            text = f"[{self.lost_bytes} bytes of output were lost because the disk was full]\n"
             data = stamp(time.time()) + b" stderr F " + text.encode() + data
         try:
             self._append(data)
-            self.lost = 0
+            self.lost_bytes = 0
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
                 raise
-            self.lost += len(data)
+            self.lost_bytes += len(data)
 
     def _append(self, data: bytes) -> None:
         if self.fd < 0 or self.offset - self.start >= self.segment_bytes:

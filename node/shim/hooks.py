@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from node.shim.container_runtime import ContainerRuntime
     from node.shim.order import Action
 
-WORDS_BYTES = 1000
+ERROR_BYTES = 1000
 
 
 class Hook:
@@ -28,22 +28,22 @@ class Hook:
         self._container = container
         self.pid = 0
         self.until: float | None = None
-        self._words = -1
+        self._error_pipe = -1
         if action.argv:
             self.pid = container.execute(action.argv, Streams(), {})
         elif action.host:
-            self.pid, self._words = _ask(action, seconds)
+            self.pid, self._error_pipe = _fork_request(action, seconds)
         else:
             self.until = time.monotonic() + action.seconds
 
     def problem(self, status: int) -> str:
         """Return why a hook that has ended with a wait status has failed; empty when it has not."""
         code = os.waitstatus_to_exitcode(status)
-        if self._words >= 0:
-            words = os.read(self._words, WORDS_BYTES).decode(errors="replace")
-            os.close(self._words)
-            self._words = -1
-            return words or ("" if code == 0 else f"{_asked(self.action)}: given up")
+        if self._error_pipe >= 0:
+            error = os.read(self._error_pipe, ERROR_BYTES).decode(errors="replace")
+            os.close(self._error_pipe)
+            self._error_pipe = -1
+            return error or ("" if code == 0 else f"{_description(self.action)}: given up")
         if code == 0:
             return ""
         return f'command "{" ".join(self.action.argv)}" exited with {128 - code if code < 0 else code}'
@@ -54,7 +54,7 @@ class Hook:
             tree.kill(self._container.of_command(self.pid))
 
 
-def _ask(action: Action, seconds: float) -> tuple[int, int]:
+def _fork_request(action: Action, seconds: float) -> tuple[int, int]:
     """Make a request in a process of its own; return it, and a pipe with what went wrong."""
     reader, writer = os.pipe2(os.O_CLOEXEC)
     shim = os.pidfd_open(os.getpid())
@@ -77,12 +77,12 @@ def _request(action: Action, seconds: float, writer: int, shim: int) -> NoReturn
         deadline = time.monotonic() + seconds
         connected = http_probe.connect(action, seconds)
         if action.path:
-            http_probe.get(action, connected, deadline)  # as a kubelet: whatever is answered is an answer
+            http_probe.get(action, connected, deadline)  # as for a kubelet, any status is a success
     except Exception as error:
-        os.write(writer, f"{_asked(action)}: {error}".encode()[:WORDS_BYTES])
+        os.write(writer, f"{_description(action)}: {error}".encode()[:ERROR_BYTES])
     finally:
         os._exit(0)
 
 
-def _asked(action: Action) -> str:
+def _description(action: Action) -> str:
     return f'Get "{action.url}"' if action.path else f"dial tcp {action.host}:{action.port}"

@@ -32,10 +32,10 @@ class _Stream:
         self._deadline = deadline
 
     def read(self) -> bytes:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError("timed out")
-        self._socket.settimeout(left)
+        self._socket.settimeout(remaining)
         return self._socket.recv(16 * 1024)
 
 
@@ -52,17 +52,17 @@ def get(action: Action, connected: socket.socket, deadline: float) -> Answer:
     with connected as plain:
         plain.settimeout(max(0.001, deadline - time.monotonic()))
         if not action.https:
-            return _ask(plain, action, deadline)
+            return _request(plain, action, deadline)
         import ssl
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE  # as a kubelet: who answers at the pod's address is the pod
-        with context.wrap_socket(plain, server_hostname=action.host) as secret:
-            return _ask(secret, action, deadline)
+        with context.wrap_socket(plain, server_hostname=action.host) as encrypted:
+            return _request(encrypted, action, deadline)
 
 
-def _ask(connected: socket.socket, action: Action, deadline: float) -> Answer:
+def _request(connected: socket.socket, action: Action, deadline: float) -> Answer:
     connected.sendall(_head(action))
     stream = _Stream(connected, deadline)
     data = b""
@@ -73,20 +73,20 @@ def _ask(connected: socket.socket, action: Action, deadline: float) -> Answer:
     words = lines[0].split(None, 2)
     if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdecimal():
         raise ValueError("the answer is not HTTP")
-    most = min(_length(lines[1:]), BODY_BYTES)
+    limit = min(_length(lines[1:]), BODY_BYTES)
     try:
-        while len(body) < most and (more := stream.read()):
+        while len(body) < limit and (more := stream.read()):
             body += more
-    except OSError:  # what matters has been said
+    except OSError:  # the status line is there, and that is what counts
         pass
     return Answer(int(words[1]), body[:BODY_BYTES].decode(errors="replace"))
 
 
 def _head(action: Action) -> bytes:
-    given = {name.lower(): (name, value) for name, value in action.headers}
+    custom = {name.lower(): (name, value) for name, value in action.headers}
     host = f"{action.host}:{action.port}"
-    own = [("Host", host), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")]
-    fields = [*(one for one in own if one[0].lower() not in given), *given.values()]
+    defaults = [("Host", host), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")]
+    fields = [*(field for field in defaults if field[0].lower() not in custom), *custom.values()]
     lines = [f"GET {_line(action.path)} HTTP/1.1", *(f"{_line(name)}: {_line(text)}" for name, text in fields)]
     return "\r\n".join([*lines, "", ""]).encode()
 

@@ -35,29 +35,29 @@ def begin(shim: int, ids: Sequence[Ids] = ()) -> tuple[int, int]:
 
     With `ids` it makes a user namespace of these users, of which a descriptor is returned, too; else -1.
     """
-    ours, theirs = socket.socketpair()
+    ours, init_end = socket.socketpair()
     linux.prctl(linux.PR_SET_NAME, INIT_NAME)  # before: the command may look at once
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _be(shim, theirs if ids else None)
+        _run_init(shim, init_end if ids else None)
     linux.prctl(linux.PR_SET_NAME, SHIM_NAME)
-    theirs.close()  # or nobody would hear that the init has ended
+    init_end.close()  # or nobody would hear that the init has ended
     with ours:
         return pid, _map_users(pid, ours, ids) if ids else -1
 
 
 def user_namespace(ids: Sequence[Ids]) -> int:
     """Return a descriptor of a user namespace of these users, in which nobody is; OSError when it cannot be had."""
-    ours, theirs = socket.socketpair()
+    ours, child_end = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         try:
             ours.close()
-            _have_users(theirs)
+            _enter_user_namespace(child_end)
         finally:
             os._exit(0)
-    theirs.close()
+    child_end.close()
     try:
         with ours:
             return _map_users(pid, ours, ids)
@@ -65,15 +65,15 @@ def user_namespace(ids: Sequence[Ids]) -> int:
         os.waitpid(pid, 0)
 
 
-def _have_users(line: socket.socket) -> bool:
-    """Go into a new user namespace and wait until its users are known; tell whether they are."""
+def _enter_user_namespace(line: socket.socket) -> bool:
+    """Go into a new user namespace and wait until its ids are mapped; return whether they are."""
     linux.unshare(linux.CLONE_NEWUSER)
     line.send(b"1")
     return bool(line.recv(1))
 
 
 def _map_users(pid: int, line: socket.socket, ids: Sequence[Ids]) -> int:
-    """Say who the users of a process's new namespace are on the machine; return a descriptor of the namespace.
+    """Map the users of a process's new namespace to those of the machine; return a descriptor of the namespace.
 
     OSError when the process has ended without one.
     """
@@ -82,12 +82,12 @@ def _map_users(pid: int, line: socket.socket, ids: Sequence[Ids]) -> int:
     lines = "\n".join(f"{each.inside} {each.outside} {each.size}" for each in ids)
     for name in ("uid_map", "gid_map"):
         linux.write(f"/proc/{pid}/{name}", lines)
-    found = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    namespace = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     line.send(b"1")
-    return found
+    return namespace
 
 
-def _be(shim: int, line: socket.socket | None) -> NoReturn:
+def _run_init(shim: int, line: socket.socket | None) -> NoReturn:
     """Collect what ends in the namespace, for as long as the shim lives."""
     try:
         # It sees the machine's files: nobody in the namespace looks at them by way of /proc/1.
@@ -96,7 +96,7 @@ def _be(shim: int, line: socket.socket | None) -> NoReturn:
         default_signals()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         if line is not None:
-            if not _have_users(line):
+            if not _enter_user_namespace(line):
                 os._exit(1)
             users.become((0, 0, []))
             linux.prctl(linux.PR_SET_DUMPABLE, 0)  # that is forgotten with every change of credentials

@@ -71,12 +71,12 @@ def separate(order: Order) -> Inside:
     """Separate this process, the shim, as far as a container's order says, so that what it forks is apart from the machine; LaunchError."""
     if order.mounts == "none":
         return Inside()
-    apart = linux.CLONE_NEWPID | linux.CLONE_NEWIPC if order.pids else 0
+    namespaces = linux.CLONE_NEWPID | linux.CLONE_NEWIPC if order.pids else 0
     try:
         if order.mounts == "user":
-            linux.own_users(apart)
-        elif apart:
-            linux.unshare(apart)
+            linux.own_users(namespaces)
+        elif namespaces:
+            linux.unshare(namespaces)
         if not order.pids:
             return Inside()
         shim = os.pidfd_open(os.getpid())
@@ -94,26 +94,28 @@ def launch(order: Order, streams: Streams, inside: Inside, processors: list[int]
     A later one sees the same files and processes as the first. Returns only when exec has
     succeeded: the line that would carry an error is closed by exec itself. Raises LaunchError, also when that takes too long.
     """
-    this = os.pidfd_open(os.getpid())
-    ours, theirs = socket.socketpair()  # after the init is forked, which so does not hold it
-    with ours:
+    shim = os.pidfd_open(os.getpid())
+    line, child_end = socket.socketpair()  # after the init is forked, which so does not hold it
+    with line:
         try:
             pid, is_inside = control_group.fork(inside.group)
             if pid == 0:
-                _become(order, streams, _Child(this, processors, theirs, inside, -1 if is_inside else inside.group))
+                _run_command(
+                    order, streams, _Child(shim, processors, child_end, inside, -1 if is_inside else inside.group)
+                )
         finally:
-            theirs.close()
-            os.close(this)
-        problem, rules = _heard(ours, NEXT_S if inside.main else FIRST_S)
+            child_end.close()
+            os.close(shim)
+        problem, rules = _receive_outcome(line, NEXT_S if inside.main else FIRST_S)
     if problem:
         tree.end(pid)
         raise LaunchError(problem)
     return inside._replace(main=pid, rules=rules if rules >= 0 else inside.rules)
 
 
-def _heard(line: socket.socket, seconds: float) -> tuple[str, int]:
-    """Return what a child says until its exec: why it failed, and Landlock's rules where it made some."""
-    said, rules = b"", -1
+def _receive_outcome(line: socket.socket, seconds: float) -> tuple[str, int]:
+    """Read a child's line until its exec; return why it failed, and Landlock's rules where it made some."""
+    message, rules = b"", -1
     line.settimeout(seconds)
     while True:
         try:
@@ -124,8 +126,8 @@ def _heard(line: socket.socket, seconds: float) -> tuple[str, int]:
             os.set_inheritable(fd, False)
             rules = fd
         if not data:
-            return said.decode(errors="replace"), rules
-        said += data.removeprefix(RULES)
+            return message.decode(errors="replace"), rules
+        message += data.removeprefix(RULES)
 
 
 def program(argv: list[str], env: dict[str, str], streams: Streams) -> int:
@@ -138,7 +140,7 @@ def program(argv: list[str], env: dict[str, str], streams: Streams) -> int:
     if pid == 0:
         try:
             os.setsid()
-            _connect(streams)
+            _connect_streams(streams)
             init.default_signals()
             init.end_with(os.pidfd_open(shim))
             os.closerange(3, init.FILES)
@@ -149,56 +151,56 @@ def program(argv: list[str], env: dict[str, str], streams: Streams) -> int:
 
 
 class _Child(NamedTuple):
-    """What a command's process knows before it is one."""
+    """What a command's process needs before its exec."""
 
     shim: int  # a pidfd of it
     processors: list[int]  # that it may use
-    line: socket.socket  # on which it tells the shim what went wrong
+    line: socket.socket  # on which it reports to the shim what went wrong
     inside: Inside
     group: int  # the control group that it has to enter; -1: none
 
 
-def _become(order: Order, streams: Streams, child: _Child) -> NoReturn:
-    """Be a command of a container. After its root is built nothing is looked up by name but by the command's own rights."""
+def _run_command(order: Order, streams: Streams, child: _Child) -> NoReturn:
+    """Become a command of a container. After its root is built nothing is looked up by name but by the command's own rights."""
     try:
-        _settle(order, streams, child)
-        rules = _enter(order, child)
-        _give_up(order, child)
+        _prepare_process(order, streams, child)
+        rules = _enter_container(order, child)
+        _drop_privileges(order, child)
         wall.close(order, rules)
         _change_directory(order.cwd)
         _execute(order)
     except (OSError, ValueError, root.MountError) as error:
-        _tell(child.line, str(error))
+        _report(child.line, str(error))
     except BaseException as error:
-        _tell(child.line, f"{type(error).__name__}: {error}")
+        _report(child.line, f"{type(error).__name__}: {error}")
     os._exit(128)
 
 
-def _tell(line: socket.socket, text: str) -> None:
+def _report(line: socket.socket, text: str) -> None:
     line.sendall(text.encode(errors="replace")[:4000])
 
 
-def _settle(order: Order, streams: Streams, child: _Child) -> None:
+def _prepare_process(order: Order, streams: Streams, child: _Child) -> None:
     """Do what is done in the machine's own view: streams and limits. Nothing else stays open, and nothing is imported later."""
     if child.group >= 0:
         control_group.enter(child.group)
     os.umask(0o022)
     os.setsid()
-    _connect(streams)
+    _connect_streams(streams)
     init.default_signals()
-    kept = sorted(fd for fd in (child.shim, child.line.fileno(), child.inside.users, child.inside.rules) if fd > 2)
-    for before, after in pairwise((2, *kept, init.FILES)):
+    open_fds = sorted(fd for fd in (child.shim, child.line.fileno(), child.inside.users, child.inside.rules) if fd > 2)
+    for before, after in pairwise((2, *open_fds, init.FILES)):
         os.closerange(before + 1, after)
     # Python's own library may lie where the pod has a volume.
     sys.meta_path.clear()
     with contextlib.suppress(OSError):
         linux.write("/proc/self/oom_score_adj", OOM_SCORE)
-    _lower(resource.RLIMIT_CORE, 0)
-    _lower(resource.RLIMIT_NOFILE, order.files)
+    _lower_limit(resource.RLIMIT_CORE, 0)
+    _lower_limit(resource.RLIMIT_NOFILE, order.files)
     os.sched_setaffinity(0, child.processors)
 
 
-def _enter(order: Order, child: _Child) -> int:
+def _enter_container(order: Order, child: _Child) -> int:
     """Go where the container's commands run; return Landlock's rules for them. The first builds what the others join."""
     inside = child.inside
     if inside.main:
@@ -211,7 +213,7 @@ def _enter(order: Order, child: _Child) -> int:
     return rules
 
 
-def _give_up(order: Order, child: _Child) -> None:
+def _drop_privileges(order: Order, child: _Child) -> None:
     """Become the container's user, with nothing that is not its own."""
     user = order.user or ((0, 0, []) if child.inside.users >= 0 else None)
     if user is not None:
@@ -221,14 +223,14 @@ def _give_up(order: Order, child: _Child) -> None:
     if order.mounts != "none" and order.group is None:
         # Counted per user namespace, hence per container, with its init; elsewhere it would count the user's other processes.
         # A control group counts without the init, and two limits that differ by one would bind at the lower.
-        _lower(resource.RLIMIT_NPROC, order.processes)
+        _lower_limit(resource.RLIMIT_NPROC, order.processes)
     capabilities.drop()
     if user is not None:
         users.become(user)
     init.end_with(child.shim)  # a change of credentials clears it
 
 
-def _connect(streams: Streams) -> None:
+def _connect_streams(streams: Streams) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard, fd in enumerate(streams[:3]):
         os.dup2(fd if fd >= 0 else null, standard)
@@ -244,7 +246,7 @@ def processors(order: Order, main: int) -> list[int]:
     return allowed
 
 
-def _lower(limit: int, value: int) -> None:
+def _lower_limit(limit: int, value: int) -> None:
     _, hard = resource.getrlimit(limit)
     value = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(limit, (value, value))

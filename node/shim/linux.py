@@ -44,8 +44,8 @@ def prctl(option: int, value: int | bytes, more: object = 0) -> None:
 
 def syscall(number: int, *arguments: int | bytes | None) -> int:
     """Make a system call that the C library has no function for; return its result or raise OSError."""
-    given = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
-    result = int(_libc.syscall(ctypes.c_long(number), *given))
+    c_arguments = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    result = int(_libc.syscall(ctypes.c_long(number), *c_arguments))
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), f"system call {number}")
@@ -59,9 +59,9 @@ def fork_into(group: int) -> int:
     the child's number, which it keeps for locks that know their owner; Python is told here. So it does what a child of a
     fork may do in any program: it goes on to exec, and starts no thread.
     """
-    wanted = struct.pack("=11Q", _INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, group)
+    clone_args = struct.pack("=11Q", _INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, group)
     ctypes.pythonapi.PyOS_BeforeFork()
-    pid = int(_libc_locked.syscall(ctypes.c_long(_CLONE3), wanted, ctypes.c_long(len(wanted))))
+    pid = int(_libc_locked.syscall(ctypes.c_long(_CLONE3), clone_args, ctypes.c_long(len(clone_args))))
     if pid == 0:
         ctypes.pythonapi.PyOS_AfterFork_Child()
     else:
@@ -79,9 +79,9 @@ def unshare(flags: int) -> None:
 
 def own_users(more: int = 0) -> None:
     """Give this process a user namespace in which it is who it is, and may do everything; `more` namespaces belong to that."""
-    own = f"{os.getuid()} {os.getuid()} 1", f"{os.getgid()} {os.getgid()} 1"
+    id_maps = f"{os.getuid()} {os.getuid()} 1", f"{os.getgid()} {os.getgid()} 1"
     unshare(CLONE_NEWUSER | more)
-    for name, text in zip(("setgroups", "uid_map", "gid_map"), ("deny", *own), strict=True):
+    for name, text in zip(("setgroups", "uid_map", "gid_map"), ("deny", *id_maps), strict=True):
         write(f"/proc/self/{name}", text)
 
 
@@ -149,8 +149,8 @@ def attach(mount: int, point: int) -> None:
 
 def open_beneath(folder: int, path: str) -> int:
     """Return a descriptor (O_PATH) of what is at a path below a directory, on which no link is followed."""
-    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _BENEATH)
-    return syscall(_OPENAT2, folder, os.fsencode(path.lstrip("/") or "."), how, len(how))
+    open_how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _BENEATH)
+    return syscall(_OPENAT2, folder, os.fsencode(path.lstrip("/") or "."), open_how, len(open_how))
 
 
 def change_root(root: int) -> None:

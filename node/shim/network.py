@@ -52,7 +52,7 @@ class Network(NamedTuple):
 
     @classmethod
     def received(cls, line: socket.socket) -> Network:
-        """Take a network over from its keeper, who answers on a line; OSError says why there is none."""
+        """Receive a network from its keeper, which answers on a line; OSError says why there is none."""
         line.settimeout(ANSWER_S)
         with line:
             data, fds, _, _ = socket.recv_fds(line, 4096, len(cls._fields))
@@ -61,10 +61,10 @@ class Network(NamedTuple):
         if len(fds) == len(cls._fields):
             return cls(*fds)
         control_socket.close(fds)
-        why = json.loads(data).get("refused", "") if data else "its process ended"
-        raise OSError(f"the network of the namespace cannot be made: {why}")
+        reason = json.loads(data).get("refused", "") if data else "its process ended"
+        raise OSError(f"the network of the namespace cannot be made: {reason}")
 
-    def is_kept(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether its keeper lives."""
         poll = select.poll()
         poll.register(self.hold, 0)
@@ -95,9 +95,9 @@ class Plan(NamedTuple):
     uplink: str = ""  # the path of the program that carries traffic out; "" for none
 
 
-def possible() -> str:
-    """Say, in a process that ends afterwards, which networks this machine lets containers have: "", "closed" or "open"."""
-    _be_owner()
+def supported_networks() -> str:
+    """Return which networks this machine lets containers have, in a process that ends afterwards: "", "closed" or "open"."""
+    _become_owner()
     _own_network()
     try:
         tap = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
@@ -107,8 +107,8 @@ def possible() -> str:
     return "open"
 
 
-def _be_owner() -> None:
-    """Become the ordinary user whose networks are."""
+def _become_owner() -> None:
+    """Become the ordinary user that owns networks."""
     if os.geteuid() == 0:
         users.become((OWNER, OWNER, []))
         linux.prctl(linux.PR_SET_DUMPABLE, 1)  # or its files in /proc would be root's
@@ -127,15 +127,15 @@ class _Namespaces:
     """A new network's namespaces, and the process that is in them: programs that carry traffic out find them by that."""
 
     def __init__(self) -> None:
-        self._line, theirs = socket.socketpair()
+        self._line, child_end = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
             self._line.close()
-            _stay(theirs)
-        theirs.close()
-        said, fds, _, _ = socket.recv_fds(self._line, 4096, 3)
+            _hold_namespaces(child_end)
+        child_end.close()
+        message, fds, _, _ = socket.recv_fds(self._line, 4096, 3)
         if not fds:
-            raise OSError(said.decode() or "the process of the network ended")
+            raise OSError(message.decode() or "the process of the network ended")
         for fd in fds:
             os.set_inheritable(fd, False)
         self.users, self.net = fds[:2]
@@ -151,17 +151,17 @@ class _Namespaces:
         return f"/proc/{self._pid}/ns/{kind}"
 
 
-def _stay(line: socket.socket) -> NoReturn:
-    """Make the namespaces, and be in them as long as their keeper lives."""
+def _hold_namespaces(line: socket.socket) -> NoReturn:
+    """Make the namespaces, and stay in them as long as their keeper lives."""
     try:
         os.closerange(3, line.fileno())
         os.closerange(line.fileno() + 1, init.FILES)
         _own_network()
-        made = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
+        namespaces = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0) as routes:
             routes.bind((0, _ROUTES))
-            socket.send_fds(line, [b"1"], [*made, routes.fileno()])
-        control_socket.close(made)
+            socket.send_fds(line, [b"1"], [*namespaces, routes.fileno()])
+        control_socket.close(namespaces)
         line.recv(1)
     except OSError as error:
         line.send(str(error).encode())
@@ -169,8 +169,8 @@ def _stay(line: socket.socket) -> NoReturn:
         os._exit(0)
 
 
-def keep(plan: Plan, line: socket.socket) -> NoReturn:
-    """Be the keeper of a new network, which is handed over on a line; it says there in words why it cannot be had."""
+def run_keeper(plan: Plan, line: socket.socket) -> NoReturn:
+    """Run as the keeper of a new network, which is handed over on a line, or the reason why there is none."""
     client = Line(line)
     try:
         os.setsid()
@@ -179,10 +179,10 @@ def keep(plan: Plan, line: socket.socket) -> NoReturn:
         control = control_socket.bind(plan.directory)
         linux.write(f"{plan.directory}/claim", f"{os.getpid()} {linux.start_ticks(os.getpid())}")
         errors = os.open(f"{plan.directory}/log", WRITE | os.O_TRUNC, 0o600)
-        _be_owner()
+        _become_owner()
         keeper = _Keeper(plan, control, errors)
     except OSError as error:
-        client.say({"refused": str(error)})
+        client.send({"refused": str(error)})
         os._exit(1)
     try:
         keeper.hand_over(client)
@@ -208,33 +208,33 @@ class _Keeper:
 
     def hand_over(self, client: Line) -> None:
         """Give the network to a client."""
-        # A pipe's other end is found by way of this one; were it kept open, the pipe would never end.
+        # A pipe's other end is opened by way of this one; were it held open, the pipe would never end.
         hold = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_CLOEXEC) if self._hold < 0 else self._hold
-        client.say({"network": True}, [hold, self._ready, self._namespaces.users, self._namespaces.net])
+        client.send({"network": True}, [hold, self._ready, self._namespaces.users, self._namespaces.net])
         os.close(hold)
         self._hold = -1
 
     def live(self) -> None:
         """Keep the network until nobody holds it any more."""
         poll = select.poll()
-        for watched in (self._pipe, self._control, self._namespaces.routes):
-            poll.register(watched, select.POLLIN)
+        for source in (self._pipe, self._control, self._namespaces.routes):
+            poll.register(source, select.POLLIN)
         if self._plan.uplink:
             self._start_program(poll)
         else:
-            self._say_ready()
+            self._signal_ready()
         while True:
             idle = bool(self._plan.uplink) and self._program < 0
-            heard = {fd for fd, _ in poll.poll(self._wait_s * 1000 if idle else None)}
-            if self._pipe in heard:
+            ready = {fd for fd, _ in poll.poll(self._wait_s * 1000 if idle else None)}
+            if self._pipe in ready:
                 return
-            if self._control.fileno() in heard:
-                self._answer()
-            if self._namespaces.routes.fileno() in heard:
-                self._see_routes()
-            if self._program in heard:
+            if self._control.fileno() in ready:
+                self._on_request()
+            if self._namespaces.routes.fileno() in ready:
+                self._on_route_change()
+            if self._program in ready:
                 self._end_program(poll)
-            elif idle and not heard:
+            elif idle and not ready:
                 self._start_program(poll)
 
     def end(self) -> None:
@@ -244,27 +244,27 @@ class _Keeper:
             os.waitid(os.P_PIDFD, self._program, os.WEXITED)
         self._namespaces.end()
 
-    def _see_routes(self) -> None:
+    def _on_route_change(self) -> None:
         """Notice that a program has set up its way out."""
         try:
             is_out = _has_default(self._namespaces.routes.recv(1 << 16))
         except OSError:  # there were more changes than there is room for
             is_out = True
         if is_out:
-            self._say_ready()
+            self._signal_ready()
             self._wait_s = FIRST_WAIT_S
 
-    def _answer(self) -> None:
-        found = control_socket.receive(self._control)
-        if found is None:
+    def _on_request(self) -> None:
+        received = control_socket.receive(self._control)
+        if received is None:
             return
-        request, fds = found
+        request, fds = received
         if control_socket.has_key(request, self._plan.key):
             with socket.socket(fileno=fds.pop(0)) as line:
                 self.hand_over(Line(line))
         control_socket.close(fds)
 
-    def _say_ready(self) -> None:
+    def _signal_ready(self) -> None:
         if self._unready >= 0:
             os.close(self._unready)
             self._unready = -1
@@ -286,17 +286,17 @@ class _Keeper:
         os.close(self._program)
         self._program = -1
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
-        self._say_ready()
+        self._signal_ready()
 
 
 def _has_default(messages: bytes) -> bool:
     """Whether messages of netlink say that there is a route to everywhere. See netlink(7) and rtnetlink(7)."""
-    at = 0
-    while at + 18 <= len(messages):
-        length, kind, prefix = struct.unpack_from("=IH11xB", messages, at)
+    offset = 0
+    while offset + 18 <= len(messages):
+        length, kind, prefix = struct.unpack_from("=IH11xB", messages, offset)
         if kind == _NEW_ROUTE and prefix == 0:
             return True
-        at += max(16, length + 3 & ~3)
+        offset += max(16, length + 3 & ~3)
     return False
 
 
@@ -312,14 +312,14 @@ def _become_program(argv: list[str], keeper: int, errors: int) -> NoReturn:
         os._exit(127)
 
 
-def command(path: str, of_users: str, net: str) -> list[str]:
-    """Return how a program is told to carry the traffic of two namespaces out, and to let nothing in nor to the machine itself."""
+def command(path: str, user_namespace: str, network_namespace: str) -> list[str]:
+    """Return the command line that carries the traffic of two namespaces out, and lets nothing in nor to the machine itself."""
     if os.path.basename(path) == "slirp4netns":
         return [
             path, "--configure", "--disable-host-loopback", "--mtu=65520",
-            "--netns-type=path", f"--userns-path={of_users}", net, "eth0",
+            "--netns-type=path", f"--userns-path={user_namespace}", network_namespace, "eth0",
         ]  # fmt: skip
     return [
         path, "--quiet", "--foreground", "--config-net", "--no-map-gw", "--dns-forward", RESOLVERS["pasta"],
-        "-t", "none", "-u", "none", "-T", "none", "-U", "none", "--userns", of_users, "--netns", net,
+        "-t", "none", "-u", "none", "-T", "none", "-U", "none", "--userns", user_namespace, "--netns", network_namespace,
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the agent tells the spawner to run: one attempt of one container."""
+"""What the agent has the spawner run: one attempt of one container."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Image(NamedTuple):
     name: str  # of the container
     options: tuple[str, ...] = ()  # of `create`, without environment and mounts
     env: dict[str, str] = {}  # of the engine's own program
-    shown: str = ""  # the image in the container's status
+    reference: str = ""  # the image in the container's status
     stages: bool = False  # whether mounts that the shim makes are seen by the engine
     filters: bool = False  # whether it is given the filter of system calls that processes have
 
@@ -113,7 +113,7 @@ class Order(NamedTuple):
     cwd: str
     node: str = ""  # its machine's name as a node, for messages
     key: str = ""  # what requests at its control socket have to have
-    streak: int = 0  # how many attempts in a row ended early; kept here for the next agent
+    streak: int = 0  # how many attempts in a row ended early; the shim records it for the next agent
     mounts: str = "none"  # whether it has a root directory of its own: see Wall
     pids: bool = False  # with mounts: whether it has namespaces of processes, too
     binds: tuple[Bind, ...] = ()  # without mounts: what it reaches by the sources' own paths

@@ -103,13 +103,13 @@ class Walk:
 
     def go(self, path: str) -> Walk:
         """Follow a path; PathRefused where it leads out or through a link that is not followed, OSError as open()."""
-        ahead = _parts(path)
-        while ahead:
-            name = ahead.pop()
+        remaining = _parts(path)
+        while remaining:
+            name = remaining.pop()
             if name == "..":
                 self._up(path)
                 continue
-            fd = self._open(name, last=not ahead)
+            fd = self._open(name, last=not remaining)
             if not stat.S_ISLNK(os.fstat(fd).st_mode):
                 self._chain.append(fd)
                 self._names.append(name)
@@ -119,16 +119,16 @@ class Walk:
             finally:
                 os.close(fd)
             self._follow(name, target, path)
-            ahead += _parts(target)
+            remaining += _parts(target)
         return self
 
-    def take(self) -> int:
+    def dup(self) -> int:
         """Return what was reached as a descriptor that is the caller's to close."""
         return os.dup(self.fd)
 
     def _up(self, path: str) -> None:
         if len(self._chain) > 1:
-            self._back()
+            self._pop()
         elif self._links not in (Links.SYSTEM, Links.ANY):
             raise PathRefused(f'"{path}" leads out of the volume.')
 
@@ -157,7 +157,7 @@ class Walk:
             raise PathRefused(f'"{path}" leads through too many symbolic links.')
         absolute = target.startswith("/")
         if self._links is Links.SYSTEM:
-            if not _is_systems(os.fstat(self.fd)):
+            if not _is_protected(os.fstat(self.fd)):
                 raise PathRefused(
                     f'"{path}" leads through the symbolic link "{name}", which pods could have made; '
                     "name the place that it stands for."
@@ -167,9 +167,9 @@ class Walk:
         elif absolute and self._links is Links.INSIDE:
             raise PathRefused(f'"{path}" leads out of the volume, by the symbolic link "{name}".')
         while absolute and len(self._chain) > 1:
-            self._back()
+            self._pop()
 
-    def _back(self) -> None:
+    def _pop(self) -> None:
         os.close(self._chain.pop())
         self._names.pop()
 
@@ -183,7 +183,7 @@ def _is_directory(fd: int) -> bool:
     return stat.S_ISDIR(os.fstat(fd).st_mode)
 
 
-def _is_systems(folder: os.stat_result) -> bool:
+def _is_protected(folder: os.stat_result) -> bool:
     """Whether nobody puts links into a directory but root, or another user than the one that pods run as."""
     own = os.getuid()
     return (own == 0 or folder.st_uid != own) and not folder.st_mode & 0o022
@@ -191,8 +191,8 @@ def _is_systems(folder: os.stat_result) -> bool:
 
 def identity(fd: int) -> tuple[int, int]:
     """Return what makes a file or directory the same under every name."""
-    found = os.fstat(fd)
-    return found.st_dev, found.st_ino
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
 
 
 def lineage(folder: int) -> Iterator[tuple[int, int]]:
@@ -201,9 +201,9 @@ def lineage(folder: int) -> Iterator[tuple[int, int]]:
     fd = os.dup(folder)
     try:
         for _ in range(DEPTH_MOST):
-            found = identity(fd)
-            yield found
-            if found == (top.st_dev, top.st_ino):
+            current = identity(fd)
+            yield current
+            if current == (top.st_dev, top.st_ino):
                 return
             above = os.open("..", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
             os.close(fd)

@@ -35,11 +35,11 @@ class Processes:
         """Fork and exec the command."""
         if self._network is not None:
             self._network.join()
-        chosen = processors(self._order, 0)
-        group = self._make_group(chosen)
+        cpus = processors(self._order, 0)
+        group = self._make_group(cpus)
         self._inside = separate(self._order)._replace(group=group)
         try:
-            self._inside = launch(self._order, streams, self._inside, chosen)
+            self._inside = launch(self._order, streams, self._inside, cpus)
         except LaunchError:
             # In this order: an init ends when all in its namespace have been collected.
             if self._inside.init:
@@ -47,11 +47,11 @@ class Processes:
             raise
         return self._inside.main
 
-    def _make_group(self, chosen: list[int]) -> int:
+    def _make_group(self, cpus: list[int]) -> int:
         if self._order.group is None:
             return -1
         try:
-            return control_group.make(self._order.group, self._order, chosen)
+            return control_group.make(self._order.group, self._order, cpus)
         except OSError as error:
             raise LaunchError(f"its control group cannot be made: {error}") from None
 
@@ -80,7 +80,7 @@ class Processes:
         return tree.end_all(os.getpid())
 
     def ending(self, status: int) -> Ending:
-        """Return what the wait status says, and of a command that was killed the kernel why."""
+        """Return how a wait status ended, and of a command that the kernel killed the reason."""
         code = os.waitstatus_to_exitcode(status)
         if code == -signal.SIGKILL and (group := self._order.group):
             problem = control_group.memory_problem(group.path, self._order.memory_bytes)

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from node.shim.order import Action, Order
 
 CHUNK = 64 * 1024
-WATCH_S = 0.5
-HURRY_S = 0.05  # how often memory is looked at once more than half of it is used
+CHECK_S = 0.5
+BUSY_CHECK_S = 0.05  # between checks of memory once more than half of it is used
 DRAIN_S = 1.0
-AGAIN_S = 5.0
-RETRY_S = 0.5
-TOGETHER_S = 0.1
-LEAST_S = 2.0  # that a command has to end after the hook before its end, however long that took
+KILL_RETRY_S = 5.0
+RECORD_RETRY_S = 0.5
+SHUTDOWN_WAIT_S = 0.1
+AFTER_HOOK_S = 2.0  # the least time that a command has to end after its preStop hook, however long that took
 POST_START = "FailedPostStartHook"
-BY_MACHINE = "NodeShutdown"  # nobody but a machine that goes down sends SIGTERM without the agent's wish
+NODE_SHUTDOWN = "NodeShutdown"  # only a machine that shuts down sends SIGTERM when the agent has not asked for it
 
 
 class Refused(Exception):
@@ -43,28 +43,28 @@ class Refused(Exception):
 
 
 def run(order: Order, notice: int, network: Network | None) -> NoReturn:
-    """Live as the shim of one attempt, in a network; notice is a pipe on which the agent hears of start and end.
+    """Run as the shim of one attempt, in a network; `notice` is a pipe that reports its start and end to the agent.
 
     The agent reads "started", or "refused" with a reason, and the end of the
-    pipe when the shim is gone. Everything it needs to know is on disk by then.
+    pipe when the shim has ended. By then the attempt's files hold everything else.
     """
     code = 0
     try:
         os.setsid()
         linux.prctl(linux.PR_SET_NAME, init.SHIM_NAME)
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
-        # Above the node nobody knows which of the two it is.
+        # The only choice between the two: everything above uses the protocol.
         container: ContainerRuntime = (
             Processes(order, network) if order.image is None else Contained(order, order.image, network)
         )
         _claim(order.directory)
         Shim(order, container, notice).live()
     except Refused as error:
-        _tell(notice, f"refused {error}\n")
+        _notify(notice, f"refused {error}\n")
     except BaseException:
-        import traceback  # not before it is wanted: every shim would carry it
+        import traceback  # not at the top of the module: it would take memory in every shim
 
-        _tell(notice, f"refused {traceback.format_exc()}\n")
+        _notify(notice, f"refused {traceback.format_exc()}\n")
         code = 1
     os._exit(code)
 
@@ -91,7 +91,7 @@ def _claim(directory: str) -> None:
             os.unlink(draft)
 
 
-def _tell(notice: int, text: str) -> None:
+def _notify(notice: int, text: str) -> None:
     try:
         os.write(notice, text.encode()[:4000])
     except OSError:  # the agent is gone; the next one reads the files
@@ -117,13 +117,13 @@ class Shim:
         self.started_at = 0
         self.finished_at = 0
         self.streams: dict[int, str] = {}
-        self.last_words = b""  # the end of what it wrote to standard error, or to its terminal
+        self.output_tail = b""  # the end of what it wrote to standard error, or to its terminal
         self.control = ControlSocket(order, container)
         self.kill_at: float | None = None
         self.stopped = ""  # the agent's reason for stopping it
         self.reason = ""
         self.message = ""
-        self.watch_at: float | None = time.monotonic() + WATCH_S
+        self.next_check_at: float | None = time.monotonic() + CHECK_S
         self.unwritten: dict[str, Any] | None = None  # started.json while the disk is full
         self.hook: Hook | None = None  # the one that is being carried out
         self.hook_problem = ""
@@ -144,30 +144,30 @@ class Shim:
             self.ending = Ending(128, reason="StartError", message=str(error))
             self.started_at = self.finished_at = microseconds()
         else:
-            self.control.open()  # who hears that the container runs may ask for a command at once
+            self.control.open()  # before the agent is notified: a client may send a command at once
             self._begin_hook(self.order.post_start)
             self._loop(signals)
             self.ending = self.container.ending(self.status or 0)
-            self._hear_machine(signals)
+            self._note_shutdown(signals)
             self._finish_output()
         self._record()
 
     def _start(self) -> None:
-        theirs, self.streams, self.control.input = _terminal() if self.order.tty else _pipes(self.order)
+        child_streams, self.streams, self.control.input = _terminal() if self.order.tty else _pipes(self.order)
         try:
-            self.main = self.container.start(theirs)
+            self.main = self.container.start(child_streams)
         except LaunchError as error:
-            _close(theirs)
+            _close(child_streams)
             self._finish_output()
-            raise LaunchError(problem(self.last_words.decode(errors="replace")) or str(error)) from None
-        _close(theirs)
+            raise LaunchError(problem(self.output_tail.decode(errors="replace")) or str(error)) from None
+        _close(child_streams)
         self.started_at = microseconds()
         self.unwritten = {
             "pid": self.main,
             "ticks": linux.start_ticks(self.main),
             "startedAt": self.started_at,
             "streak": self.order.streak,
-            **self._of_image(),
+            **self._image_fields(),
         }
         if self.order.shared_memory and self.order.memory_bytes and not self.container.is_bound:
             self.shared_memory = tree.open_below(self.main, "dev/shm")
@@ -188,7 +188,7 @@ class Shim:
         self.hook_problem = self.hook_problem or problem
         if self.stopped:
             if self.kill_at is not None:
-                self.kill_at = max(self.kill_at, time.monotonic() + LEAST_S)
+                self.kill_at = max(self.kill_at, time.monotonic() + AFTER_HOOK_S)
             self._terminate()
         elif problem:
             self._begin_stop(POST_START, self.order.grace_s)
@@ -196,14 +196,14 @@ class Shim:
             # For the agent the command runs when the hook after its start has succeeded.
             self.is_up = True
             self._write_started()
-            _tell(self.notice, "started\n")
+            _notify(self.notice, "started\n")
 
-    def _of_image(self) -> dict[str, Any]:
-        """Return what is told of a container that is an engine's."""
+    def _image_fields(self) -> dict[str, Any]:
+        """Return the fields about an engine's container, for both records."""
         if self.order.image is None:
             return {}
-        named = f"{self.order.image.kind}://{self.container.id}"
-        return {"container": named, "image": self.order.image.shown, "root": self.container.root}
+        container_id = f"{self.order.image.kind}://{self.container.id}"
+        return {"container": container_id, "image": self.order.image.reference, "root": self.container.root}
 
     def _write_started(self) -> None:
         if self.unwritten is not None and (self.is_up or self.status is not None):
@@ -231,10 +231,10 @@ class Shim:
             self._on_time(time.monotonic())
 
     def _wait_ms(self) -> float | None:
-        pause = self.hook.until if self.hook is not None else None
-        times = (self.watch_at, self.log.hold_until(), self.kill_at, self.control.due(), pause)
-        dues = [due for due in times if due is not None]
-        return max(0.0, min(dues) - time.monotonic()) * 1000 if dues else None
+        hook_until = self.hook.until if self.hook is not None else None
+        times = (self.next_check_at, self.log.flush_due(), self.kill_at, self.control.due(), hook_until)
+        due_times = [due for due in times if due is not None]
+        return max(0.0, min(due_times) - time.monotonic()) * 1000 if due_times else None
 
     def _collect(self, statuses: dict[int, int]) -> None:
         self.control.ended(statuses)
@@ -257,7 +257,7 @@ class Shim:
         if data:
             self.log.feed(self.streams[fd], data)
             if self.order.tty or self.streams[fd] == "stderr":
-                self.last_words = (self.last_words + data)[-absent.TAIL_BYTES :]
+                self.output_tail = (self.output_tail + data)[-absent.TAIL_BYTES :]
             if self.order.tty:
                 self.log.flush()  # somebody may sit before it and wait for a prompt
             return
@@ -266,7 +266,7 @@ class Shim:
         del self.streams[fd]
 
     def _on_time(self, now: float) -> None:
-        due = self.log.hold_until()
+        due = self.log.flush_due()
         if due is not None and now >= due:
             self.log.flush()
         if self.hook is not None and self.hook.until is not None and now >= self.hook.until:
@@ -281,19 +281,19 @@ class Shim:
             else:
                 self._kill()
                 if self.status is None:  # an engine may not have been able to
-                    self.kill_at = time.monotonic() + AGAIN_S
+                    self.kill_at = time.monotonic() + KILL_RETRY_S
         self.control.on_time(now)
-        if self.status is None and self.watch_at is not None and now >= self.watch_at:
-            pause = self._watch()
-            self.watch_at = now + pause if pause is not None else None
+        if self.status is None and self.next_check_at is not None and now >= self.next_check_at:
+            pause = self._check_limits()
+            self.next_check_at = now + pause if pause is not None else None
 
     def _stop(self) -> None:
-        """Ask the command to end, and set the time at which it is made to; a later request may only hurry."""
-        wish = read_json(f"{self.order.directory}/stop.json")
-        grace = float(wish.get("grace", self.order.grace_s))
+        """Ask the command to end, and set the time at which it is killed; a later request can only bring that forward."""
+        request = read_json(f"{self.order.directory}/stop.json")
+        grace = float(request.get("grace", self.order.grace_s))
         kill_at = time.monotonic() + grace
         if not self.stopped:
-            self._begin_stop(str(wish.get("reason", BY_MACHINE)), grace)
+            self._begin_stop(str(request.get("reason", NODE_SHUTDOWN)), grace)
         self.kill_at = kill_at if self.kill_at is None else min(self.kill_at, kill_at)
 
     def _begin_stop(self, reason: str, grace: float) -> None:
@@ -303,7 +303,7 @@ class Shim:
         if self.hook is not None:  # the one after its start: it is too late for that
             self.hook.kill()
             self.hook = None
-        if self.order.pre_stop is not None and grace > 0 and reason != BY_MACHINE:
+        if self.order.pre_stop is not None and grace > 0 and reason != NODE_SHUTDOWN:
             self._begin_hook(self.order.pre_stop)
         else:
             self._terminate()
@@ -312,46 +312,48 @@ class Shim:
         for number in (signal.SIGTERM, signal.SIGCONT):
             self.container.signal(number)
 
-    def _hear_machine(self, signals: int) -> None:
-        """Learn whether a SIGTERM that ended the command was for everybody: a machine that goes down sends it to us, too."""
+    def _note_shutdown(self, signals: int) -> None:
+        """Note whether a SIGTERM that ended the command came with a shutdown: the machine then sends it to the shim, too."""
         if not self.stopped and self.ending.signal == signal.SIGTERM:
             poll = select.poll()
             poll.register(signals, select.POLLIN)
-            deadline = time.monotonic() + TOGETHER_S
-            while not self.stopped and (left := deadline - time.monotonic()) > 0:
-                if poll.poll(left * 1000) and signal.SIGTERM in os.read(signals, 512):
-                    wish = read_json(f"{self.order.directory}/stop.json")
-                    self.stopped = str(wish.get("reason", BY_MACHINE))
+            deadline = time.monotonic() + SHUTDOWN_WAIT_S
+            while not self.stopped and (remaining := deadline - time.monotonic()) > 0:
+                if poll.poll(remaining * 1000) and signal.SIGTERM in os.read(signals, 512):
+                    request = read_json(f"{self.order.directory}/stop.json")
+                    self.stopped = str(request.get("reason", NODE_SHUTDOWN))
 
     def _kill(self) -> None:
         self._collect(self.container.kill())
 
-    def _watch(self) -> float | None:
-        """Compare the command with its limits; return the seconds until the next look, None when there is nothing to look at."""
+    def _check_limits(self) -> float | None:
+        """Compare the command with its limits; return the seconds until the next check, None when there is nothing to check."""
         self._write_started()
         if self.container.is_bound:
-            return WATCH_S if self.unwritten is not None else None
-        if _threads_of_machine() > self.order.processes:
+            return CHECK_S if self.unwritten is not None else None
+        with open("/proc/loadavg") as file:  # cheaper than counting: the whole machine's threads are no fewer
+            threads = int(file.read().split()[3].split("/")[1])
+        if threads > self.order.processes:
             count = len(self._processes())
             if count > self.order.processes:
                 self._end_for("ProcessLimitExceeded", f"It ran {count} processes; {self.order.processes} are allowed.")
-                return WATCH_S
-        return self._watch_memory() if self.order.memory_bytes else WATCH_S
+                return CHECK_S
+        return self._check_memory() if self.order.memory_bytes else CHECK_S
 
     def _processes(self) -> list[int]:
         """Return the processes that count towards the limits."""
         connecting = self.control.connecting
         return [pid for pid in self.container.processes() if pid not in connecting]
 
-    def _watch_memory(self) -> float:
+    def _check_memory(self) -> float:
         limit = self.order.memory_bytes
         pids = self._processes()
-        kept = tree.bytes_in(self.shared_memory) + tree.bytes_in_open_files(pids)
-        used = tree.resident_bytes(pids) + kept
+        shared = tree.bytes_in(self.shared_memory) + tree.bytes_in_open_files(pids)
+        used = tree.resident_bytes(pids) + shared
         # Pages that processes share are counted once for each of them above; look closer before killing.
-        if used > limit and (used := tree.proportional_bytes(pids, kept)) > limit:
+        if used > limit and (used := tree.proportional_bytes(pids, shared)) > limit:
             self._end_for("OOMKilled", f"It used {used} bytes of memory; its limit is {limit}.")
-        return HURRY_S if used > limit // 2 else WATCH_S
+        return BUSY_CHECK_S if used > limit // 2 else CHECK_S
 
     def _end_for(self, reason: str, message: str) -> None:
         self.reason, self.message = reason, message
@@ -365,8 +367,8 @@ class Shim:
         poll = select.poll()
         for fd in self.streams:
             poll.register(fd, select.POLLIN)
-        while self.streams and (left := deadline - time.monotonic()) > 0:
-            for fd, _ in poll.poll(left * 1000):
+        while self.streams and (remaining := deadline - time.monotonic()) > 0:
+            for fd, _ in poll.poll(remaining * 1000):
                 self._copy(fd, poll)
         self.log.close()
 
@@ -374,28 +376,28 @@ class Shim:
         """Write status.json; with a full disk, wait until there is room, because the exit code must not be lost."""
         code = self.ending.exit_code
         # Whose machine it is matters only where there is no image.
-        missing = "" if self.order.image else absent.by_a_shell(code, self.last_words, self.order.node)
+        absence = "" if self.order.image else absent.shell_message(code, self.output_tail, self.order.node)
         outcome = {
             "exitCode": code,
             "signal": self.ending.signal,
             "reason": self.reason or self.ending.reason or ("Completed" if code == 0 else "Error"),
-            "message": self.message or self.ending.message or missing,
+            "message": self.message or self.ending.message or absence,
             "stopped": self.stopped,
             "hook": self.hook_problem,
             "startedAt": self.started_at,
             "finishedAt": self.finished_at,
             "streak": self.order.streak,
-            **self._of_image(),
+            **self._image_fields(),
         }
         while True:
             try:
                 self._write_started()
                 write_json(f"{self.order.directory}/status.json", outcome, sync=True)
                 return
-            except FileNotFoundError:  # the state directory was removed: nobody will ask
+            except FileNotFoundError:  # the state directory was removed: nobody will read it
                 return
             except OSError:
-                time.sleep(RETRY_S)
+                time.sleep(RECORD_RETRY_S)
 
 
 def _pipes(order: Order) -> tuple[Streams, dict[int, str], int]:
@@ -408,18 +410,13 @@ def _pipes(order: Order) -> tuple[Streams, dict[int, str], int]:
 
 def _terminal() -> tuple[Streams, dict[int, str], int]:
     """Return the same for a command at a terminal of its own, whose other end is both input and output."""
-    ours, theirs = pty.openpty()
-    return Streams(theirs, theirs, theirs, tty=True), {ours: "stdout"}, ours
+    terminal, child_end = pty.openpty()
+    return Streams(child_end, child_end, child_end, tty=True), {terminal: "stdout"}, terminal
 
 
 def _close(streams: Streams) -> None:
     for fd in {*streams[:3]} - {-1}:
         os.close(fd)
-
-
-def _threads_of_machine() -> int:
-    with open("/proc/loadavg") as file:
-        return int(file.read().split()[3].split("/")[1])
 
 
 def write_json(path: str, value: dict[str, Any], *, sync: bool = False) -> None:

@@ -29,9 +29,9 @@ from node.shim.processes import Processes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What is asked ("o" an order, "n" a network, "p" a probe of the wall's layers), length of what follows.
+# The kind of a request ("o" an order, "n" a network, "p" a probe of the wall's layers), length of what follows.
 HEADER = struct.Struct("!cI")
-MOST = 1 + len(Network._fields)  # descriptors that come with it
+MOST_FDS = 1 + len(Network._fields)  # descriptors that come with it
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
 
 def _serve(agent: socket.socket) -> bool:
     try:
-        header, fds, _, _ = socket.recv_fds(agent, HEADER.size, MOST)
+        header, fds, _, _ = socket.recv_fds(agent, HEADER.size, MOST_FDS)
     except OSError:
         return False
     if not header:
@@ -87,24 +87,24 @@ def _fork(become: Callable[[], NoReturn]) -> int:
 
 
 def _become_shim(order: Order, fds: list[int]) -> NoReturn:
-    notice, *held = _keep_open(fds)
-    shim.run(order, notice, Network(*held) if held else None)
+    notice, *network_fds = _close_others(fds)
+    shim.run(order, notice, Network(*network_fds) if network_fds else None)
 
 
 def _become_keeper(plan: Plan, line: int) -> NoReturn:
-    (kept,) = _keep_open([line])
-    network.keep(plan, socket.socket(fileno=kept))
+    (line_fd,) = _close_others([line])
+    network.run_keeper(plan, socket.socket(fileno=line_fd))
 
 
-def _keep_open(fds: list[int]) -> list[int]:
+def _close_others(fds: list[int]) -> list[int]:
     """Close all descriptors of this process but those that it was given; return what these are now."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
-    kept = sorted(fds)
-    for before, after in pairwise((2, *kept, init.FILES)):
+    open_fds = sorted(fds)
+    for before, after in pairwise((2, *open_fds, init.FILES)):
         os.closerange(before + 1, after)
-    for fd in kept:
+    for fd in open_fds:
         os.set_inheritable(fd, False)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return fds
@@ -116,32 +116,32 @@ def _probe(staging: str) -> Wall:
     Root has no way that needs no users of their own: all that it would show is root's.
     """
     abi = landlock.abi()
-    ways = (Wall("root", pids=True),) if os.geteuid() == 0 else (Wall("user", pids=True), Wall("user"))
-    found = next((wall for wall in ways if _works(partial(_try_root, wall, staging))), Wall())
-    return found._replace(
-        networks="" if found.mounts == "none" else _says(network.possible),
-        landlock=abi if abi and _works(partial(_try_landlock, abi, staging)) else 0,
-        seccomp=bool(seccomp.known()) and _works(_try_seccomp),
+    candidates = (Wall("root", pids=True),) if os.geteuid() == 0 else (Wall("user", pids=True), Wall("user"))
+    layers = next((wall for wall in candidates if _succeeds(partial(_try_root, wall, staging))), Wall())
+    return layers._replace(
+        networks="" if layers.mounts == "none" else _output_of(network.supported_networks),
+        landlock=abi if abi and _succeeds(partial(_try_landlock, abi, staging)) else 0,
+        seccomp=bool(seccomp.architecture()) and _succeeds(_try_seccomp),
         root=os.geteuid() == 0,
-        old=found.mounts == "none" and not linux.can_restrict_mounts(),
+        old=layers.mounts == "none" and not linux.can_restrict_mounts(),
     )
 
 
-def _says(question: Callable[[], str]) -> str:
-    """Return what a child process answers; "" when it cannot."""
+def _output_of(function: Callable[[], str]) -> str:
+    """Return a function's result from a child process; "" when it fails."""
     reader, writer = os.pipe2(os.O_CLOEXEC)
 
     def answer() -> bool:
-        os.write(writer, question().encode())
+        os.write(writer, function().encode())
         return True
 
-    _works(answer)
+    _succeeds(answer)
     os.close(writer)
     with open(reader) as file:
         return file.read()
 
 
-def _works(attempt: Callable[[], bool]) -> bool:
+def _succeeds(attempt: Callable[[], bool]) -> bool:
     """Whether a child process that tries something succeeds."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # an ignored child leaves no status to wait for
     pid = os.fork()
@@ -184,9 +184,9 @@ def _can_list(path: str) -> bool:
 
 def _try_seccomp() -> bool:
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.install(seccomp.program(seccomp.known(), tracing=False, limiting=False))
+    seccomp.install(seccomp.program(seccomp.architecture(), tracing=False, limiting=False))
     try:
-        linux.syscall(seccomp.MACHINES[seccomp.known()].calls["bpf"], -1, None, 0)  # a command that there is not
+        linux.syscall(seccomp.MACHINES[seccomp.architecture()].calls["bpf"], -1, None, 0)  # a command that there is not
     except OSError as error:
         return error.errno == errno.EPERM
     return False

@@ -21,15 +21,15 @@ TRIES = 100  # to read the children of a process whose threads end meanwhile
 
 def parents() -> dict[int, int]:
     """Return the parent of every process of this machine that can be read."""
-    found: dict[int, int] = {}
+    parent_of: dict[int, int] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
                 text = content(f"/proc/{name}/stat")
             except OSError:  # it ended meanwhile
                 continue
-            found[int(name)] = int(text[text.rindex(b")") + 2 :].split(None, 2)[1])
-    return found
+            parent_of[int(name)] = int(text[text.rindex(b")") + 2 :].split(None, 2)[1])
+    return parent_of
 
 
 def below(root: int) -> list[int]:
@@ -38,14 +38,14 @@ def below(root: int) -> list[int]:
     The kernel's lists of children make this cost only what the tree holds;
     where they are not built in, the whole of /proc is read.
     """
-    of = children if _KERNEL_LISTS_CHILDREN else _children_by_scan()
-    found: list[int] = []
-    todo = [root]
-    while todo:
-        some = of(todo.pop())
-        found += some
-        todo += some
-    return found
+    children_of = children if _KERNEL_LISTS_CHILDREN else _children_by_scan()
+    descendants: list[int] = []
+    pending = [root]
+    while pending:
+        direct = children_of(pending.pop())
+        descendants += direct
+        pending += direct
+    return descendants
 
 
 _KERNEL_LISTS_CHILDREN = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
@@ -53,9 +53,9 @@ _KERNEL_LISTS_CHILDREN = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}
 
 def children(pid: int) -> list[int]:
     """Return a process's children as the kernel lists them; none when it has ended."""
-    found: list[int] = []
+    pids: list[int] = []
     for _ in range(TRIES):
-        found = []
+        pids = []
         try:
             threads = os.listdir(f"/proc/{pid}/task")
         except OSError:
@@ -64,18 +64,18 @@ def children(pid: int) -> list[int]:
             # Every thread has a list of its own: a child belongs to the thread that forked it.
             for thread in threads:
                 words = content(f"/proc/{pid}/task/{thread}/children").split()
-                found += [int(word) for word in words]
+                pids += [int(word) for word in words]
         except OSError:  # that thread has ended meanwhile, and what was its is another's, perhaps of one read before
             continue
-        return found
-    return found
+        return pids
+    return pids
 
 
 def _children_by_scan() -> Callable[[int], list[int]]:
-    children: dict[int, list[int]] = {}
+    children_of: dict[int, list[int]] = {}
     for pid, parent in parents().items():
-        children.setdefault(parent, []).append(pid)
-    return lambda pid: children.get(pid, [])
+        children_of.setdefault(parent, []).append(pid)
+    return lambda pid: children_of.get(pid, [])
 
 
 def resident_bytes(pids: list[int]) -> int:
@@ -89,7 +89,7 @@ def resident_bytes(pids: list[int]) -> int:
     return total
 
 
-def proportional_bytes(pids: list[int], kept: int = 0) -> int:
+def proportional_bytes(pids: list[int], file_system_bytes: int = 0) -> int:
     """Return the processes' memory with shared pages divided among those who share them.
 
     kept are the bytes of a file system in memory that is theirs: those that they have mapped count once.
@@ -103,7 +103,7 @@ def proportional_bytes(pids: list[int], kept: int = 0) -> int:
             continue
         total += _kilobytes(lines, b"Pss:") * 1024
         mapped += _kilobytes(lines, b"Pss_Shmem:") * 1024
-    return total + max(0, kept - mapped)
+    return total + max(0, file_system_bytes - mapped)
 
 
 def _kilobytes(lines: list[bytes], field: bytes) -> int:
@@ -119,11 +119,11 @@ def open_below(pid: int, path: str) -> int:
 
 
 def bytes_in(folder: int) -> int:
-    """Return the bytes that are used in a directory's file system; none where it is not known."""
+    """Return the bytes that are used in a directory's file system; 0 for a descriptor below 0."""
     if folder < 0:
         return 0
-    found = os.fstatvfs(folder)
-    return (found.f_blocks - found.f_bfree) * found.f_frsize
+    status = os.fstatvfs(folder)
+    return (status.f_blocks - status.f_bfree) * status.f_frsize
 
 
 @cache
@@ -138,7 +138,7 @@ def _memory_files() -> int:
 
 def bytes_in_open_files(pids: list[int]) -> int:
     """Return the memory of files without a name that processes have open, whether they have mapped them or not."""
-    found: dict[int, int] = {}
+    bytes_by_inode: dict[int, int] = {}
     for pid in pids:
         folder = f"/proc/{pid}/fd"
         try:
@@ -147,17 +147,17 @@ def bytes_in_open_files(pids: list[int]) -> int:
             continue
         for name in names:
             try:
-                one = os.stat(f"{folder}/{name}")
+                status = os.stat(f"{folder}/{name}")
             except OSError:  # it was closed meanwhile
                 continue
-            if one.st_dev == _memory_files():
-                found[one.st_ino] = one.st_blocks * BLOCK
-    return sum(found.values())
+            if status.st_dev == _memory_files():
+                bytes_by_inode[status.st_ino] = status.st_blocks * BLOCK
+    return sum(bytes_by_inode.values())
 
 
-def with_variable(wanted: set[bytes]) -> list[int]:
+def with_variable(assignments: set[bytes]) -> list[int]:
     """Return the processes of this machine that have one of these variables, as NAME=value, and let us read it."""
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         if not name.isdecimal():
             continue
@@ -165,9 +165,9 @@ def with_variable(wanted: set[bytes]) -> list[int]:
             variables = content(f"/proc/{name}/environ").split(b"\0")
         except OSError:
             continue
-        if not wanted.isdisjoint(variables):
-            found.append(int(name))
-    return found
+        if not assignments.isdisjoint(variables):
+            pids.append(int(name))
+    return pids
 
 
 def send(pid: int, number: int) -> None:

@@ -26,7 +26,7 @@ def subordinate(range_: int, more: Sequence[int] = ()) -> tuple[Ids, ...]:
     """Return the users of a range: those up to 65535, and more that a pod names, of which there may be 64."""
     first = FIRST + range_ % RANGES * (PLAIN + EXTRA)
     beyond = sorted({each for each in more if each >= PLAIN})[:EXTRA]
-    return (Ids(0, first, PLAIN), *(Ids(each, first + PLAIN + at, 1) for at, each in enumerate(beyond)))
+    return (Ids(0, first, PLAIN), *(Ids(each, first + PLAIN + index, 1) for index, each in enumerate(beyond)))
 
 
 def outside(ids: Sequence[Ids], number: int) -> int:
@@ -42,7 +42,7 @@ def give_streams(user: tuple[int, int, list[int]], ids: Sequence[Ids]) -> None:
 
 
 def become(user: tuple[int, int, list[int]]) -> None:
-    """Be another user with these groups, for good."""
+    """Become another user with these groups, for good."""
     uid, gid, groups = user
     os.setgroups(groups)
     os.setresgid(gid, gid, gid)

@@ -20,7 +20,7 @@ from node.paths import Layout
 from node.pods.environment import ConfigError
 from node.rules import image_names
 from node.shim.contained import VARIABLES, Contained
-from node.shim.isolation.capabilities import KEPT, NAMES
+from node.shim.isolation.capabilities import ALLOWED, NAMES
 from node.shim.launch import Streams
 from node.shim.order import Bind, Image, Order
 from proof.harness.waiting import until
@@ -122,7 +122,7 @@ class TestContainers:
     def test_what_an_engine_is_never_told(self):
         assert not {"--privileged", "--pid", "--ipc", "--userns"} & set(options(PRIVILEGED))
         assert "--memory" not in options(LIMITED, engine=ENGINE._replace(limits=False))
-        assert len(NAMES) == len(KEPT), "capabilities have names for all their numbers"
+        assert len(NAMES) == len(ALLOWED), "capabilities have names for all their numbers"
 
     @cases("context, user, kept", {
         "those of processes": ({}, "", set(NAMES)),
@@ -267,7 +267,7 @@ MOST = 10
 
 class TestContained:
     def test_commands_that_have_ended_are_forgotten_and_marks_are_never_the_same(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("node.shim.contained.ENDED_KEPT", MOST)  # each command is a fork of this whole process
+        monkeypatch.setattr("node.shim.contained.ENDED_MARKS", MOST)  # each command is a fork of this whole process
         engine = program(tmp_path, '#!/bin/sh\necho "$2" >> FOLDER/said\n')
         image = Image((engine,), "podman", "sha256:1", "c")
         container = Contained(Order("/none", [], {}, "/", image=image), image)

@@ -201,14 +201,14 @@ class TestReading:
     def test_a_line_that_is_always_being_redrawn_is_written_before_it_ends(self, directory):
         log = CriLog(str(directory))
         log.feed("stderr", b"\r1%")
-        due = log.hold_until()
+        due = log.flush_due()
         time.sleep(0.01)
         log.feed("stderr", b"\r2%")
         log.feed("stdout", b"one\nhalf")
-        assert log.hold_until() == due
+        assert log.flush_due() == due
         log.flush()
         log.feed("stderr", b"\r3%")
-        assert log.hold_until() > due
+        assert log.flush_due() > due
         log.close()
 
 

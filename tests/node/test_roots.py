@@ -241,7 +241,7 @@ class TestNames:
         if pid == 0:
             wall.prepare()  # as the spawner does, of which shims are forks
             self._watch(theirs)
-            launch._become(given, Streams(), launch._Child(shim, [*os.sched_getaffinity(0)], theirs, inside, -1))
+            launch._run_command(given, Streams(), launch._Child(shim, [*os.sched_getaffinity(0)], theirs, inside, -1))
         theirs.close()
         os.close(shim)
         with ours, ours.makefile("rb") as answer:

@@ -174,7 +174,7 @@ class TestCommands:
         "silent": (127, "", ""),
     })  # fmt: skip
     def test_program_that_a_plugin_needs_is_said_with_its_package(self, code, words, package):
-        said = absent.by_a_shell(code, words.encode(), "n1")
+        said = absent.shell_message(code, words.encode(), "n1")
         wanted = f"{words}; give another command, or install {package} on node n1, "
         assert said.startswith(wanted) if package else said == ""
 

@@ -13,7 +13,7 @@ from node.shim import linux
 
 _CHOWN, _DAC_OVERRIDE, _FOWNER, _FSETID, _KILL, _SETGID, _SETUID, _SETPCAP = 0, 1, 3, 4, 5, 6, 7, 8
 _NET_BIND_SERVICE, _SYS_CHROOT, _AUDIT_WRITE, _SETFCAP = 10, 18, 29, 31
-KEPT = frozenset((
+ALLOWED = frozenset((
     _CHOWN, _DAC_OVERRIDE, _FOWNER, _FSETID, _KILL, _SETGID, _SETUID, _SETPCAP,
     _NET_BIND_SERVICE, _SYS_CHROOT, _AUDIT_WRITE, _SETFCAP,
 ))  # fmt: skip
@@ -25,7 +25,7 @@ NAMES = (
 
 
 @cache
-def known() -> tuple[int, ...]:
+def supported() -> tuple[int, ...]:
     """Return the capabilities that this kernel has."""
     try:
         last = int(linux.content("/proc/sys/kernel/cap_last_cap"))
@@ -36,7 +36,7 @@ def known() -> tuple[int, ...]:
 
 def drop() -> None:
     """See to it that what this process executes from here on has no capability but those; others than root never have any."""
-    for number in known():
-        if number not in KEPT:
+    for number in supported():
+        if number not in ALLOWED:
             with contextlib.suppress(OSError):  # past the last one, or without the right to drop
                 linux.prctl(linux.PR_CAPBSET_DROP, number)

@@ -47,10 +47,10 @@ _OF_FILES = EXECUTE | READ_FILE | CHANGE_FILE
 def abi() -> int:
     """Return the ABI that this kernel has; 0 where it has none that is of use here."""
     try:
-        found = linux.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
+        version = linux.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     except OSError:
         return 0
-    return found if found >= LEAST_ABI else 0
+    return version if version >= LEAST_ABI else 0
 
 
 def handled(abi: int) -> int:
@@ -73,10 +73,10 @@ def confine(abi: int) -> None:
 
 def ruleset(abi: int, rules: Iterable[tuple[int, int]]) -> int:
     """Return a descriptor of rules that allow no file but these: descriptors of directories or files, and rights below them."""
-    made = _ruleset(handled(abi))
+    descriptor = _ruleset(handled(abi))
     for fd, rights in rules:
-        add(made, abi, fd, rights)
-    return made
+        add(descriptor, abi, fd, rights)
+    return descriptor
 
 
 def add(ruleset: int, abi: int, fd: int, rights: int) -> None:
@@ -94,5 +94,5 @@ def restrict(ruleset: int) -> None:
 
 def _ruleset(files: int, scopes: int = 0) -> int:
     # A kernel takes the shorter forms of the structure, of before it had rules for the network and scopes.
-    asked = struct.pack("=QQQ", files, 0, scopes) if scopes else struct.pack("=Q", files)
-    return linux.syscall(_CREATE_RULESET, asked, len(asked), 0)
+    attributes = struct.pack("=QQQ", files, 0, scopes) if scopes else struct.pack("=Q", files)
+    return linux.syscall(_CREATE_RULESET, attributes, len(attributes), 0)

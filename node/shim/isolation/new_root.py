@@ -66,9 +66,9 @@ class NewRoot:
 
     def add(self, path: str, kind: str = "tmpfs", attributes: int = QUIET, **options: str | int) -> int:
         """Mount a new file system at a path, which is made where it is missing; return it."""
-        made = self.file_system(kind, attributes, **options)
-        self._attach(made, path, Make.DIRECTORY)
-        return made
+        file_system = self.file_system(kind, attributes, **options)
+        self._attach(file_system, path, Make.DIRECTORY)
+        return file_system
 
     def show(self, source: int, path: str, attributes: int = SHOWN, *, whole: bool = True) -> int:
         """Show what a descriptor of this mount namespace stands for at a path, which is made where it is missing; return the mount."""
@@ -85,11 +85,11 @@ class NewRoot:
         finally:
             os.close(source)
 
-    def show_again(self, what: str, path: str, attributes: int) -> None:
+    def show_again(self, source_path: str, path: str, attributes: int) -> None:
         """Show something of this root at a path, if there is something there that it can cover."""
         with contextlib.suppress(FileNotFoundError):
             os.close(linux.open_beneath(self.top, path))
-            source = linux.open_beneath(self.top, what)
+            source = linux.open_beneath(self.top, source_path)
             self.show(source, path, attributes)
             os.close(source)
 
@@ -113,15 +113,15 @@ class NewRoot:
                 self._renew(way.fd)
         raise AssertionError  # the second time it was made, or could not be
 
-    def find(self, path: str) -> str:
+    def locate(self, path: str) -> str:
         """Return a path without the links on it, which are the machine's or this root's; what is missing stays as it is written."""
         parts = [part for part in path.split("/") if part]
         with Walk(self.top, Links.ANY) as way:
-            for place, part in enumerate(parts):
+            for index, part in enumerate(parts):
                 try:
                     way.go(part)
                 except FileNotFoundError:
-                    return "/".join([way.path, *parts[place:]])
+                    return "/".join([way.path, *parts[index:]])
             return way.path or "/"
 
     def enter(self) -> None:
@@ -130,8 +130,8 @@ class NewRoot:
 
     def close(self) -> None:
         """Let nobody change what belongs to no volume."""
-        for made in self.fixed:
-            linux.restrict_mount(made, linux.RDONLY, whole=False)
+        for file_system in self.fixed:
+            linux.restrict_mount(file_system, linux.RDONLY, whole=False)
 
     def _renew(self, folder: int) -> None:
         """Put a directory of the machine together anew, in memory and of the same entries, so that there can be more in it."""
@@ -140,13 +140,13 @@ class NewRoot:
         os.close(listing)
         if len(names) > ENTRIES:
             raise TooManyEntries(f"the directory has {len(names)} entries; choose another mountPath.")
-        made = self.file_system("tmpfs", mode="755")
-        linux.attach(made, folder)
-        self.fixed.append(made)
+        file_system = self.file_system("tmpfs", mode="755")
+        linux.attach(file_system, folder)
+        self.fixed.append(file_system)
         for name in names:
             source = os.open(name, STEP, dir_fd=folder)
             try:
-                self._show_entry(source, made, name)
+                self._show_entry(source, file_system, name)
             finally:
                 os.close(source)
 
@@ -164,10 +164,10 @@ class NewRoot:
 def go_making(way: Walk, path: str, kind: Make, owner: int = -1) -> int:
     """Go to a mount point on a way that makes directories, and make it where it is missing; return a descriptor of it."""
     if kind is Make.DIRECTORY:
-        return way.go(path).take()
+        return way.go(path).dup()
     folder, _, name = path.rpartition("/")
     with Walk(way.go(folder).fd, make=kind, owner=owner) as last:
-        return last.go(name).take()
+        return last.go(name).dup()
 
 
 def kind_of(fd: int) -> Make:

@@ -69,21 +69,21 @@ def build(order: Order, users: int = -1) -> int:
         # First: from the machine's root leads no way up any more once there is a new one.
         volumes = [_Volume.opened(bind, order.state, stack) for bind in order.binds]
         root = stack.enter_context(NewRoot(-1 if users < 0 else order.ids[0].outside))
-        rules = _put_together(root, order, of_machine=users < 0)
-        for one in volumes:
-            with _explained(one.bind):
-                one.find(root)
-        for one in volumes:
-            with _explained(one.bind):
-                one.make_point(root, volumes)
-        for one in volumes:
-            with _explained(one.bind):
-                one.copy(root, users, order.ids)
+        rules = _populate(root, order, of_machine=users < 0)
+        for volume in volumes:
+            with _as_mount_error(volume.bind):
+                volume.locate(root)
+        for volume in volumes:
+            with _as_mount_error(volume.bind):
+                volume.make_point(root, volumes)
+        for volume in volumes:
+            with _as_mount_error(volume.bind):
+                volume.copy(root, users, order.ids)
         root.enter()
-        for one in sorted(volumes, key=lambda one: one.at.count("/")):
-            with _explained(one.bind):
-                root.mount(one.mount, one.at)
-            rules.append((one.mount, landlock.READ if one.bind.read_only else landlock.write(order.landlock)))
+        for volume in sorted(volumes, key=lambda volume: volume.mount_point.count("/")):
+            with _as_mount_error(volume.bind):
+                root.mount(volume.mount, volume.mount_point)
+            rules.append((volume.mount, landlock.READ if volume.bind.read_only else landlock.write(order.landlock)))
         root.close()
         return landlock.ruleset(order.landlock, rules) if order.landlock else -1
 
@@ -104,11 +104,11 @@ def show_to(users: int, mount: int, ids: Sequence[Ids], *, own: bool) -> None:
     try:
         linux.map_mount(mount, users)
     except OSError:
-        found = os.fstat(mount)
-        if own and stat.S_ISDIR(found.st_mode):
-            given = subordinates.outside(ids, found.st_uid), subordinates.outside(ids, found.st_gid)
-            os.chown(f"/proc/self/fd/{mount}", *given)
-            os.chmod(f"/proc/self/fd/{mount}", stat.S_IMODE(found.st_mode))  # which a change of owner may have changed
+        status = os.fstat(mount)
+        if own and stat.S_ISDIR(status.st_mode):
+            owner = subordinates.outside(ids, status.st_uid), subordinates.outside(ids, status.st_gid)
+            os.chown(f"/proc/self/fd/{mount}", *owner)
+            os.chmod(f"/proc/self/fd/{mount}", stat.S_IMODE(status.st_mode))  # which a change of owner may have changed
 
 
 def is_own(bind: Bind) -> bool:
@@ -122,32 +122,34 @@ class _Volume:
     def __init__(self, bind: Bind, source: int) -> None:
         self.bind = bind
         self.source = source
-        self.at = ""  # its mount point in the new root, without links
+        self.mount_point = ""  # its mount point in the new root, without links
         self.mount = -1  # a copy of the source's mount
 
     @classmethod
     def opened(cls, bind: Bind, state: str, stack: contextlib.ExitStack) -> _Volume:
         """Open what a bind shows, as long as the stack keeps it open."""
-        with _explained(bind):
+        with _as_mount_error(bind):
             source = open_source(bind, state)
         stack.callback(os.close, source)
         return cls(bind, source)
 
-    def find(self, root: NewRoot) -> None:
+    def locate(self, root: NewRoot) -> None:
         """Find out where it is mounted, before any volume is."""
-        self.at = root.find(os.path.normpath(self.bind.target))
-        if problem := mount_paths.problem(self.at):
+        self.mount_point = root.locate(os.path.normpath(self.bind.target))
+        if problem := mount_paths.problem(self.mount_point):
             raise PathRefused(f"it {problem}")
 
     def make_point(self, root: NewRoot, volumes: Sequence[_Volume]) -> None:
         """Make its mount point: in the new root, or in the volume that it lies in, through no link there."""
-        holders = [one for one in volumes if one is not self and lies_in(self.at, one.at)]
-        if not holders:
-            root.make(self.at, kind_of(self.source))
+        containing = [
+            volume for volume in volumes if volume is not self and lies_in(self.mount_point, volume.mount_point)
+        ]
+        if not containing:
+            root.make(self.mount_point, kind_of(self.source))
             return
-        holder = max(holders, key=lambda one: len(one.at))
+        holder = max(containing, key=lambda volume: len(volume.mount_point))
         with Walk(holder.source, make=Make.DIRECTORY) as way:
-            os.close(go_making(way, self.at[len(holder.at) :], kind_of(self.source)))
+            os.close(go_making(way, self.mount_point[len(holder.mount_point) :], kind_of(self.source)))
 
     def copy(self, root: NewRoot, users: int, ids: Sequence[Ids]) -> None:
         """Copy its mount; a pod of subordinate users sees what it writes there as its own."""
@@ -158,17 +160,17 @@ class _Volume:
 
 
 @contextlib.contextmanager
-def _explained(bind: Bind) -> Iterator[None]:
+def _as_mount_error(bind: Bind) -> Iterator[None]:
     try:
         yield
     except (PathRefused, TooManyEntries) as error:
         raise MountError(f"A volume cannot be mounted at {bind.target}: {error}") from None
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise MountError(f"mount {bind.source} on {bind.target}: {why}") from None
+        reason = (error.strerror or str(error)).lower()
+        raise MountError(f"mount {bind.source} on {bind.target}: {reason}") from None
 
 
-def _put_together(root: NewRoot, order: Order, *, of_machine: bool) -> list[tuple[int, int]]:
+def _populate(root: NewRoot, order: Order, *, of_machine: bool) -> list[tuple[int, int]]:
     """Put all into a root but the volumes; return what Landlock is to allow there.
 
     of_machine: this process is an ordinary user of the machine, who can show its devices but not make any.
@@ -187,27 +189,31 @@ def _put_together(root: NewRoot, order: Order, *, of_machine: bool) -> list[tupl
         os.close(source)
     kernel = (_add_processes(root, own=order.pids), *_add_devices(root, order, of_machine=of_machine))
     _add_hardware(root, whole=of_machine)
-    change, some = landlock.write(order.landlock), landlock.READ | landlock.CHANGE_FILE
+    writable, changeable = landlock.write(order.landlock), landlock.READ | landlock.CHANGE_FILE
     shared = [root.add(SHARED_MEMORY, mode="1777", size=order.shared_memory or SHARED_BYTES)]
     if order.pids:
         shared.append(root.add("dev/mqueue", "mqueue", QUIET | linux.NOEXEC))
-    return [(root.top, landlock.READ), *((each, change) for each in (run, *shared)), *((each, some) for each in kernel)]
+    return [
+        (root.top, landlock.READ),
+        *((each, writable) for each in (run, *shared)),
+        *((each, changeable) for each in kernel),
+    ]
 
 
 def programs(more: Sequence[str]) -> Iterator[Source]:
     """Yield what programs need of this machine, opened: the well-known directories, where hosts' names are, and more."""
     resolver = os.path.realpath(RESOLVER)
-    beside = () if any(lies_in(resolver, each) for each in PROGRAMS) else (resolver,)
-    yield from _opened((*PROGRAMS, *beside, *more))
+    resolvers = () if any(lies_in(resolver, each) for each in PROGRAMS) else (resolver,)
+    yield from _opened((*PROGRAMS, *resolvers, *more))
 
 
 def devices(order: Order) -> Iterator[Source]:
     """Yield the devices of all programs, accelerators that the node does not give out, and what it gave to this container, opened."""
-    given = [*(f"/dev/{name}" for name in DEVICES), *order.devices]
+    paths = [*(f"/dev/{name}" for name in DEVICES), *order.devices]
     for name in os.listdir("/dev"):
         if name.startswith(ACCELERATORS):
-            given += (path for path in _below(f"/dev/{name}") if path not in (*order.devices, *order.withheld))
-    for path, fd in _opened(given):
+            paths += (path for path in _below(f"/dev/{name}") if path not in (*order.devices, *order.withheld))
+    for path, fd in _opened(paths):
         if stat.S_ISCHR(os.fstat(fd).st_mode) or stat.S_ISBLK(os.fstat(fd).st_mode):
             yield path, fd
         else:
@@ -257,8 +263,8 @@ def _add_devices(root: NewRoot, order: Order, *, of_machine: bool) -> tuple[int,
             root.show(source, path, linux.NOSUID | linux.NOEXEC)
         else:
             root.make(os.path.dirname(path), Make.DIRECTORY)
-            found, name = os.fstat(source), os.path.relpath(path, "/dev")
-            os.mknod(name, stat.S_IFMT(found.st_mode), found.st_rdev, dir_fd=dev)
+            status, name = os.fstat(source), os.path.relpath(path, "/dev")
+            os.mknod(name, stat.S_IFMT(status.st_mode), status.st_rdev, dir_fd=dev)
             os.chmod(name, 0o666, dir_fd=dev)  # noqa: S103 - it is there for this container alone
         os.close(source)
     for name, target in DEVICE_LINKS.items():

@@ -84,25 +84,25 @@ TRACING = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_get
 
 
 def program(machine: str, *, tracing: bool, limiting: bool) -> bytes:
-    """Return the filter for an architecture; KeyError for one that is not known.
+    """Return the filter for an architecture; KeyError for one that is not in `MACHINES`.
 
-    tracing and limiting say that processes may look into others, and set the
-    limits of others, because something else keeps that among those of one container.
+    tracing and limiting: processes may look into others, and set the limits of
+    others, because something else confines that to those of one container.
     """
-    found = MACHINES[machine]
+    arch = MACHINES[machine]
     allow, refuse = _return(_ALLOW), _return(_ERRNO | errno.EPERM)
     # Programs of another architecture, such as 32-bit ones, have other numbers: all of theirs are refused.
-    lines = [_load(_ARCHITECTURE), _when(_EQUAL, found.audit, 1), refuse, _load(_NUMBER)]
+    lines = [_load(_ARCHITECTURE), _when(_EQUAL, arch.audit, 1), refuse, _load(_NUMBER)]
     lines += [_when(_LEAST, _X32, 0, 1), refuse]
-    named = (name for name in found.calls if name not in _BY_ARGUMENT)
-    refused = [found.calls[name] for name in named if not (tracing and name in TRACING)]
+    names = (name for name in arch.calls if name not in _BY_ARGUMENT)
+    refused = [arch.calls[name] for name in names if not (tracing and name in TRACING)]
     for number in refused:
         lines += [_when(_EQUAL, number, 0, 1), refuse]
     # The C libraries then use clone(), whose flags are no structure behind a pointer.
-    lines += [_when(_EQUAL, found.calls["clone3"], 0, 1), _return(_ERRNO | errno.ENOSYS)]
+    lines += [_when(_EQUAL, arch.calls["clone3"], 0, 1), _return(_ERRNO | errno.ENOSYS)]
     for name, flags in (("clone", _NAMESPACES), ("unshare", _NAMESPACES | linux.CLONE_NEWTIME)):
         lines += [
-            _when(_EQUAL, found.calls[name], 0, 4),
+            _when(_EQUAL, arch.calls[name], 0, 4),
             _load(_argument(0)),
             _when(_ANY_BIT, flags, 0, 1),
             refuse,
@@ -110,8 +110,8 @@ def program(machine: str, *, tracing: bool, limiting: bool) -> bytes:
         ]
     for name in ("socket", "socketpair"):
         free = [family for family in FAMILIES if family != _NETLINK]
-        lines += [_when(_EQUAL, found.calls[name], 0, 7 + len(free)), _load(_argument(0))]
-        lines += [_when(_EQUAL, family, 4 + len(free) - at) for at, family in enumerate(free)]
+        lines += [_when(_EQUAL, arch.calls[name], 0, 7 + len(free)), _load(_argument(0))]
+        lines += [_when(_EQUAL, family, 4 + len(free) - index) for index, family in enumerate(free)]
         lines += [_when(_EQUAL, _NETLINK, 1), _return(_ERRNO | errno.EAFNOSUPPORT)]
         # Of the kernel's protocols the one of addresses and routes, which getaddrinfo() asks. Others list all sockets of the
         # machine, or tell of its devices. What asks for those then goes on as with a kernel that was built without.
@@ -119,17 +119,17 @@ def program(machine: str, *, tracing: bool, limiting: bool) -> bytes:
         lines += [_return(_ERRNO | errno.EPROTONOSUPPORT), allow]
     if not limiting:
         # With a limit of its time a process is ended as by a signal. 0 is the caller itself, for which C libraries use it.
-        lines += [_when(_EQUAL, found.calls["prlimit64"], 0, 4), _load(_argument(0))]
+        lines += [_when(_EQUAL, arch.calls["prlimit64"], 0, 4), _load(_argument(0))]
         lines += [_when(_EQUAL, 0, 0, 1), allow, refuse]
-    lines += [_when(_EQUAL, found.calls["ioctl"], 0, 1 + len(_TYPING)), _load(_argument(1))]
-    lines += [_when(_EQUAL, request, len(_TYPING) - at) for at, request in enumerate(_TYPING)]
+    lines += [_when(_EQUAL, arch.calls["ioctl"], 0, 1 + len(_TYPING)), _load(_argument(1))]
+    lines += [_when(_EQUAL, request, len(_TYPING) - index) for index, request in enumerate(_TYPING)]
     return b"".join([*lines, allow, refuse])
 
 
 def profile(machine: str) -> dict[str, Any]:
     """Return the filter as container engines take it, for containers with processes of their own; KeyError as above."""
-    whole = [name for name in MACHINES[machine].calls if name not in (*_BY_ARGUMENT, *TRACING)]
-    spaces = [
+    always_refused = [name for name in MACHINES[machine].calls if name not in (*_BY_ARGUMENT, *TRACING)]
+    namespace_rules = [
         _refused([name], errno.EPERM, _compared(0, "MASKED_EQ", 1 << bit, 1 << bit))
         for name, flags in (("clone", _NAMESPACES), ("unshare", _NAMESPACES | linux.CLONE_NEWTIME))
         for bit in range(32)
@@ -145,9 +145,9 @@ def profile(machine: str) -> dict[str, Any]:
         "defaultAction": "SCMP_ACT_ALLOW",
         "architectures": [f"SCMP_ARCH_{machine.upper()}"],  # programs of others are ended
         "syscalls": [
-            _refused(whole, errno.EPERM),
+            _refused(always_refused, errno.EPERM),
             _refused(["clone3"], errno.ENOSYS),
-            *spaces,
+            *namespace_rules,
             *(_refused(sockets, errno.EAFNOSUPPORT, each) for each in others),
             _refused(sockets, errno.EPROTONOSUPPORT, *routes),
             *(_refused(["ioctl"], errno.EPERM, each) for each in typing),
@@ -159,8 +159,8 @@ def _refused(names: list[str], error: int, *args: dict[str, Any]) -> dict[str, A
     return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": [*args]}
 
 
-def _compared(place: int, test: str, value: int, second: int = 0) -> dict[str, Any]:
-    return {"index": place, "op": f"SCMP_CMP_{test}", "value": value, "valueTwo": second}
+def _compared(index: int, test: str, value: int, second: int = 0) -> dict[str, Any]:
+    return {"index": index, "op": f"SCMP_CMP_{test}", "value": value, "valueTwo": second}
 
 
 def install(code: bytes) -> None:
@@ -185,12 +185,12 @@ def _return(value: int) -> bytes:
     return struct.pack("=HBBI", _RETURN, 0, 0, value)
 
 
-def _argument(place: int) -> int:
+def _argument(index: int) -> int:
     """Return where the lower half of an argument is: both architectures are little-endian."""
-    return _ARGUMENTS + 8 * place
+    return _ARGUMENTS + 8 * index
 
 
-def known() -> str:
-    """Return this machine's architecture where a filter for it is known, else nothing."""
+def architecture() -> str:
+    """Return this machine's architecture where there is a filter for it, else ""."""
     machine = os.uname().machine
     return machine if machine in MACHINES else ""

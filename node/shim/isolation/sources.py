@@ -23,9 +23,9 @@ def open_source(bind: Bind, state: str) -> int:
     """
     with _host_walk(bind, state) if bind.within else own_walk(bind.source, state) as walk:
         if not bind.below:
-            return walk.take()
+            return walk.dup()
         with Walk(walk.fd, Links.INSIDE, Make.DIRECTORY) as inner:
-            return inner.go(bind.below).take()
+            return inner.go(bind.below).dup()
 
 
 def own_walk(path: str, state: str) -> Walk:
@@ -75,7 +75,7 @@ def _lineage_of(path: str) -> list[tuple[int, int]]:
 
 def _identity_of(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

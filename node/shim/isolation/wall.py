@@ -69,13 +69,13 @@ def close(order: Order, rules: int) -> None:
 
 @cache
 def _filter(*, tracing: bool, limiting: bool) -> bytes:
-    return seccomp.program(seccomp.known(), tracing=tracing, limiting=limiting)
+    return seccomp.program(seccomp.architecture(), tracing=tracing, limiting=limiting)
 
 
 def prepare() -> None:
     """Do now what all shims that are forked from this process would do again."""
-    capabilities.known()
-    if seccomp.known():
+    capabilities.supported()
+    if seccomp.architecture():
         for tracing, limiting in ((False, False), (True, False), (True, True)):
             _filter(tracing=tracing, limiting=limiting)
 
