@@ -1,9 +1,9 @@
-"""The agent: runs the pods that are bound to its machine, and says in the store how they are doing.
+"""The agent: runs the pods that are bound to its machine, and writes their statuses to the store.
 
 Whenever something has happened or is due, it brings every pod concerned one
-step further and writes what changed in one commit. It keeps nothing that the
+step further and writes what changed in one commit. It has no state that the
 store and the disk do not have: killed at any moment, the next agent goes on
-where this one was. Waiting is not its part (see `node.agent.daemon`).
+where this one was. Waiting is the daemon's part (see `node.agent.daemon`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kube.kinds.meta import ObjectMeta
 from kube.kinds.pod import ENDED
 from kube.resources import EVENTS, PODS
 from node.agent.machine import Machine, Occupied
-from node.agent.pod_worker import Local
+from node.agent.pod_worker import PodWorker
 from node.agent.probing import Probing
 from node.agent.runtime import UNSETTLED_S, Runtime
 from node.attempt import EVICTED, SHUTDOWN, AttemptState
@@ -44,14 +44,14 @@ FAULT_RETRY_US = 10_000_000
 RETRY_S = 0.5  # after a write that the cluster did not answer
 SHUTDOWN_GRACE_S = 4.0  # `up` gives the agent five seconds
 CLEAN_S = 600.0
-SET_BACK_US = 1_000_000  # less is the clock being adjusted
+CLOCK_STEP_US = 1_000_000  # a smaller step back is an adjustment, by which nothing waits noticeably longer
 log = logging.getLogger(__name__)
 
 
 class Agent:
     """The node agent of one machine.
 
-    Call `begin`, then `work` when something was heard or `patience` is over;
+    Call `begin`, then `work` when a descriptor is ready or `patience` is over;
     at the end `depart`, and where pods are to end `stop_all` and `wind_down` until nothing is left.
     """
 
@@ -65,7 +65,7 @@ class Agent:
         self.devices = DeviceHolders(layout, machine.devices)
         self.storage = StorageWatch(layout)
         self.images = images
-        self.means = NodeContext(
+        self.context = NodeContext(
             layout,
             cluster.lookup,
             machine.wall,
@@ -78,11 +78,11 @@ class Agent:
             images,
         )
         self.listener = cluster.listener
-        self.pods: dict[str, Local] = {}
+        self.pods: dict[str, PodWorker] = {}
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
         self.dirty: set[str] = set()
         self.stopping = False
-        self.is_dismissed = False  # the cluster does not know this node any more, or as another agent's
+        self.is_dismissed = False  # the cluster has no such node any more, or it is another agent's
         self.epoch_us = _epoch_us()
         self.write_again_at = 0.0
         self.outage = Outage("the node's work with the cluster", log)
@@ -98,88 +98,88 @@ class Agent:
 
     def load(self) -> None:
         """Take on every pod of this node, and adopt or end what an earlier agent left running."""
-        found = self._look_anew()
+        stored_pods = self._relist()
         for uid in self.runtime.uids():
             if uid not in self.pods and self.runtime.adopt(uid):
-                self._take_over_orphan(uid, found.get(uid))
+                self._take_over_orphan(uid, stored_pods.get(uid))
         self.dirty |= set(self.pods)
 
-    def _look_anew(self) -> dict[str, Stored]:
-        """Learn of every pod of this node as it is, by uid; go on in the log from there."""
+    def _relist(self) -> dict[str, Stored]:
+        """Read every pod of this node, and go on in the log from there; return them by uid."""
         revision, pods = self.cluster.pods(self.machine.name)
-        found = {stored.uid: stored for stored in pods}
-        for uid, local in self.pods.items():
-            local.gone = uid not in found
+        stored_pods = {stored.uid: stored for stored in pods}
+        for uid, worker in self.pods.items():
+            worker.gone = uid not in stored_pods
             self.dirty.add(uid)
-        for stored in found.values():
-            self._take_body(stored)
+        for stored in stored_pods.values():
+            self._apply_object(stored)
         self.listener.position = revision
-        return found
+        return stored_pods
 
     def _take_over_orphan(self, uid: str, stored: Stored | None) -> None:
         """A pod that has ended or is gone for the store, but of which something runs: it is only to be stopped."""
         pod = stored.read(Pod) if stored else Pod(metadata=ObjectMeta(uid=uid))
-        place = PodAddress(pod.status.pod_ip, self.machine.address, start_of(pod, clock.microseconds()))
-        self._add(uid, Local(pod, stored.revision if stored else 0, place, None, gone=stored is None))
+        address = PodAddress(pod.status.pod_ip, self.machine.address, start_of(pod, clock.microseconds()))
+        self._add(uid, PodWorker(pod, stored.revision if stored else 0, address, None, gone=stored is None))
 
-    def _add(self, uid: str, local: Local) -> None:
-        self.pods[uid] = local
+    def _add(self, uid: str, worker: PodWorker) -> None:
+        self.pods[uid] = worker
         self.devices.take_over(uid)
-        self.storage.watch(local.pod)
-        self._join(local)
+        self.storage.watch(worker.pod)
+        self._join_group(worker)
 
-    def _join(self, local: Local) -> None:
-        peers = self.peers.setdefault(hosts.group_of(local.pod), {})
-        peers[local.uid] = (local.pod, local.place.pod_ip)
+    def _join_group(self, worker: PodWorker) -> None:
+        peers = self.peers.setdefault(hosts.group_of(worker.pod), {})
+        peers[worker.uid] = (worker.pod, worker.address.pod_ip)
 
-    def _change_group(self, local: Local, before: str) -> None:
-        """A pod was taken from its job, or given to one: whom it knows by name is somebody else."""
-        self.peers[before].pop(local.uid, None)
-        self._drop_group(before)
-        self._join(local)
+    def _change_group(self, worker: PodWorker, old_group: str) -> None:
+        """Move a pod whose controller has changed to its new group: its peers by name are others now."""
+        self.peers[old_group].pop(worker.uid, None)
+        self._drop_group(old_group)
+        self._join_group(worker)
 
     def _drop_group(self, group: str) -> None:
-        """Forget a job of which no pod is left here."""
-        if not any(hosts.group_of(one.pod) == group for one in self.pods.values()):
+        """Remove a job of which no pod is left here."""
+        if not any(hosts.group_of(worker.pod) == group for worker in self.pods.values()):
             self.peers.pop(group, None)
             (self.layout.hosts / group).unlink(missing_ok=True)
 
-    def _take_body(self, source: Stored | Change) -> None:
+    def _apply_object(self, source: Stored | Change) -> None:
         try:
             pod = source.read(Pod)
         except ValidationError as error:
             log.error("pod %s cannot be read and is left alone: %s", source.key, error)
             return
         if pod.spec.node_name == self.machine.name:
-            self._take(pod, source.revision)
+            self._apply_pod(pod, source.revision)
 
-    def _take(self, pod: Pod, revision: int) -> None:
-        """Learn of a pod, or of its newest version."""
+    def _apply_pod(self, pod: Pod, revision: int) -> None:
+        """Take on a new pod, or the newest version of one."""
         uid = pod.metadata.uid
-        local = self.pods.get(uid)
-        if local is not None:
-            if revision > local.revision:
-                before = hosts.group_of(local.pod)
-                local.pod, local.revision = pod, revision
-                if hosts.group_of(pod) != before:
-                    self._change_group(local, before)
+        worker = self.pods.get(uid)
+        if worker is not None:
+            if revision > worker.revision:
+                old_group = hosts.group_of(worker.pod)
+                worker.pod, worker.revision = pod, revision
+                if hosts.group_of(pod) != old_group:
+                    self._change_group(worker, old_group)
                 self.dirty.add(uid)
             return
         if pod.status.phase in ENDED and not pod.metadata.deletion_timestamp:
             return
-        taken = {one.place.pod_ip for one in self.pods.values()}
-        address = pod.status.pod_ip or self.machine.pod_address(uid, taken)
-        place = PodAddress(address, self.machine.address, start_of(pod, clock.microseconds()))
+        addresses = {other.address.pod_ip for other in self.pods.values()}
+        address = pod.status.pod_ip or self.machine.pod_address(uid, addresses)
+        pod_address = PodAddress(address, self.machine.address, start_of(pod, clock.microseconds()))
         refusal = prepare.refusal(pod, self.layout, self.machine.engine)
-        self._add(uid, Local(pod, revision, place, refusal, probing=Probing(pod) or None))
+        self._add(uid, PodWorker(pod, revision, pod_address, refusal, probing=Probing(pod) or None))
         self.runtime.adopt(uid)
         self.dirty.add(uid)
 
     def work(self) -> None:
-        """Handle all that has happened or is due; what the cluster does not answer is left for later."""
+        """Handle all that has happened or is due; what fails because the cluster is away is tried again later."""
         try:
-            self._beat()  # first: who stood still for long may have lost the node to another agent, and starts nothing
-            self._notice()
+            self._beat()  # first: an agent that was stopped for long may have lost the node to another, and starts nothing
+            self._collect()
             self._read_changes()
             self._step()
             self._write()
@@ -188,7 +188,7 @@ class Agent:
             self.leave_cluster(error)
 
     def leave_cluster(self, why: Dismissed | Occupied) -> None:
-        """Start and tell nothing any more; whatever runs here of any pod is the agent's to end, as nobody else can."""
+        """Start and write nothing any more; end whatever runs here of any pod, as nobody else can."""
         log.error("this agent is no node of the cluster any more, and ends what runs here: %s", why)
         self.is_dismissed = self.stopping = True
         for uid in self.runtime.uids():
@@ -198,43 +198,43 @@ class Agent:
     def patience(self) -> float:
         """Return for how many seconds nothing is due."""
         now = clock.monotonic()
-        dues = [self.listener.due() - now, self.machine.due - now, self.clean_at - now]
+        delays = [self.listener.due() - now, self.machine.due - now, self.clean_at - now]
         if self.runtime.unsettled:
-            dues.append(UNSETTLED_S)
-        wakes = [local.wake_us for local in self.pods.values() if local.wake_us is not None]
-        if wakes:
-            dues.append((min(wakes) - clock.microseconds()) / 1e6)
+            delays.append(UNSETTLED_S)
+        wake_times = [worker.wake_us for worker in self.pods.values() if worker.wake_us is not None]
+        if wake_times:
+            delays.append((min(wake_times) - clock.microseconds()) / 1e6)
         if self.dirty:
-            dues.append(max(0.0, self.write_again_at - now))
-        return max(0.0, min(dues))
+            delays.append(max(0.0, self.write_again_at - now))
+        return max(0.0, min(delays))
 
-    def _notice(self) -> None:
-        """Find the pods of which something has happened or is due."""
+    def _collect(self) -> None:
+        """Mark the pods of which something has happened or is due."""
         self.dirty |= self.runtime.settle()
-        self._notice_clock()
+        self._check_clock()
         for uid, message in self.storage.excess().items():
             if uid in self.pods and self.pods[uid].refusal is None:
                 self.pods[uid].refusal = Refusal(EVICTED, message)
                 self.dirty.add(uid)
-        for answer in self.runtime.checked():
-            uid = answer.check.uid
+        for result in self.runtime.check_results():
+            uid = result.check.uid
             if uid in self.pods and (probing := self.pods[uid].probing) is not None:
-                probing.hear(self.pods[uid].pod, answer)
+                probing.record(self.pods[uid].pod, result)
                 self.dirty.add(uid)
         # Their image has come, or is being pulled.
-        for uid in self.images.heard() if self.images else ():
+        for uid in self.images.take_changed() if self.images else ():
             if uid in self.pods:
                 self.pods[uid].retry_us = 0
                 self.dirty.add(uid)
         now = clock.microseconds()
-        self.dirty |= {uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now}
+        self.dirty |= {uid for uid, worker in self.pods.items() if worker.wake_us is not None and worker.wake_us <= now}
 
-    def _notice_clock(self) -> None:
-        """When the wall clock was set back, have every pod looked at: what waits for a time would wait too long."""
+    def _check_clock(self) -> None:
+        """When the wall clock was set back, step every pod: what waits for a time would wait too long."""
         before, self.epoch_us = self.epoch_us, _epoch_us()
-        if self.epoch_us < before - SET_BACK_US:
-            for local in self.pods.values():
-                local.retry_us = local.hold_us = 0
+        if self.epoch_us < before - CLOCK_STEP_US:
+            for worker in self.pods.values():
+                worker.retry_us = worker.hold_us = 0
             self.dirty |= set(self.pods)
 
     def _read_changes(self) -> None:
@@ -245,32 +245,32 @@ class Agent:
 
     def _reload(self) -> None:
         """History before the agent's position is gone: any pod, ConfigMap and Secret may have changed."""
-        self._look_anew()
-        for local in self.pods.values():
-            self._config_changed(local)
+        self._relist()
+        for worker in self.pods.values():
+            self._config_changed(worker)
 
     def _apply(self, change: Change) -> None:
         if change.resource != PODS.id:
-            for each in self.pods.values():
-                if each.pod.metadata.namespace == change.namespace:
-                    self._config_changed(each, change.name)
+            for other in self.pods.values():
+                if other.pod.metadata.namespace == change.namespace:
+                    self._config_changed(other, change.name)
         elif change.verb == "DELETED":
-            local = self.pods.get(change.uid)
-            if local is not None:
-                local.gone = True
+            worker = self.pods.get(change.uid)
+            if worker is not None:
+                worker.gone = True
                 self.dirty.add(change.uid)
         elif change.uid in self.pods or self.machine.needle in change.body:
-            self._take_body(change)
+            self._apply_object(change)
 
-    def _config_changed(self, local: Local, name: str = "") -> None:
+    def _config_changed(self, worker: PodWorker, name: str = "") -> None:
         """A ConfigMap or Secret ("" for any): a pod that waits for it tries again, a mounted one gets its new content."""
-        if local.gone:
+        if worker.gone:
             return
-        if local.problems:
-            local.retry_us = 0
-            self.dirty.add(local.uid)
-        elif self.runtime.active(local.uid) and (not name or prepare.mentions(local.pod, name)):
-            prepare.refresh_volumes(local.pod, local.place, self.means)
+        if worker.problems:
+            worker.retry_us = 0
+            self.dirty.add(worker.uid)
+        elif self.runtime.active(worker.uid) and (not name or prepare.mentions(worker.pod, name)):
+            prepare.refresh_volumes(worker.pod, worker.address, self.context)
 
     def _step(self) -> None:
         now = clock.microseconds()
@@ -280,29 +280,29 @@ class Agent:
             except OSError as error:
                 log.warning("hosts file of %s not written: %s", group, error)
         for uid in sorted(self.dirty):
-            local = self.pods.get(uid)
-            if local is None:
+            worker = self.pods.get(uid)
+            if worker is None:
                 continue
             try:
-                local.step(self.runtime, self.means, now, starting=not self.stopping)
+                worker.step(self.runtime, self.context, now, starting=not self.stopping)
             except Exception:
-                # One pod that nobody foresaw must not keep the others from running.
-                log.exception("pod %s/%s: a step failed", local.pod.metadata.namespace, local.pod.metadata.name)
-                local.wake_us = now + FAULT_RETRY_US
+                # A fault with one pod must not stop the others.
+                log.exception("pod %s/%s: a step failed", worker.pod.metadata.namespace, worker.pod.metadata.name)
+                worker.wake_us = now + FAULT_RETRY_US
                 continue
-            if local.over and not local.unwritten:
+            if worker.over and not worker.unwritten:
                 self._forget(uid)
 
     def _forget(self, uid: str) -> None:
         """Drop a pod of which nothing runs; its name stays for its peers until it is deleted."""
-        local = self.pods.pop(uid)
+        worker = self.pods.pop(uid)
         self.runtime.forget(uid)
         self.devices.release(uid)
         self.storage.forget(uid)
         if self.images:
             self.images.forget(uid)
-        group = hosts.group_of(local.pod)
-        if local.gone or local.goes:
+        group = hosts.group_of(worker.pod)
+        if worker.gone or worker.should_delete:
             self.peers[group].pop(uid, None)
         self._drop_group(group)
 
@@ -315,48 +315,52 @@ class Agent:
         due = [self.pods[uid] for uid in sorted(self.dirty) if uid in self.pods and self.pods[uid].due(now)]
         if due and clock.monotonic() >= self.write_again_at:
             try:
-                outcomes = self.cluster.commit([Group(self._writes(local)) for local in due])
+                outcomes = self.cluster.commit([Group(self._writes(worker)) for worker in due])
             except AWAY as error:
                 refused(self.outage, "statuses not written", error)
                 self.write_again_at = clock.monotonic() + RETRY_S
                 return
-            for local, outcome in zip(due, outcomes, strict=True):
-                self._written(local, outcome)
+            for worker, outcome in zip(due, outcomes, strict=True):
+                self._on_written(worker, outcome)
         elif due:
             return
         self.dirty.clear()
 
-    def _writes(self, local: Local) -> list[Write]:
-        meta, pending = local.pod.metadata, list(local.events)
+    def _writes(self, worker: PodWorker) -> list[Write]:
+        meta, pending = worker.pod.metadata, list(worker.events)
         writes: list[Write] = []
-        if local.status != local.written:
-            # Merging keeps what others write into a status; what this node no longer says must go.
-            patch = {"status": {"reason": None, "message": None, **local.status}}
-            seen = meta.resource_version
-            writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
-            writes += events.writes(self.cluster, local.pod, local.status, clock.milliseconds())
-            pending += events.failed_hooks(local.pod, self.runtime.runs(local.uid))
-        distinct = {(one.reason, one.message): one for one in pending}  # the same of two containers is written once
-        writes += [events.event_write(self.cluster, local.pod, one, clock.milliseconds()) for one in distinct.values()]
-        if local.lost and local.over:
-            writes.append(Create(EVENTS, events.lost(local.pod, local.lost, clock.milliseconds())))
-        if local.goes:
+        if worker.status != worker.written:
+            # Merging leaves what others write into a status; what this node no longer reports must go.
+            patch = {"status": {"reason": None, "message": None, **worker.status}}
+            version = meta.resource_version
+            writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=version))
+            writes += events.writes(self.cluster, worker.pod, worker.status, clock.milliseconds())
+            pending += events.failed_hooks(worker.pod, self.runtime.runs(worker.uid))
+        distinct = {
+            (event.reason, event.message): event for event in pending
+        }  # the same of two containers is written once
+        writes += [
+            events.event_write(self.cluster, worker.pod, event, clock.milliseconds()) for event in distinct.values()
+        ]
+        if worker.lost and worker.over:
+            writes.append(Create(EVENTS, events.lost(worker.pod, worker.lost, clock.milliseconds())))
+        if worker.should_delete:
             writes.append(Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0))
         return writes
 
-    def _written(self, local: Local, outcome: list[Stored] | ApiError) -> None:
+    def _on_written(self, worker: PodWorker, outcome: list[Stored] | ApiError) -> None:
         if isinstance(outcome, ApiError):
-            # Somebody else changed the pod meanwhile; the log has it, and the next step starts from that.
-            log.info("status of %s not written: %s", local.pod.metadata.name, outcome)
-            local.written = {}
+            # The pod was changed meanwhile; the log has it, and the next step starts from that.
+            log.info("status of %s not written: %s", worker.pod.metadata.name, outcome)
+            worker.written = {}
             self.listener.hurry()
             return
-        has_status = local.status != local.written
-        local.written, local.events = local.status, []
-        if local.over:
-            self._forget(local.uid)
+        has_status = worker.status != worker.written
+        worker.written, worker.events = worker.status, []
+        if worker.over:
+            self._forget(worker.uid)
         elif has_status:
-            local.pod, local.revision = outcome[0].read(Pod), outcome[0].revision
+            worker.pod, worker.revision = outcome[0].read(Pod), outcome[0].revision
 
     def _beat(self) -> None:
         try:
@@ -378,7 +382,7 @@ class Agent:
         except AWAY as error:
             log.warning("old logs not removed, trying again later: %s", error)
         except Exception as error:
-            # Whatever it is: what is left over keeps no pod from running.
+            # Whatever it is: what is left over stops no pod from running.
             self.faults.note(error)
 
     def stop_all(self) -> None:
@@ -388,7 +392,7 @@ class Agent:
 
     def wind_down(self) -> None:
         """After `stop_all`, record what has ended, and stop what was about to start."""
-        self._notice()
+        self._collect()
         for uid in self._active_pods():
             self.runtime.stop(uid, SHUTDOWN, SHUTDOWN_GRACE_S)
         self._step()
@@ -401,7 +405,7 @@ class Agent:
 
     @property
     def is_certain(self) -> bool:
-        """Whether each attempt that was ordered has begun or was refused, so that what is left alone is known."""
+        """Whether each attempt that was ordered has begun or was refused, so that the disk shows all that is left running."""
         return not any(
             run.current is not None and run.current.state is AttemptState.ORDERED
             for uid in self.pods
@@ -409,7 +413,7 @@ class Agent:
         )
 
     def depart(self) -> None:
-        """Start nothing any more, and say in the store that the machine stops in order."""
+        """Start nothing any more, and write to the store that the machine stops in order."""
         self.stopping = True
         if self.is_dismissed:
             return

@@ -46,7 +46,7 @@ from node.usage import Sampler
 
 RETRY_S = 0.5  # after the cluster did not answer
 SHUTDOWN_S = 4.8  # `up` gives the agent five seconds
-CERTAIN_S = 1.0
+ORDERED_S = 1.0
 log = logging.getLogger(__name__)
 
 
@@ -83,7 +83,7 @@ class Daemon:
         address: str = LOOPBACK,
     ) -> None:
         layout = Layout(data)
-        self.lock = _alone(data)
+        self.lock = _lock(data)
         self.impatient = False
         self.selector = selectors.DefaultSelector()
         # Before there is a spawner: it may be one more process to move.
@@ -96,8 +96,8 @@ class Daemon:
         wall = networks.chosen(wall, settings.POD_NETWORK, shared=address != LOOPBACK)
         engine = engine or engines.find(settings.ENGINE, wall)
         self.sweep = EngineSweep(layout, engine.engine)
-        own = Networks(layout, self.spawner, self.port.key, wall.networks) if wall.networks else None
-        self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep, own, self.groups)
+        pod_networks = Networks(layout, self.spawner, self.port.key, wall.networks) if wall.networks else None
+        self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep, pod_networks, self.groups)
         devices = FoundDevices(settings.DEVICES)
         hostname = name or socket.gethostname()
         cluster = connect(self.selector) if connect else LocalCluster(RedisSubscription(self.selector))
@@ -206,7 +206,7 @@ class Daemon:
 
     def _leave(self) -> None:
         """Wait for what was ordered a moment ago: it has begun, or it has not, and the disk says which."""
-        deadline = clock.monotonic() + CERTAIN_S
+        deadline = clock.monotonic() + ORDERED_S
         while clock.monotonic() < deadline and not self.agent.is_certain:
             self.turn()
 
@@ -233,7 +233,7 @@ def lock_of(data: Path) -> Path:
     return folder / "agent.lock"
 
 
-def _alone(data: Path) -> TextIO:
+def _lock(data: Path) -> TextIO:
     """Wait until no other agent works in the state directory.
 
     Two would take each other's orders back, and the one that is behind would

@@ -1,4 +1,4 @@
-"""A machine as a node: its Node object and lease, by which it says what it has, how it is, and that it is alive."""
+"""A machine as a node: its Node object, with its capacity and conditions, and its lease."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from node.attempt import SHUTDOWN, time_text
 from node.containers import hosts, walls
 from node.containers.control_groups import Groups
 from node.containers.engines import EngineLookup
-from node.containers.found_devices import FoundDevices, Seen, describe
+from node.containers.found_devices import FoundDevices, Inventory, describe
 from node.pods.cluster import Cluster
 from node.rules import programs
 from node.shim.order import Wall
 
-PODS_MOST = 250
+MAX_PODS = 250
 LOOPBACK = "127.0.0.1"
 BEAT_S = 10.0
 RETRY_S = 0.5
@@ -58,10 +58,10 @@ class Occupied(Exception):
     """Another agent, on another state directory, is the node of this name; the message says where."""
 
 
-def lease(name: str, now_us: int, transitions: int = 0, place: str | None = None) -> Object:
-    """Return a lease that says its holder was alive at a time, and perhaps where its state directory is."""
+def lease(name: str, now_us: int, transitions: int = 0, location: str | None = None) -> Object:
+    """Return a lease that was renewed at a time; `location` names the machine and state directory of its holder."""
     return {
-        "metadata": {"namespace": LEASE_NAMESPACE, "name": name, **_placed(place)},
+        "metadata": {"namespace": LEASE_NAMESPACE, "name": name, **_location_annotation(location)},
         "spec": {
             "holderIdentity": name,
             "leaseDurationSeconds": LEASE_S,
@@ -71,8 +71,8 @@ def lease(name: str, now_us: int, transitions: int = 0, place: str | None = None
     }
 
 
-def _placed(place: str | None) -> Object:
-    return {} if place is None else {"annotations": {PLACE_ANNOTATION: place}}
+def _location_annotation(location: str | None) -> Object:
+    return {} if location is None else {"annotations": {PLACE_ANNOTATION: location}}
 
 
 class Writer(Protocol):
@@ -85,28 +85,28 @@ class Writer(Protocol):
         """Do groups of writes."""
 
 
-def renew(cluster: Writer, name: str, now_us: int, place: str | None = None, version: int | None = None) -> None:
-    """Say that the holder of a lease is alive, making the lease when it is not there; Conflict unless it has a version that is given."""
-    patch = {"metadata": _placed(place), "spec": {"renewTime": time_text(now_us)}}
+def renew(cluster: Writer, name: str, now_us: int, location: str | None = None, version: int | None = None) -> None:
+    """Renew a lease, or create it where there is none; Conflict where it does not have the version, if one is given."""
+    patch = {"metadata": _location_annotation(location), "spec": {"renewTime": time_text(now_us)}}
     try:
         cluster.write(Patch(LEASES, LEASE_NAMESPACE, name, patch, version=str(version or "")))
     except NotFound:
         cluster.commit([Group([Create(NAMESPACES, {"metadata": {"name": LEASE_NAMESPACE}})])])
-        cluster.commit([Group([Create(LEASES, lease(name, now_us, place=place))])])
+        cluster.commit([Group([Create(LEASES, lease(name, now_us, location=location))])])
 
 
-def condition(kind: str, value: bool, reason: str, message: str, now_us: int, before: Node | None) -> dict[str, str]:
-    """Return a node condition; the transition time is kept while the value stays."""
+def condition(kind: str, value: bool, reason: str, message: str, now_us: int, previous: Node | None) -> dict[str, str]:
+    """Return a node condition; the transition time stays as long as the value does."""
     status = "True" if value else "False"
-    old = [one for one in before.status.conditions if one.type == kind] if before else []
-    same = bool(old) and old[0].status == status and bool(old[0].last_transition_time)
+    same_kind = [one for one in previous.status.conditions if one.type == kind] if previous else []
+    unchanged = bool(same_kind) and same_kind[0].status == status and bool(same_kind[0].last_transition_time)
     return {
         "type": kind,
         "status": status,
         "reason": reason,
         "message": message,
         "lastHeartbeatTime": time_text(now_us),
-        "lastTransitionTime": old[0].last_transition_time if same else time_text(now_us),
+        "lastTransitionTime": same_kind[0].last_transition_time if unchanged else time_text(now_us),
     }
 
 
@@ -124,9 +124,9 @@ class Machine:
         engine: EngineLookup | None = None,
         address: str = LOOPBACK,
         groups: Groups | None = None,
-        place: str = "",
+        location: str = "",
     ) -> None:
-        self.place = place or None
+        self.location = location or None
         self.readings = readings
         self.cluster = cluster
         self.engine = engine or EngineLookup()
@@ -138,7 +138,7 @@ class Machine:
         self.address = address
         # Bound pods have this in their JSON: a cheap look before a change is decoded.
         self.needle = f'"nodeName":"{self.name}"'.encode()
-        self.capacity = {**readings.capacity(), "pods": PODS_MOST}
+        self.capacity = {**readings.capacity(), "pods": MAX_PODS}
         # A tenth of memory and disk is left to the machine, because the cluster itself runs on it too.
         self.allocatable = {
             name: amount * 9 // 10 if name in ("memory", "ephemeral-storage") else amount
@@ -146,8 +146,8 @@ class Machine:
         }
         self.due = 0.0
         self.departs = False
-        self._said = ("", "", Seen())
-        self._listed: dict[str, str] = {}  # annotations that may change
+        self._reported = ("", "", Inventory())
+        self._annotations: dict[str, str] = {}  # annotations that may change
 
     def pod_address(self, uid: str, taken: Collection[str]) -> str:
         """Return the address of a pod: one of its own on the loopback, or the machine's where others must reach it by that."""
@@ -155,7 +155,7 @@ class Machine:
 
     def announce(self) -> None:
         """Make the Node object, or bring it up to date; then it is ready for pods, unless it departs."""
-        now_us, listed = clock.microseconds(), self._lists()
+        now_us, inventory = clock.microseconds(), self._inventory_annotations()
         metadata = {
             "name": self.name,
             "labels": {
@@ -168,123 +168,123 @@ class Machine:
                 LIMITS_ANNOTATION: walls.limits(self.groups),
                 node_walls.ANNOTATION: walls.describe(self.wall),
                 node_engines.ANNOTATION: node_engines.written(
-                    self.engine.engine.shown if self.engine.engine else "", self.engine.why
+                    self.engine.engine.display_name if self.engine.engine else "", self.engine.why
                 ),
                 LEASE_ANNOTATION: self.name,
-                **listed,
+                **inventory,
             },
         }
         try:
             self.cluster.write(Create(NODES, {"metadata": metadata, "spec": {}, "status": self._status(now_us, None)}))
         except AlreadyExists:
             self.cluster.write(Patch(NODES, "", self.name, {"metadata": metadata}))
-        self._listed = listed
+        self._annotations = inventory
         self._write_status(now_us)
         self.due = clock.monotonic() + BEAT_S
 
     def beat(self) -> bool:
-        """When it is time, renew the lease, and write what changed of the node's conditions, programs and devices; say whether it was.
+        """Renew the lease and write what changed of conditions, programs and devices when that is due; return whether it was.
 
-        Occupied where another agent has become this node, as one may while this one stood still for longer than its lease lasts.
+        Occupied where another agent has become this node, as one may while this one was stopped for longer than its lease lasts.
         """
         if clock.monotonic() < self.due:
             return False
         self.due = clock.monotonic() + RETRY_S
         now_us = clock.microseconds()
-        self._renew(self.place)
-        if self._said != self._problems() or self._is_ready() == self.departs:
+        self._renew(self.location)
+        if self._reported != self._problems() or self._is_ready() == self.departs:
             self._write_status(now_us)
         # What was installed since the last beat counts from this one.
-        listed = self._lists()
-        if listed != self._listed:
-            patch = {"metadata": {"annotations": listed}}
+        inventory = self._inventory_annotations()
+        if inventory != self._annotations:
+            patch = {"metadata": {"annotations": inventory}}
             with contextlib.suppress(NotFound):  # deleted just now: the next beat makes it anew
                 self.cluster.write(Patch(NODES, "", self.name, patch))
-                self._listed = listed
+                self._annotations = inventory
         self.due = clock.monotonic() + BEAT_S
         return True
 
     def depart(self) -> None:
-        """Say that this node stops in order, so that nothing is placed on it from now on; Occupied where it is another agent's."""
+        """Write that this node stops in order, so that nothing is placed on it from now on; Occupied where it is another agent's."""
         self.departs = True
-        self._renew(self.place)
+        self._renew(self.location)
         self._write_status(clock.microseconds())
         # Whoever comes next need not wait for the lease's end.
-        self._renew(self.place and "")
+        self._renew(self.location and "")
 
     def take_lease(self) -> None:
         """Become this node; Occupied while another agent is it: of two on one cluster each would run every pod."""
-        self._renew(self.place, takes_over=True)
+        self._renew(self.location, takes_over=True)
 
-    def _renew(self, place: str | None, *, takes_over: bool = False) -> None:
-        """Renew the lease as the one who has it; one that takes over may also come after another who is silent for too long."""
+    def _renew(self, location: str | None, *, takes_over: bool = False) -> None:
+        """Renew the lease as its holder; one that takes over may also follow a holder whose lease has expired."""
         while True:
             version = None
             with contextlib.suppress(NotFound):
-                found = self.cluster.get(LEASES, LEASE_NAMESPACE, self.name)
-                self._check_place(found.object, takes_over=takes_over)
-                version = found.revision
+                lease = self.cluster.get(LEASES, LEASE_NAMESPACE, self.name)
+                self._check_holder(lease.object, takes_over=takes_over)
+                version = lease.revision
             try:
-                renew(self.cluster, self.name, clock.microseconds(), place, version)
+                renew(self.cluster, self.name, clock.microseconds(), location, version)
             except Conflict:
-                continue  # somebody has written it meanwhile: it is looked at again
+                continue  # it was written meanwhile: read it again
             return
 
-    def _check_place(self, lease: Object, *, takes_over: bool) -> None:
-        own = self.place or ""
+    def _check_holder(self, lease: Object, *, takes_over: bool) -> None:
+        own = self.location or ""
         if takes_over:
             other = other_place(lease, own, clock.milliseconds())
         else:
-            # Whoever took it over has found this agent silent, and runs its pods, whatever became of him since.
+            # Another agent took over the expired lease and runs the pods here, whatever has become of it since.
             other = "" if place_of(lease) == own else place_of(lease)
         if other:
             raise Occupied(f"the node {self.name} is the agent's in {other}")
 
-    def _lists(self) -> dict[str, str]:
+    def _inventory_annotations(self) -> dict[str, str]:
         """Return the annotations that list the programs and devices of the machine."""
-        found = [node_devices.NodeDevice(*each) for each in describe(self.devices.seen)]
+        listed = [node_devices.NodeDevice(*each) for each in describe(self.devices.inventory)]
         return {
             programs.ANNOTATION: programs.written(self.readings.programs()),
-            **({node_devices.ANNOTATION: node_devices.written(found)} if found else {}),
+            **({node_devices.ANNOTATION: node_devices.written(listed)} if listed else {}),
         }
 
     def _write_status(self, now_us: int) -> None:
-        said = self._problems()
+        problems = self._problems()
         try:
-            before = self.cluster.get(NODES, "", self.name).read(Node)
-            self.cluster.write(Patch(NODES, "", self.name, {"status": self._status(now_us, before)}, "status"))
+            previous = self.cluster.get(NODES, "", self.name).read(Node)
+            self.cluster.write(Patch(NODES, "", self.name, {"status": self._status(now_us, previous)}, "status"))
         except NotFound:  # the node was deleted by somebody
             self.announce()
-        self._said = said
+        self._reported = problems
 
     def _is_ready(self) -> bool:
-        """Whether the store calls this node ready: after a long silence it does not, and is to be told."""
+        """Whether the store has this node as ready: after missed heartbeats it does not, and the status is due."""
         try:
-            found = self.cluster.get(NODES, "", self.name).read(Node)
+            node = self.cluster.get(NODES, "", self.name).read(Node)
         except NotFound:
             return False
-        return any(one.type == "Ready" and one.status == "True" for one in found.status.conditions)
+        return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
 
-    def _problems(self) -> tuple[str, str, Seen]:
+    def _problems(self) -> tuple[str, str, Inventory]:
         """Return what the conditions and amounts follow from, without times and figures."""
-        seen = self.devices.seen._replace(figures={})
-        return self.readings.memory_problem(), self.readings.disk_problem(), seen
+        inventory = self.devices.inventory._replace(figures={})
+        return self.readings.memory_problem(), self.readings.disk_problem(), inventory
 
-    def _status(self, now_us: int, before: Node | None) -> dict[str, Any]:
-        memory, disk, seen = self._problems()
-        lost, engine = seen.problem(), self.engine.engine
+    def _status(self, now_us: int, previous: Node | None) -> dict[str, Any]:
+        memory, disk, inventory = self._problems()
+        missing, engine = inventory.problem(), self.engine.engine
         runtime = {"containerRuntimeVersion": f"{engine.kind}://{engine.version}"} if engine else {}
         return {
-            "capacity": _quantities(self.capacity) | _counts(seen, healthy=False),
-            "allocatable": _quantities(self.allocatable) | _counts(seen, healthy=True),
+            "capacity": _quantities(self.capacity) | _counts(inventory, healthy=False),
+            "allocatable": _quantities(self.allocatable) | _counts(inventory, healthy=True),
             "conditions": [
                 condition("MemoryPressure", bool(memory), "LowMemory" if memory else "EnoughMemory",
-                          memory or "There is enough memory.", now_us, before),
+                          memory or "There is enough memory.", now_us, previous),
                 condition("DiskPressure", bool(disk), "LowDisk" if disk else "EnoughDisk",
-                          disk or "There is enough room on the disk.", now_us, before),
-                *([condition("DevicesMissing", bool(lost), "DeviceGone" if lost else "AllDevicesThere",
-                             lost or "All devices are there.", now_us, before)] if seen.kinds else []),
-                condition("Ready", not self.departs, *(STOPPED if self.departs else RUNS), now_us, before),
+                          disk or "There is enough room on the disk.", now_us, previous),
+                *([condition("DevicesMissing", bool(missing), "DeviceGone" if missing else "AllDevicesThere",
+                             missing or "All devices are there.", now_us, previous)] if inventory.kinds else []),
+                condition("Ready", not self.departs, *(STOPPED if self.departs else RUNS), now_us, previous),
             ],
             "addresses": [
                 {"type": "InternalIP", "address": self.address},
@@ -294,15 +294,15 @@ class Machine:
         }  # fmt: skip
 
 
-def _counts(seen: Seen, *, healthy: bool) -> dict[str, str]:
-    return {resource: str(count) for resource, count in seen.counts(healthy=healthy).items()}
+def _counts(inventory: Inventory, *, healthy: bool) -> dict[str, str]:
+    return {resource: str(count) for resource, count in inventory.counts(healthy=healthy).items()}
 
 
-def _quantities(found: dict[str, int]) -> dict[str, str]:
-    cpu, memory, disk = found["cpu"], found["memory"], found["ephemeral-storage"]
+def _quantities(amounts: dict[str, int]) -> dict[str, str]:
+    cpu, memory, disk = amounts["cpu"], amounts["memory"], amounts["ephemeral-storage"]
     return {
         "cpu": str(cpu // 1000) if cpu % 1000 == 0 else f"{cpu}m",
         "memory": f"{memory // 1024}Ki",
         "ephemeral-storage": f"{disk // 1024}Ki",
-        "pods": str(found["pods"]),
+        "pods": str(amounts["pods"]),
     }

@@ -1,4 +1,4 @@
-"""What the agent knows of one pod, and one step of bringing it where it should be."""
+"""One pod on this node: its state in the agent, and the step that brings it closer to its spec."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ GONE_GRACE_S = 2.0  # for a pod that was deleted by force: its object is gone, n
 
 
 @dataclass(slots=True)
-class Local:
+class PodWorker:
     """A pod bound to this node."""
 
     pod: Pod
     revision: int
-    place: PodAddress
+    address: PodAddress
     refusal: Refusal | None
     problems: dict[str, Waiting] = field(default_factory=dict)
     retry_us: int = 0
@@ -49,12 +49,12 @@ class Local:
         """The pod's uid."""
         return self.pod.metadata.uid
 
-    def step(self, runtime: Runtime, means: NodeContext, now_us: int, *, starting: bool) -> None:
+    def step(self, runtime: Runtime, context: NodeContext, now_us: int, *, starting: bool) -> None:
         """Start and stop what is due and work out the status; starting is off while the node shuts down."""
         if self.gone:
             runtime.stop(self.uid, "Deleted", GONE_GRACE_S)
             self.over = not runtime.active(self.uid)
-            self.wake_us = None  # its end will be heard
+            self.wake_us = None  # a descriptor will report its end
             return
         for name in runtime.runs(self.uid):
             if message := runtime.refused(self.uid, name):
@@ -63,51 +63,53 @@ class Local:
         self._probe(runtime, now_us)
         decision = self._decide(runtime, now_us)
         if decision.start and starting and now_us >= self.retry_us:
-            self._start(decision, runtime, means, now_us)
+            self._start(decision, runtime, context, now_us)
             decision = self._decide(runtime, now_us)
         if decision.stop is not None:
             runtime.stop(self.uid, decision.stop.reason, decision.stop.grace_s)
         self.status = decision.status
         self.over, self.lost = decision.over, decision.lost
         probe_us = self.probing.wake_us if self.probing is not None else None
-        wakes = [decision.wake_us, self.retry_us if self.problems else None, self.hold_us or None, probe_us]
-        self.wake_us = min((wake for wake in wakes if wake is not None and wake > now_us), default=None)
-        if means.images is not None:
-            self.events += means.images.events(self.uid)
-        means.devices.describe(self.pod, self.status)
+        wake_times = [decision.wake_us, self.retry_us if self.problems else None, self.hold_us or None, probe_us]
+        self.wake_us = min(
+            (wake_us for wake_us in wake_times if wake_us is not None and wake_us > now_us), default=None
+        )
+        if context.images is not None:
+            self.events += context.images.events(self.uid)
+        context.devices.describe(self.pod, self.status)
 
     def _decide(self, runtime: Runtime, now_us: int) -> Decision:
         runs = runtime.runs(self.uid)
         if self.probing is not None:
-            runs = self.probing.seen(self.pod, runs)
-        return decide(self.pod, runs, self.place, now_us, refusal=self.refusal, problems=self.problems)
+            runs = self.probing.with_health(self.pod, runs)
+        return decide(self.pod, runs, self.address, now_us, refusal=self.refusal, problems=self.problems)
 
     def _probe(self, runtime: Runtime, now_us: int) -> None:
-        """Ask the probes that are due, and end the containers that have failed theirs."""
+        """Run the probes that are due, and end the containers that have failed theirs."""
         if self.probing is None:
             return
-        self.probing.seen(self.pod, runtime.runs(self.uid))
-        for check in self.probing.ask(self.pod, self.place.pod_ip, now_us):
+        self.probing.with_health(self.pod, runtime.runs(self.uid))
+        for check in self.probing.due_checks(self.pod, self.address.pod_ip, now_us):
             runtime.check(check)
         for ending in self.probing.endings(self.pod):
             runtime.stop(self.uid, UNHEALTHY, ending.grace_s, ending.container)
         self.events += self.probing.events
         self.probing.events = []
 
-    def _start(self, decision: Decision, runtime: Runtime, means: NodeContext, now_us: int) -> None:
+    def _start(self, decision: Decision, runtime: Runtime, context: NodeContext, now_us: int) -> None:
         """Order every start that is due."""
         self.problems.clear()
         for start in decision.start:
-            problem = self._order(start, runtime, means)
+            problem = self._order(start, runtime, context)
             if problem is not None:
                 self.problems[start.container.name] = problem
                 self.retry_us = now_us + RETRY_US
             else:
                 self.hold_us = now_us + HOLD_US
 
-    def _order(self, start: Start, runtime: Runtime, means: NodeContext) -> Waiting | None:
+    def _order(self, start: Start, runtime: Runtime, context: NodeContext) -> Waiting | None:
         try:
-            order = prepare.order(self.pod, start, self.place, means)
+            order = prepare.order(self.pod, start, self.address, context)
             runtime.start(self.uid, start.container.name, order)
         except ImageWaits as waits:
             return Waiting(waits.reason, str(waits))
@@ -119,25 +121,25 @@ class Local:
             return Waiting(
                 "CreateContainerError", f"{error.strerror or error}: {error.filename or 'starting the container'}"
             )
-        if means.images is not None:
-            means.images.started(self.pod, start.container)
+        if context.images is not None:
+            context.images.started(self.pod, start.container)
         return None
 
     @property
-    def goes(self) -> bool:
-        """Whether the object is to be deleted now: somebody wished it, or the machine has ended the pod."""
+    def should_delete(self) -> bool:
+        """Whether the object is to be deleted now: it is marked for that, or the machine has ended the pod."""
         return self.over and bool(self.lost or self.pod.metadata.deletion_timestamp)
 
     @property
     def unwritten(self) -> bool:
-        """Whether the store does not know everything yet."""
+        """Whether there is something that the store does not have yet."""
         if self.gone:
             return False
-        return self.status != self.written or self.goes or bool(self.events)
+        return self.status != self.written or self.should_delete or bool(self.events)
 
     def due(self, now_us: int) -> bool:
         """Whether to write now what is unwritten, or to wait for a start that is about to be confirmed."""
         if not self.unwritten or self.over or now_us >= self.hold_us:
             return self.unwritten
         containers = (*self.status["containerStatuses"], *self.status.get("initContainerStatuses", ()))
-        return not any("waiting" in one["state"] and one["name"] not in self.problems for one in containers)
+        return not any("waiting" in status["state"] and status["name"] not in self.problems for status in containers)

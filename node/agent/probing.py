@@ -1,6 +1,6 @@
-"""The probes of one pod: what is asked now, what was heard, and what its containers' attempts are by it.
+"""The probes of one pod: which are due, their results, and what follows from these for its containers' attempts.
 
-`node.rules.probes` is the rule, `node.agent.checks` asks.
+`node.rules.probes` is the rule, `node.agent.checks` runs them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kube.kinds.core import EventType, Pod, RestartPolicy
-from node.agent.checks import Check, Checked
+from node.agent.checks import Check, CheckResult
 from node.attempt import UNHEALTHY, AttemptState, Run
 from node.containers import actions
 from node.pods.environment import ConfigError
@@ -19,7 +19,7 @@ from node.rules.lifecycle import grace_s
 from node.rules.probes import Health
 from node.status import container_id
 
-WORDS_MOST = 1000  # letters of a probe's words in an event
+MESSAGE_LETTERS = 1000  # letters of a probe's words in an event
 
 
 class Ending(NamedTuple):
@@ -42,9 +42,9 @@ class Probing:
     def __bool__(self) -> bool:
         return bool(self._containers)
 
-    def seen(self, pod: Pod, runs: Mapping[str, Run]) -> dict[str, Run]:
-        """Return a pod's runs with what its probes say of them."""
-        found = dict(runs)
+    def with_health(self, pod: Pod, runs: Mapping[str, Run]) -> dict[str, Run]:
+        """Return a pod's runs with the readiness and start that its probes have found."""
+        updated = dict(runs)
         for name, container in self._containers.items():
             attempt = runs[name].current if name in runs else None
             if attempt is None or attempt.state is not AttemptState.RUNNING:
@@ -52,53 +52,53 @@ class Probing:
                 continue
             health = self._health.get(name)
             if health is None or health.number != attempt.number:
-                own = container_id(pod, container, attempt.number)
+                own_id = container_id(pod, container, attempt.number)
                 statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-                known = next((one for one in statuses if one.container_id == own), None)
-                health = self._health[container.name] = probes.begin(probes.of(container), attempt, known)
+                status = next((one for one in statuses if one.container_id == own_id), None)
+                health = self._health[container.name] = probes.begin(probes.of(container), attempt, status)
             ready = health.started and health.ready
-            found[name] = runs[name]._replace(current=attempt._replace(started=health.started, ready=ready))
-        return found
+            updated[name] = runs[name]._replace(current=attempt._replace(started=health.started, ready=ready))
+        return updated
 
-    def hear(self, pod: Pod, answer: Checked) -> None:
-        """Take the answer of a probe; one of an attempt that is over is dropped."""
-        name, kind = answer.check.container, answer.check.kind
+    def record(self, pod: Pod, result: CheckResult) -> None:
+        """Record the result of a probe; one of an attempt that has ended is dropped."""
+        name, kind = result.check.container, result.check.kind
         health, container = self._health.get(name), self._containers.get(name)
-        if health is None or container is None or health.number != answer.check.number:
+        if health is None or container is None or health.number != result.check.number:
             return
         probe = probes.of(container)[kind]
-        health = self._health[name] = probes.hear(health, kind, probe, passed=answer.passed)
-        if answer.passed is False and probes.is_worth_telling(health, kind, probe):
-            words = f"{kind} probe failed: {answer.message[:WORDS_MOST]}"
-            self.events.append(ContainerEvent(listed(pod, name), name, UNHEALTHY, words))
-        if health.failed is kind and answer.passed is False:
+        health = self._health[name] = probes.with_result(health, kind, probe, passed=result.passed)
+        if result.passed is False and probes.is_worth_event(health, kind, probe):
+            message = f"{kind} probe failed: {result.message[:MESSAGE_LETTERS]}"
+            self.events.append(ContainerEvent(listed(pod, name), name, UNHEALTHY, message))
+        if health.failed is kind and result.passed is False:
             policy = container.restart_policy or pod.spec.restart_policy
-            again = "" if policy == RestartPolicy.NEVER else ", will be restarted"
-            words = f"Container {name} failed {kind.lower()} probe{again}"
-            self.events.append(ContainerEvent(listed(pod, name), name, "Killing", words, EventType.NORMAL))
+            consequence = "" if policy == RestartPolicy.NEVER else ", will be restarted"
+            message = f"Container {name} failed {kind.lower()} probe{consequence}"
+            self.events.append(ContainerEvent(listed(pod, name), name, "Killing", message, EventType.NORMAL))
 
-    def ask(self, pod: Pod, address: str, now_us: int) -> list[Check]:
-        """Return what is to be asked now, and note when more is."""
-        found, wakes = [], []
+    def due_checks(self, pod: Pod, address: str, now_us: int) -> list[Check]:
+        """Return the checks that are due now, and set the time of the next."""
+        checks, wake_times = [], []
         for name, health in self._health.items():
             container = self._containers[name]
-            given = probes.of(container)
-            kinds, wake_us = probes.due(health, given, now_us, deleted=bool(pod.metadata.deletion_timestamp))
+            by_kind = probes.of(container)
+            kinds, wake_us = probes.due(health, by_kind, now_us, deleted=bool(pod.metadata.deletion_timestamp))
             if wake_us is not None:
-                wakes.append(wake_us)
+                wake_times.append(wake_us)
             for kind in kinds:
-                self._health[name] = probes.ask(self._health[name], kind, given[kind], now_us)
-                seconds = float(given[kind].timeout_seconds or probes.TIMEOUT_S)
+                self._health[name] = probes.with_pending(self._health[name], kind, by_kind[kind], now_us)
+                seconds = float(by_kind[kind].timeout_seconds or probes.TIMEOUT_S)
                 try:
-                    action = actions.of_probe(given[kind], container, address)
+                    action = actions.of_probe(by_kind[kind], container, address)
                 except ConfigError as error:
                     check = Check(pod.metadata.uid, name, health.number, kind, actions.NOTHING, seconds)
-                    self.hear(pod, Checked(check, False, str(error)))
-                    wakes.append(self._health[name].tallies[kind].due_us)
+                    self.record(pod, CheckResult(check, False, str(error)))
+                    wake_times.append(self._health[name].tallies[kind].due_us)
                 else:
-                    found.append(Check(pod.metadata.uid, name, health.number, kind, action, seconds))
-        self.wake_us = min(wakes, default=None)
-        return found
+                    checks.append(Check(pod.metadata.uid, name, health.number, kind, action, seconds))
+        self.wake_us = min(wake_times, default=None)
+        return checks
 
     def endings(self, pod: Pod) -> list[Ending]:
         """Return the containers that are to end because of a probe, with their grace."""

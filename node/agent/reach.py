@@ -21,9 +21,11 @@ BESIDE = (
 
 def of_this_machine(data: Path) -> tuple[str, ...]:
     """Return what containers read beside the directories that every machine has; data is where the cluster keeps its state."""
-    own, home = data.resolve(), _home()
-    found = {path for path in _programs() if not _shows(path, own) and not (home and _shows(path, home, around=True))}
-    return tuple(str(path) for path in sorted(found) if not found.intersection(path.parents))
+    state, home = data.resolve(), _home()
+    folders = {
+        path for path in _programs() if not _shows(path, state) and not (home and _shows(path, home, around=True))
+    }
+    return tuple(str(path) for path in sorted(folders) if not folders.intersection(path.parents))
 
 
 def _shows(path: Path, private: Path, *, around: bool = False) -> bool:

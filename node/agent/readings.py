@@ -95,15 +95,15 @@ class ThisMachine:
 
 
 def _meminfo() -> dict[str, int]:
-    found = {}
+    amounts = {}
     for line in Path("/proc/meminfo").read_text().splitlines():
         name, _, rest = line.partition(":")
-        found[name] = int(rest.split()[0]) * 1024
-    return found
+        amounts[name] = int(rest.split()[0]) * 1024
+    return amounts
 
 
 def _existing(path: Path) -> Path:
-    return next(one for one in (path, *path.parents) if one.exists())
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _first_line(path: str) -> str:

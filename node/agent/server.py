@@ -1,4 +1,4 @@
-"""The node's port: the API server asks here for what only the node can do, as it asks a kubelet.
+"""The node's port: the API server requests here what only the node can do, as of a kubelet.
 
 `DATA/run/agent.sock` is a control socket like those of the shims (`node.shim.control_socket`),
 open to the user who runs the cluster. The agent only knows which shim a request
@@ -22,13 +22,13 @@ from node.agent.shims import Shims
 from node.shim import control_socket
 
 NAME = "agent.sock"
-AT_ONCE = 32  # requests between two looks at everything else
+REQUESTS_AT_ONCE = 32  # before the agent goes on with everything else
 KEY = "node-key"
 log = logging.getLogger(__name__)
 
 
 def key_of(data: Path) -> str:
-    """Return the key of the node with this state directory, which is made once and kept: its shims know it, too."""
+    """Return the key of the node with this state directory, which is created once: its shims have it, too."""
     file = data / "run" / KEY
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -42,20 +42,20 @@ def key_of(data: Path) -> str:
 
 
 def call(data: Path, request: dict[str, Any], fds: list[int]) -> socket.socket:
-    """Ask the node with this state directory; return the socket on which it answers, one line of JSON each.
+    """Send a request to the node with this state directory; return the socket on which it answers, one line of JSON each.
 
-    OSError when no agent runs there. What is asked for ends when the socket is closed.
+    OSError when no agent runs there. What was requested ends when the socket is closed.
     """
-    ours, theirs = socket.socketpair()
-    with theirs:
+    line, agent_end = socket.socketpair()
+    with agent_end:
         try:
-            asked = {**request, "key": key_of(data)}
-            control_socket.send(str(data / "run"), asked, [theirs.fileno(), *fds], NAME)
+            payload = {**request, "key": key_of(data)}
+            control_socket.send(str(data / "run"), payload, [agent_end.fileno(), *fds], NAME)
         except OSError:
-            ours.close()
+            line.close()
             raise
-    ours.setblocking(False)
-    return ours
+    line.setblocking(False)
+    return line
 
 
 class Port:
@@ -68,12 +68,12 @@ class Port:
         self.socket = control_socket.bind(str(folder), NAME)
 
     def answer(self, shims: Shims) -> None:
-        """Pass on what has been asked for."""
-        for _ in range(AT_ONCE):
-            found = control_socket.receive(self.socket)
-            if found is None:
+        """Pass the requests that have come on to their shims."""
+        for _ in range(REQUESTS_AT_ONCE):
+            received = control_socket.receive(self.socket)
+            if received is None:
                 return
-            request, fds = found
+            request, fds = received
             try:
                 if control_socket.has_key(request, self.key):
                     directory = _directory(request, shims)
@@ -82,7 +82,7 @@ class Port:
                     else:
                         control_socket.send(str(directory), request, fds)
             except BlockingIOError:
-                _refuse(fds[0], "Too much is being asked of the container at once. Please try again.")
+                _refuse(fds[0], "There are too many requests for the container at once. Please try again.")
             except OSError as error:
                 log.warning("a request for container %s was not passed on: %s", request.get("container"), error)
                 _refuse(fds[0], "The container has just ended, or it was started by an older version.")
@@ -99,12 +99,12 @@ def _directory(request: dict[str, Any], shims: Shims) -> Path | None:
     uid, container = str(request.get("uid")), request.get("container")
     if request.get("do") == "connect" and not container:
         return shims.directory_of_any(uid)
-    found = shims.directory(uid, str(container))
-    return found if found is not None and found.name == str(request.get("attempt")) else None
+    directory = shims.directory(uid, str(container))
+    return directory if directory is not None and directory.name == str(request.get("attempt")) else None
 
 
-def _refuse(fd: int, why: str) -> None:
+def _refuse(fd: int, reason: str) -> None:
     line = control_socket.Line(socket.socket(fileno=fd))
     line.socket.setblocking(False)
-    line.send({"refused": why})
+    line.send({"refused": reason})
     line.socket.detach()

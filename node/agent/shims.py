@@ -1,6 +1,6 @@
-"""The attempts that run on this machine: starting, stopping, and hearing of their ends through descriptors.
+"""The attempts that run on this machine: starting and stopping them, and their ends as descriptors report them.
 
-It is the agent's `Runtime`. The disk remembers the attempts, a shim is beside each that runs.
+It is the agent's `Runtime`. The disk has the attempts, and each that runs has a shim.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.conf import settings
 
 from cluster import clock
 from node import attempts, shim_claims
-from node.agent.checks import Check, Checked, Checks
+from node.agent.checks import Check, CheckResult, Checks
 from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run
 from node.containers.control_groups import ControlGroups
 from node.containers.engine_sweep import EngineSweep
@@ -33,26 +33,26 @@ from node.volumes import retention
 
 @dataclass(slots=True)
 class Handle:
-    """One attempt that may run, and the descriptors by which it is heard."""
+    """One attempt that may run, and the descriptors that report its start and end."""
 
     uid: str
     container: str
     directory: Path
-    notice: int = -1  # the pipe of the start, until it has said something
+    notice: int = -1  # the pipe of the start, until something was read from it
     process: int = -1  # the shim's pidfd
     shim: int = 0  # its process id, as long as it may be alive
     root: int | None = None  # see `attempts.root_of`
-    stop_at: float | None = None  # when the stop that was asked for turns to force
+    stop_at: float | None = None  # when a stop that was requested turns to force
 
 
 @dataclass(slots=True)
 class Shims:
-    """All attempts on this machine, as the disk and their shims tell: a `Runtime`."""
+    """All attempts on this machine, by the disk and their shims: a `Runtime`."""
 
     layout: Layout
     spawner: Spawner
     selector: selectors.BaseSelector
-    key: str = ""  # of the node: its shims answer to nobody else
+    key: str = ""  # of the node: its shims answer no request without it
     sweep: EngineSweep | None = None
     networks: Networks | None = None  # where containers have networks of their own
     groups: ControlGroups | None = None
@@ -60,7 +60,7 @@ class Shims:
     _handles: dict[tuple[str, str], Handle] = field(default_factory=dict)
     _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
     _unsettled: set[tuple[str, str]] = field(default_factory=set)
-    _heard: set[str] = field(default_factory=set)  # pods
+    _changed: set[str] = field(default_factory=set)  # pods
     _checks: Checks | None = None  # the first probe makes it
 
     def uids(self) -> list[str]:
@@ -83,16 +83,16 @@ class Shims:
 
     def directory_of_any(self, uid: str) -> Path | None:
         """Return the directory of a running attempt of a pod, None when none runs."""
-        return next((one.directory for one in self._handles.values() if one.uid == uid and one.shim), None)
+        return next((handle.directory for handle in self._handles.values() if handle.uid == uid and handle.shim), None)
 
     def running(self) -> list[Container]:
         """Return the containers that have a shim; other threads may ask."""
         found = []
-        for one in list(self._handles.values()):
-            if one.root is None:
-                one.root = attempts.root_of(one.directory)
-            if one.shim:
-                found.append(Container(one.uid, one.container, one.shim, one.root or 0))
+        for handle in list(self._handles.values()):
+            if handle.root is None:
+                handle.root = attempts.root_of(handle.directory)
+            if handle.shim:
+                found.append(Container(handle.uid, handle.container, handle.shim, handle.root or 0))
         return found
 
     def adopt(self, uid: str) -> bool:
@@ -118,26 +118,26 @@ class Shims:
         handle.notice = self.spawner.start(order._replace(key=self.key), network)
         self.selector.register(handle.notice, selectors.EVENT_READ, handle)
         self._handles[uid, container] = handle
-        before = self.runs(uid).get(container, NEVER_RAN).current
+        previous = self.runs(uid).get(container, NEVER_RAN).current
         attempt = Attempt(int(handle.directory.name), AttemptState.ORDERED, order.streak)
-        self._runs.setdefault(uid, {})[container] = Run(attempt, before)
+        self._runs.setdefault(uid, {})[container] = Run(attempt, previous)
         self._refusals.pop((uid, container), None)
 
     def refused(self, uid: str, container: str) -> str:
         return self._refusals.pop((uid, container), "")
 
     def stop(self, uid: str, reason: str, grace_s: float, container: str = "") -> None:
-        at = clock.monotonic() + grace_s
+        kill_at = clock.monotonic() + grace_s
         for name in [container] if container else self.runs(uid):
             handle = self._handles.get((uid, name))
-            if handle is None or (handle.stop_at is not None and handle.stop_at <= at):
+            if handle is None or (handle.stop_at is not None and handle.stop_at <= kill_at):
                 continue
             if handle.process < 0 and (shim := shim_claims.shim_of(handle.directory)):
                 self._watch(handle, shim)  # the hook after its start has not ended
             if handle.process < 0:
                 continue
             write_json(f"{handle.directory}/stop.json", {"reason": reason, "grace": grace_s})
-            handle.stop_at = at
+            handle.stop_at = kill_at
             try:
                 signal.pidfd_send_signal(handle.process, signal.SIGTERM)
             except ProcessLookupError:  # it has ended; its descriptor will say so
@@ -147,36 +147,36 @@ class Shims:
         if self._checks is None:
             self._checks = Checks(self.key)
             self.selector.register(self._checks.reader, selectors.EVENT_READ, None)
-        self._checks.ask(check, self.directory(check.uid, check.container))
+        self._checks.start(check, self.directory(check.uid, check.container))
 
-    def checked(self) -> list[Checked]:
-        return self._checks.take() if self._checks is not None else []
+    def check_results(self) -> list[CheckResult]:
+        return self._checks.results() if self._checks is not None else []
 
     def on_ready(self, handle: Handle) -> None:
-        """Learn what a descriptor had to say; settle() tells of it."""
+        """Read a descriptor of an attempt; settle() returns its pod."""
         refusal = ""
         if handle.notice >= 0:
-            with contextlib.suppress(BlockingIOError):  # nothing yet: it was heard to end before
+            with contextlib.suppress(BlockingIOError):  # nothing yet: the other descriptor was ready, for its end
                 refusal = os.read(handle.notice, 8192).decode(errors="replace").partition("refused ")[2].strip()
             self._close(handle)
         self._refresh(handle, refusal)
-        self._heard.add(handle.uid)
+        self._changed.add(handle.uid)
 
     def settle(self) -> set[str]:
-        """Look at attempts whose start is not confirmed and whose shim cannot be heard.
+        """Read again the attempts whose start is not confirmed and whose shim has no descriptor.
 
-        Return their pods, and those of which a descriptor had something to say.
+        Return their pods, and those of which a descriptor was ready.
         """
         keys, self._unsettled = self._unsettled, set()
-        heard, self._heard = self._heard, set()
+        changed, self._changed = self._changed, set()
         for key in keys:
             if key in self._handles:
                 self._refresh(self._handles[key], "")
-        return heard | {uid for uid, _ in keys}
+        return changed | {uid for uid, _ in keys}
 
     @property
     def unsettled(self) -> bool:
-        """Whether there are attempts whose start is not confirmed and whose shim cannot be heard."""
+        """Whether there are attempts whose start is not confirmed and whose shim has no descriptor."""
         return bool(self._unsettled)
 
     def forget(self, uid: str) -> None:
@@ -186,8 +186,8 @@ class Shims:
 
     def clean(self, living: Collection[str], running: Collection[str]) -> None:
         """Remove scratch directories and logs as the settings say (see `retention.clean`)."""
-        most = settings.LOG_MEGABYTES << 20
-        retention.clean(self.layout, living, running, days=settings.LOG_DAYS, most_bytes=most)
+        most_bytes = settings.LOG_MEGABYTES << 20
+        retention.clean(self.layout, living, running, days=settings.LOG_DAYS, most_bytes=most_bytes)
         if self.sweep:
             self.sweep.start()
         if self.networks:
@@ -210,17 +210,17 @@ class Shims:
     def _refresh(self, handle: Handle, refusal: str) -> None:
         uid, container = handle.uid, handle.container
         run = self._runs[uid][container]
-        found = attempts.read(handle.directory, clock.microseconds())
-        if found is None:  # nothing was started, so the container is where it was before
+        stored = attempts.read(handle.directory, clock.microseconds())
+        if stored is None:  # nothing was started, so the container is where it was before
             self._drop(handle)
             self._refusals[uid, container] = refusal or "The process that starts containers was killed."
             self._runs[uid][container], _ = attempts.run_of(handle.directory.parent, clock.microseconds())
             return
-        self._runs[uid][container] = Run(found.attempt, run.last)
-        if found.attempt.reason == UNKNOWN_REASON:
-            self._clear_up(uid, container, found.attempt)
-        if found.shim:
-            self._watch(handle, found.shim)
+        self._runs[uid][container] = Run(stored.attempt, run.last)
+        if stored.attempt.reason == UNKNOWN_REASON:
+            self._clear_up(uid, container, stored.attempt)
+        if stored.shim:
+            self._watch(handle, stored.shim)
         else:
             self._drop(handle)
 

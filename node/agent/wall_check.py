@@ -139,20 +139,20 @@ def program() -> str:
     return _PROGRAM.format(functions="\n".join(sources), table=f"[{table}]")
 
 
-def tried(spawner: Spawner, wall: Wall) -> list[Attempt]:
+def run_attempts(spawner: Spawner, wall: Wall) -> list[Attempt]:
     """Run a container behind a wall and return what it tried; OSError says why it did not run."""
     with tempfile.TemporaryDirectory(prefix="volcano-ui-check-", dir="/var/tmp") as folder:
-        place = Path(folder)
-        state, machine, directory = place / "state", place / "machine", place / "attempt"
+        root = Path(folder)
+        state, machine, directory = root / "state", root / "machine", root / "attempt"
         for each in (state, directory):
             each.mkdir()
         for file in (state / "secret", machine):
             file.write_text(CONTENT)
         with (
-            closing(_listening(f"{folder}/socket")),
-            closing(_listening(f"\0{folder}")),
+            closing(_listener(f"{folder}/socket")),
+            closing(_listener(f"\0{folder}")),
             closing(socket.create_server(("127.0.0.1", 0))) as server,
-            closing(Networks(Layout(place), spawner, "", wall.networks)) as own,
+            closing(Networks(Layout(root), spawner, "", wall.networks)) as networks,
         ):
             at = {
                 "state": str(state), "machine": str(machine), "socket": f"{folder}/socket", "abstract": folder,
@@ -164,7 +164,7 @@ def tried(spawner: Spawner, wall: Wall) -> list[Attempt]:
                 mounts=wall.mounts, pids=wall.pids, landlock=wall.landlock, seccomp=wall.seccomp,
                 state=str(state), ids=users.subordinate(0), read=(os.path.realpath(sys.prefix), *reach.of_this_machine(state)),
             )  # fmt: skip
-            _run(spawner, order, own.of("check") if wall.networks else None)
+            _run(spawner, order, networks.of("check") if wall.networks else None)
         return [each for each in _read(directory) if wall.networks or each.words != BY_NETWORK]
 
 
@@ -184,18 +184,18 @@ def _run(spawner: Spawner, order: Order, network: Network | None = None) -> None
     os.close(notice)
 
 
-def _listening(address: str) -> socket.socket:
-    found = socket.socket(socket.AF_UNIX)
-    found.bind(address)
-    found.listen()
-    return found
+def _listener(address: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen()
+    return listener
 
 
 def _read(directory: Path) -> list[Attempt]:
-    said = "".join(file.read_text() for file in sorted(directory.glob("log.*")))
-    for line in said.splitlines():
+    output = "".join(file.read_text() for file in sorted(directory.glob("log.*")))
+    for line in output.splitlines():
         text = line.split(" ", 3)[3]
         if text.startswith("{"):
             return [Attempt(words, got) for words, got in json.loads(text).items()]
-    found = read_json(f"{directory}/status.json")
-    raise OSError(f"the container did not run: {found.get('message') or said}")
+    status = read_json(f"{directory}/status.json")
+    raise OSError(f"the container did not run: {status.get('message') or output}")

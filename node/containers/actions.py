@@ -32,12 +32,12 @@ def of_hook(handler: LifecycleHandler | None, container: Container, address: str
     return _action(handler, container, address)
 
 
-def _action(given: Probe | LifecycleHandler, container: Container, address: str) -> Action:
-    if given.exec is not None:
-        known = {variable.name: variable.value for variable in container.env if variable.value_from is None}
-        return Action(argv=tuple(environment.expand(word, known) for word in given.exec.command))
-    if given.http_get is not None:
-        get = given.http_get
+def _action(handler: Probe | LifecycleHandler, container: Container, address: str) -> Action:
+    if handler.exec is not None:
+        variables = {variable.name: variable.value for variable in container.env if variable.value_from is None}
+        return Action(argv=tuple(environment.expand(word, variables) for word in handler.exec.command))
+    if handler.http_get is not None:
+        get = handler.http_get
         path = get.path if get.path.startswith("/") else f"/{get.path}"
         return Action(
             host=get.host or address,
@@ -46,8 +46,8 @@ def _action(given: Probe | LifecycleHandler, container: Container, address: str)
             https=get.scheme.upper() == "HTTPS",
             headers=tuple((header.name, header.value) for header in get.http_headers),
         )
-    if given.tcp_socket is not None:
-        return Action(host=given.tcp_socket.host or address, port=_port(given.tcp_socket.port, container))
+    if handler.tcp_socket is not None:
+        return Action(host=handler.tcp_socket.host or address, port=_port(handler.tcp_socket.port, container))
     raise ConfigError(f"container {container.name} has a probe or hook without an action")
 
 
@@ -57,7 +57,7 @@ def _port(port: int | str, container: Container) -> int:
         return port
     if port.isdecimal():
         return int(port)
-    named = [one.container_port for one in container.ports if one.name == port]
-    if not named:
+    ports = [one.container_port for one in container.ports if one.name == port]
+    if not ports:
         raise ConfigError(f'container {container.name} has no port named "{port}"')
-    return named[0]
+    return ports[0]

@@ -25,7 +25,7 @@ from node.rules.devices import Device, Kind
 # In this order; of two specs of a kind the later one holds.
 FOLDERS = (Path("/etc/cdi"), Path("/var/run/cdi"))
 ENDINGS = (".json", ".yaml", ".yml")
-LARGEST = 1 << 20  # bytes of a spec
+SPEC_BYTES = 1 << 20  # bytes of a spec
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 log = logging.getLogger(__name__)
 
@@ -60,8 +60,8 @@ def parse(text: str) -> Kind:
     if "/" not in kind or names.qualified_name(kind):
         raise CdiError(f"its kind {kind!r} is no name of a resource; write vendor.com/class.")
     common = _edits(spec, kind)
-    found = [_device(each, common) for each in lenient.sequence(spec, "devices") if isinstance(each, dict)]
-    offered = _single(found, common)
+    devices = [_device(each, common) for each in lenient.sequence(spec, "devices") if isinstance(each, dict)]
+    offered = _distinct(devices, common)
     if not offered:
         raise CdiError("it describes no devices; write some with a name and containerEdits each.")
     return Kind(kind, (), offered)
@@ -150,15 +150,15 @@ def _variables(holder: dict[str, Any], name: str) -> Iterable[tuple[str, str]]:
         yield variable, value
 
 
-def _single(found: Sequence[Device], common: Device) -> tuple[Device, ...]:
+def _distinct(devices: Sequence[Device], common: Device) -> tuple[Device, ...]:
     """Leave out other names of a device, and those that stand for several: nothing may be given out twice."""
-    own = {device.id: frozenset(device.files) - set(common.files) for device in found}
-    if len(own) < len(found):
+    own = {device.id: frozenset(device.files) - set(common.files) for device in devices}
+    if len(own) < len(devices):
         raise CdiError("it has a name twice; give each device one of its own.")
     first = {files: name for name, files in reversed(own.items()) if files}
     return tuple(
         device
-        for device in found
+        for device in devices
         if first.get(own[device.id], device.id) == device.id and not any(files < own[device.id] for files in first)
     )
 
@@ -181,20 +181,20 @@ class Specs:
     def contents(self) -> Contents:
         """Return what the specs describe by now; what is wrong with one is logged once."""
         files = [file for folder in self._folders for file in _files(folder)]
-        self._read = {file: found for file in files if (found := self._of(file)) is not None}
+        self._read = {file: spec for file in files if (spec := self._load(file)) is not None}
         kinds = {each.kind.resource: each.kind for each in self._read.values() if each.kind is not None}
         names = {str(name): name for each in self._read.values() for name in each.named}
         return Contents(tuple(kinds.values()), tuple(names.values()))
 
-    def _of(self, file: Path) -> _File | None:
+    def _load(self, file: Path) -> _File | None:
         named: tuple[Named, ...] = ()
         try:
             state = file.stat()
-            before = self._read.get(file)
-            if before is not None and before.written == state.st_mtime_ns:
-                return before
-            if state.st_size > LARGEST:
-                raise CdiError(f"it has more than {LARGEST:,} bytes.")
+            previous = self._read.get(file)
+            if previous is not None and previous.written == state.st_mtime_ns:
+                return previous
+            if state.st_size > SPEC_BYTES:
+                raise CdiError(f"it has more than {SPEC_BYTES:,} bytes.")
             text = file.read_text()
             named = names_in(text)
             return _File(state.st_mtime_ns, parse(text), named)

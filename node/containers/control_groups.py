@@ -51,7 +51,7 @@ class Groups(NamedTuple):
     why: str = ""
 
 
-class Seen(NamedTuple):
+class GroupState(NamedTuple):
     """A group in which this cluster's processes are, or which they share out."""
 
     path: str
@@ -71,22 +71,22 @@ def directory(mounts: str, groups: str) -> tuple[str, str]:
     raise Unavailable("this machine, or the container round it, shows no control groups of version 2")
 
 
-def place(seen: Seen, top: str, *, leaves: bool) -> str:
+def shared_group(state: GroupState, top: str, *, leaves: bool) -> str:
     """Return the group that is shared out between the cluster's processes and its pods; Unavailable.
 
     top is the hierarchy's, for root of the machine or of all that is in a container; leaves, whether pods go on when the cluster is stopped.
     """
-    if not seen.is_delegated and seen.processes:
+    if not state.is_delegated and state.processes:
         if top:
             return top
-        if seen.others:
-            raise Unavailable(f"the group {seen.path} was not delegated, and others' processes are in it")
-    if leaves and seen.processes and seen.path.endswith(".service"):
+        if state.others:
+            raise Unavailable(f"the group {state.path} was not delegated, and others' processes are in it")
+    if leaves and state.processes and state.path.endswith(".service"):
         raise Unavailable(
-            f"pods are to go on when {Path(seen.path).name} stops (VOLCANO_UI_RUNNING=leave), and systemd could not start"
+            f"pods are to go on when {Path(state.path).name} stops (VOLCANO_UI_RUNNING=leave), and systemd could not start"
             f" it again beside their groups; that takes DelegateSubgroup={LEAF}, which systemd has from 254 on"
         )
-    return seen.path
+    return state.path
 
 
 def cpu_weight(millicpus: int) -> int:
@@ -113,7 +113,7 @@ def order(groups: Groups, pod: Pod, container: Container, number: int) -> Group 
 
 def of_pod(groups: Groups, uid: str, millicpus: int) -> str:
     """Return the group of a pod that asks for so much, and make it; OSError names the file."""
-    path = _made(f"{groups.home}/{checked(uid)}")
+    path = _make(f"{groups.home}/{checked(uid)}")
     _share_out(path, groups.controllers)
     control_group.write(f"{path}/cpu.weight", str(cpu_weight(millicpus)))
     return path
@@ -125,7 +125,9 @@ def find(layout: Layout, *, leaves: bool) -> Groups:
         own, top = directory(_read("/proc/self/mountinfo"), _read("/proc/self/cgroup"))
         shared = own.removesuffix(f"/{LEAF}")
         is_ours = os.geteuid() == 0 and not (_is_below(top) and _processes(top))
-        return _begin(place(_see(shared, top, layout), top if is_ours else "", leaves=leaves), layout.groups)
+        return _divide(
+            shared_group(_inspect(shared, top, layout), top if is_ours else "", leaves=leaves), layout.groups
+        )
     except Unavailable as error:
         return Groups(why=str(error))
     except OSError as error:
@@ -137,32 +139,32 @@ def _is_below(path: str) -> bool:
     return Path(path, "cgroup.type").exists()
 
 
-def _see(path: str, top: str, layout: Layout) -> Seen:
+def _inspect(path: str, top: str, layout: Layout) -> GroupState:
     inside = _processes(path)
     is_delegated = (path == top and _is_below(path)) or any(_attribute(path, each) == b"1" for each in DELEGATED)
     others = set() if is_delegated else set(inside) - _of_cluster(layout)
-    return Seen(path, is_delegated, len(inside), len(others))
+    return GroupState(path, is_delegated, len(inside), len(others))
 
 
 def _of_cluster(layout: Layout) -> set[int]:
     """Return the processes of this state directory: the agent's, and those of the `up` that runs there."""
-    found = {os.getpid(), *tree.below(os.getpid())}
+    pids = {os.getpid(), *tree.below(os.getpid())}
     with contextlib.suppress(OSError, ValueError):
         up = int(pid_lock.holder(layout.root.parent / "run" / "up.lock"))
         if os.getpid() in (below := tree.below(up)):
-            found |= {up, *below}
-    return found
+            pids |= {up, *below}
+    return pids
 
 
-def _begin(shared: str, name: str) -> Groups:
+def _divide(shared: str, name: str) -> Groups:
     offered = _read(f"{shared}/cgroup.controllers").split()
     if missing := [each for each in NEEDED if each not in offered]:
         raise Unavailable(f"the group {shared} is given no {', '.join(missing)} to share out")
     if _is_below(shared):
         _move_processes(shared)
     _share_out(shared, NEEDED)
-    controllers = (*NEEDED, *(each for each in ALSO if each in offered and _shares_out(shared, each)))
-    home = _made(f"{shared}/{name}")
+    controllers = (*NEEDED, *(each for each in ALSO if each in offered and _can_share_out(shared, each)))
+    home = _make(f"{shared}/{name}")
     _share_out(home, controllers)
     return Groups(home, controllers)
 
@@ -170,16 +172,16 @@ def _begin(shared: str, name: str) -> Groups:
 def _move_processes(path: str) -> None:
     """Move the processes of a group into one below it: only the machine's root may have both, processes and groups."""
     for _ in range(MOVES):
-        if not (left := _processes(path)):
+        if not (pids := _processes(path)):
             return
-        leaf = _made(f"{path}/{LEAF}")
-        for pid in left:
+        leaf = _make(f"{path}/{LEAF}")
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 control_group.write(f"{leaf}/cgroup.procs", str(pid))
     raise Unavailable(f"processes of the group {path} begin others faster than they can be moved")
 
 
-def _made(path: str) -> str:
+def _make(path: str) -> str:
     Path(path).mkdir(mode=0o755, exist_ok=True)
     return path
 
@@ -188,7 +190,7 @@ def _share_out(path: str, controllers: Collection[str]) -> None:
     control_group.write(f"{path}/cgroup.subtree_control", " ".join(f"+{name}" for name in controllers))
 
 
-def _shares_out(path: str, controller: str) -> bool:
+def _can_share_out(path: str, controller: str) -> bool:
     try:
         _share_out(path, [controller])
     except OSError:
@@ -218,12 +220,12 @@ class ControlGroups:
         self._layout = layout
         # The homes that there are, this one included, are noted for the next agent.
         note = self._layout.root / "control-groups"
-        before = note.read_text().splitlines() if note.exists() else []
-        known = [each for each in dict.fromkeys((*before, groups.home)) if each and Path(each).is_dir()]
-        if known != before:
+        noted = note.read_text().splitlines() if note.exists() else []
+        homes = [each for each in dict.fromkeys((*noted, groups.home)) if each and Path(each).is_dir()]
+        if homes != noted:
             note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text("".join(f"{each}\n" for each in known))
-        self._homes = [Path(each) for each in known]
+            note.write_text("".join(f"{each}\n" for each in homes))
+        self._homes = [Path(each) for each in homes]
         self.sweep(())  # before anything is started
 
     def end(self, uid: str, container: str, number: int) -> bool:
@@ -263,8 +265,8 @@ def _end(group: Path) -> bool:
     poll = select.poll()
     with contextlib.suppress(OSError), (group / "cgroup.events").open() as events:
         poll.register(events, select.POLLPRI)
-        while control_group.counts(events.read())["populated"] and (left := deadline - time.monotonic()) > 0:
-            poll.poll(left * 1000)
+        while control_group.counts(events.read())["populated"] and (remaining := deadline - time.monotonic()) > 0:
+            poll.poll(remaining * 1000)
             events.seek(0)
     control_group.remove(str(group))
     return killed

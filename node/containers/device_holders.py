@@ -17,51 +17,53 @@ from node.shim.shim import read_json, write_json
 class DeviceHolders:
     """The devices of all pods that run or are about to. A pod keeps its own until nothing of it is left."""
 
-    def __init__(self, layout: Layout, found: FoundDevices) -> None:
+    def __init__(self, layout: Layout, found_devices: FoundDevices) -> None:
         self._layout = layout
-        self.found = found
-        self._held: dict[str, Assigned] = {}
+        self.found_devices = found_devices
+        self._assigned: dict[str, Assigned] = {}
 
     def take_over(self, uid: str) -> None:
         """Learn what a pod was given by an earlier agent; to be called of every pod before any is given something."""
-        written = read_json(str(self._file(uid)))
-        if written:
-            self._held[uid] = {name: tuple(map(str, ids)) for name, ids in written.items()}
+        stored = read_json(str(self._file(uid)))
+        if stored:
+            self._assigned[uid] = {name: tuple(map(str, ids)) for name, ids in stored.items()}
 
-    def give(self, pod: Pod) -> Assigned:
+    def assign(self, pod: Pod) -> Assigned:
         """Return the devices that a pod has, given to it now unless it has them already.
 
         Short when too few are free or one that it has is gone; OSError when it cannot be written down.
         """
-        seen, uid = self.found.seen, pod.metadata.uid
-        assigned = self._held.get(uid)
+        inventory, uid = self.found_devices.inventory, pod.metadata.uid
+        assigned = self._assigned.get(uid)
         if assigned is None:
-            wanted = devices.requested(pod, seen.kinds)
-            if not wanted:
+            requested = devices.requested(pod, inventory.kinds)
+            if not requested:
                 return {}
-            assigned = devices.assign(seen.kinds, self._held.values(), wanted, seen.gone)
+            assigned = devices.assign(inventory.kinds, self._assigned.values(), requested, inventory.gone)
             write_json(str(self._file(uid)), assigned, sync=True)
-            self._held[uid] = assigned
+            self._assigned[uid] = assigned
         # What this agent has never seen is gone, too: its driver may not have answered since it began.
-        there = {(kind.resource, one.id) for kind in seen.kinds for one in kind.devices} - seen.gone
-        if lost := [f"{each} ({name})" for name, ids in assigned.items() for each in ids if (name, each) not in there]:
-            raise Short(f"the device {lost[0]}, which the pod has, is gone")
+        present = {(kind.resource, one.id) for kind in inventory.kinds for one in kind.devices} - inventory.gone
+        if missing := [
+            f"{each} ({name})" for name, ids in assigned.items() for each in ids if (name, each) not in present
+        ]:
+            raise Short(f"the device {missing[0]}, which the pod has, is gone")
         return assigned
 
     def describe(self, pod: Pod, status: dict[str, Any]) -> None:
         """Add to a pod's status which devices its containers have, as long as it has them."""
-        assigned = self._held.get(pod.metadata.uid)
+        assigned = self._assigned.get(pod.metadata.uid)
         if not assigned:
             return
         shares = devices.shares(pod, assigned)
         for kind in ("containerStatuses", "initContainerStatuses"):
             for each in status.get(kind, ()):
                 if share := shares.get(each["name"]):
-                    each[node_devices.STATUS_FIELD] = node_devices.status(share, self.found.seen.gone)
+                    each[node_devices.STATUS_FIELD] = node_devices.status(share, self.found_devices.inventory.gone)
 
     def release(self, uid: str) -> None:
         """Take back what a pod had of which nothing is left."""
-        if self._held.pop(uid, None) is not None:
+        if self._assigned.pop(uid, None) is not None:
             self._file(uid).unlink(missing_ok=True)
 
     def _file(self, uid: str) -> Path:

@@ -20,7 +20,7 @@ from node.shim.contained import NOTE, VARIABLES, problem
 from node.shim.shim import read_json
 
 TRIES = 20
-AGAIN_S = 0.5
+RETRY_S = 0.5
 log = logging.getLogger(__name__)
 
 
@@ -46,9 +46,9 @@ class EngineSweep:
             self._in_background(_remove, [str(word) for word in note["engine"]], str(note["name"]))
 
     def _in_background(self, work: Callable[..., None], *arguments: object) -> None:
-        threading.Thread(target=self._do, args=(work, *arguments), name="sweep", daemon=True).start()
+        threading.Thread(target=self._guard, args=(work, *arguments), name="sweep", daemon=True).start()
 
-    def _do(self, work: Callable[..., None], *arguments: object) -> None:
+    def _guard(self, work: Callable[..., None], *arguments: object) -> None:
         try:
             work(*arguments)
         except Exception as error:
@@ -60,12 +60,12 @@ class EngineSweep:
             return  # the one before still waits for the engine
         try:
             label = f"label={LABEL}={node_id(str(self._layout.root.parent))}"
-            listed = _run(engine, "ps", "--all", "--filter", label, "--format", "{{.Names}}")
-            for name in listed.stdout.split():
-                said = _run(engine, "container", "inspect", "--format", "{{json .Config.Labels}}", name)
-                if said.returncode:
+            listing = _run(engine, "ps", "--all", "--filter", label, "--format", "{{.Names}}")
+            for name in listing.stdout.split():
+                inspected = _run(engine, "container", "inspect", "--format", "{{json .Config.Labels}}", name)
+                if inspected.returncode:
                     continue
-                labels = json.loads(said.stdout)
+                labels = json.loads(inspected.stdout)
                 try:
                     uid, container = labels["io.kubernetes.pod.uid"], labels["io.kubernetes.container.name"]
                     directory = self._layout.attempt(uid, container, int(name.rpartition("-")[2]))
@@ -82,11 +82,11 @@ def _remove(engine: Sequence[str], name: str) -> None:
     """Remove a container; tried again where the engine is still about to note its end."""
     for _ in range(TRIES):
         _run(engine, "kill", "--signal", "KILL", name)
-        done = _run(engine, "rm", "--force", "--volumes", name)
-        if done.returncode == 0:
+        removed = _run(engine, "rm", "--force", "--volumes", name)
+        if removed.returncode == 0:
             return
-        time.sleep(AGAIN_S)
-    log.warning("container %s is left: %s", name, problem(done.stderr))
+        time.sleep(RETRY_S)
+    log.warning("container %s is left: %s", name, problem(removed.stderr))
 
 
 def _run(engine: Sequence[str], *words: str) -> subprocess.CompletedProcess[str]:

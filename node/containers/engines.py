@@ -28,7 +28,7 @@ from node.shim.isolation import seccomp
 from node.shim.order import FILES, Ids, Wall
 
 AUTO, NONE = "auto", "none"
-KNOWN = ("podman", "docker")
+SUPPORTED = ("podman", "docker")
 IMAGE = "localhost/volcano-ui-probe:1"
 TRY_S = 30.0
 NPROC = 16_384  # more than podman itself may have is refused
@@ -54,7 +54,7 @@ class Engine(NamedTuple):
     filters: bool = False  # whether it takes our filter of system calls: see `node.shim.isolation.seccomp`
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """Return the engine as people read it: `podman 4.3.1`."""
         return f"{self.kind} {self.version}"
 
@@ -71,13 +71,13 @@ def find(setting: str, wall: Wall) -> EngineLookup:
     if setting == NONE:
         return EngineLookup(None, "VOLCANO_UI_ENGINE=none")
     problems = []
-    for name in KNOWN if setting == AUTO else (setting,):
+    for name in SUPPORTED if setting == AUTO else (setting,):
         program = shutil.which(name, path=environment()["PATH"])
         if program is None:
             problems.append(f"{name} is not installed")
             continue
         try:
-            return EngineLookup(_tried(program, wall))
+            return EngineLookup(_try_engine(program, wall))
         except (OSError, subprocess.SubprocessError, EngineFails) as error:
             problems.append(f"{name} does not work: {error}")
     for each in problems:
@@ -91,31 +91,31 @@ class EngineFails(Exception):
 
 def environment() -> dict[str, str]:
     """Return the environment that engines have: nothing of the cluster's own."""
-    own = {name: value for name, value in os.environ.items() if _OWN.fullmatch(name)}
+    inherited = {name: value for name, value in os.environ.items() if _OWN.fullmatch(name)}
     folders = [*os.environ.get("PATH", "").split(os.pathsep), *_SYSTEM_FOLDERS]
-    return {**own, "PATH": os.pathsep.join(dict.fromkeys(folder for folder in folders if folder))}
+    return {**inherited, "PATH": os.pathsep.join(dict.fromkeys(folder for folder in folders if folder))}
 
 
 def ulimits() -> tuple[str, ...]:
     """Return the options with limits that every engine may set here: its own defaults are often above what it may."""
-    files, processes = (_most(resource.RLIMIT_NOFILE, FILES), _most(resource.RLIMIT_NPROC, NPROC))
+    files, processes = (_allowed(resource.RLIMIT_NOFILE, FILES), _allowed(resource.RLIMIT_NPROC, NPROC))
     return (
         "--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}", "--ulimit", "core=0:0",
     )  # fmt: skip
 
 
-def _most(limit: int, wished: int) -> int:
+def _allowed(limit: int, wanted: int) -> int:
     _, hard = resource.getrlimit(limit)
-    return wished if hard == resource.RLIM_INFINITY else min(wished, hard)
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
-def _tried(program: str, wall: Wall) -> Engine:
+def _try_engine(program: str, wall: Wall) -> Engine:
     # Podman may go by docker's name.
-    said = _asked((program, "--version")).lower()
-    found = re.search(r"(podman|docker) version ([^\s,]+)", said)
-    if found is None:
-        raise EngineFails(f"it calls itself {said.strip()[:60]!r}, neither podman nor docker")
-    kind, version = found[1], found[2]
+    output = _output_of((program, "--version")).lower()
+    match = re.search(r"(podman|docker) version ([^\s,]+)", output)
+    if match is None:
+        raise EngineFails(f"it calls itself {output.strip()[:60]!r}, neither podman nor docker")
+    kind, version = match[1], match[2]
     failed = EngineFails("")
     for options in _options(kind):
         for limits in (True, False):
@@ -125,10 +125,10 @@ def _tried(program: str, wall: Wall) -> Engine:
                 failed = failed if str(failed) else error
                 continue
             stages = kind == "podman" and wall.mounts == "root" and "CONTAINER_HOST" not in os.environ
-            keeps, cdi = limits and _limits(kind, program), _knows_cdi(kind, version, program)
-            maps = stages and _works((program, *options), users_of(users.subordinate(0)))
-            filters = bool(seccomp.architecture()) and _filters((program, *options))
-            return Engine(kind, version, (program, *options), keeps, stages, cdi, maps, filters)
+            limited, cdi = limits and _enforces_limits(kind, program), _supports_cdi(kind, version, program)
+            maps = stages and _accepts((program, *options), users_of(users.subordinate(0)))
+            filters = bool(seccomp.architecture()) and _takes_filter((program, *options))
+            return Engine(kind, version, (program, *options), limited, stages, cdi, maps, filters)
     raise failed
 
 
@@ -138,7 +138,7 @@ def users_of(ids: Iterable[Ids]) -> tuple[str, ...]:
     return tuple(part for line in lines for part in ("--uidmap", line, "--gidmap", line))
 
 
-def _works(program: tuple[str, ...], more: tuple[str, ...]) -> bool:
+def _accepts(program: tuple[str, ...], more: tuple[str, ...]) -> bool:
     """Tell whether an engine takes options: for users of their own it may lack the rights, or storage that shows files as theirs."""
     try:
         _run(program, limits=False, more=more)
@@ -147,31 +147,31 @@ def _works(program: tuple[str, ...], more: tuple[str, ...]) -> bool:
     return True
 
 
-def _filters(program: tuple[str, ...]) -> bool:
+def _takes_filter(program: tuple[str, ...]) -> bool:
     """Tell whether an engine takes a filter: one on another machine does not see its file, and some are built without."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(seccomp.profile(seccomp.architecture()), file)
         file.flush()
-        return _works(program, ("--security-opt", f"seccomp={file.name}"))
+        return _accepts(program, ("--security-opt", f"seccomp={file.name}"))
 
 
-def _limits(kind: str, program: str) -> bool:
+def _enforces_limits(kind: str, program: str) -> bool:
     """Tell whether an engine that took limits keeps them: without control groups it may leave them out with a warning alone."""
-    asked = "{{json .Host.CgroupControllers}}" if kind == "podman" else "{{json .MemoryLimit}}"
+    template = "{{json .Host.CgroupControllers}}" if kind == "podman" else "{{json .MemoryLimit}}"
     try:
-        found = json.loads(_asked((program, "info", "--format", asked)))
+        limited = json.loads(_output_of((program, "info", "--format", template)))
     except (EngineFails, ValueError):  # one that does not tell
         return True
-    return "memory" in found if isinstance(found, list) else bool(found)
+    return "memory" in limited if isinstance(limited, list) else bool(limited)
 
 
-def _knows_cdi(kind: str, version: str, program: str) -> bool:
+def _supports_cdi(kind: str, version: str, program: str) -> bool:
     """Tell whether an engine reads vendors' specs of devices: podman from 4.1 on, docker where its daemon lists folders of them."""
     if kind == "podman":
         numbers = [int(each) for each in re.findall(r"\d+", version)[:2]]
         return numbers >= [4, 1]
     try:
-        return bool(json.loads(_asked((program, "info", "--format", "{{json .CDISpecDirs}}"))))
+        return bool(json.loads(_output_of((program, "info", "--format", "{{json .CDISpecDirs}}"))))
     except (EngineFails, ValueError):  # one that has never heard of them
         return False
 
@@ -185,22 +185,22 @@ def _options(kind: str) -> Iterator[tuple[str, ...]]:
 
 def _run(program: tuple[str, ...], *, limits: bool, more: tuple[str, ...] = ()) -> None:
     try:
-        _asked((*program, "image", "inspect", "--format", "{{.Id}}", IMAGE))
+        _output_of((*program, "image", "inspect", "--format", "{{.Id}}", IMAGE))
     except EngineFails:
-        _asked((*program, "import", "-", IMAGE), _tar())
+        _output_of((*program, "import", "-", IMAGE), _tar())
     bounds = ("--memory", "64m", "--cpus", "1", "--pids-limit", "100") if limits else ()
-    _asked((
+    _output_of((
         *program, "run", "--rm", "--pull", "never", "--network", "host", "--log-driver", "none", "--cap-drop", "ALL",
         "--security-opt", "no-new-privileges", *ulimits(), *bounds, *more, IMAGE, "/true",
     ))  # fmt: skip
 
 
-def _asked(argv: tuple[str, ...], given: bytes = b"") -> str:
+def _output_of(argv: tuple[str, ...], stdin: bytes = b"") -> str:
     env: Mapping[str, str] = environment()
-    done = subprocess.run(argv, input=given, capture_output=True, env=env, timeout=TRY_S, check=False)  # noqa: S603 - its name is the administrator's
+    done = subprocess.run(argv, input=stdin, capture_output=True, env=env, timeout=TRY_S, check=False)  # noqa: S603 - its name is the administrator's
     if done.returncode:
-        said = problem(done.stderr.decode(errors="replace"))
-        raise EngineFails(said or f"it ended with exit code {done.returncode}")
+        problem_text = problem(done.stderr.decode(errors="replace"))
+        raise EngineFails(problem_text or f"it ended with exit code {done.returncode}")
     return done.stdout.decode(errors="replace")
 
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 Figures = dict[str, float]  # use (0…1), memory and memoryTotal (bytes), temperature (°C); what is not told is absent
 
 
-class Seen(NamedTuple):
+class Inventory(NamedTuple):
     """What one look has found."""
 
     kinds: tuple[Kind, ...] = ()
@@ -40,19 +40,19 @@ class Seen(NamedTuple):
 
     def by_engine(self, share: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
         """Return what an engine is to give a container with such devices: their names in vendors' specs (CDI), else their files."""
-        given: set[str] = set()
+        handles: set[str] = set()
         for kind in self.kinds:
-            has = set(share.get(kind.resource, ()))
+            ids = set(share.get(kind.resource, ()))
             for device in kind.devices:
-                if device.id in has:
+                if device.id in ids:
                     name = self.named.get((kind.resource, device.id))
-                    given.update((name,) if name else device.files)
-        return tuple(sorted(given))
+                    handles.update((name,) if name else device.files)
+        return tuple(sorted(handles))
 
     def problem(self) -> str:
         """Return which devices are gone, in words; empty when all are there."""
-        named = [f"{id_} ({resource})" for resource, id_ in sorted(self.gone)]
-        return f"{', '.join(named)} cannot be found any more; see to the device or its driver." if named else ""
+        missing = [f"{id_} ({resource})" for resource, id_ in sorted(self.gone)]
+        return f"{', '.join(missing)} cannot be found any more; see to the device or its driver." if missing else ""
 
     def counts(self, *, healthy: bool) -> dict[str, int]:
         """Return how many devices there are by resource, or how many of them can be used."""
@@ -62,7 +62,7 @@ class Seen(NamedTuple):
         }
 
 
-Found = tuple[Kind, dict[str, Figures]]
+FoundKind = tuple[Kind, dict[str, Figures]]
 
 
 class FoundDevices:
@@ -71,28 +71,28 @@ class FoundDevices:
     def __init__(
         self,
         declared: Sequence[Kind] = (),
-        finders: Sequence[Callable[[], Found | None]] | None = None,
+        finders: Sequence[Callable[[], FoundKind | None]] | None = None,
         folders: Sequence[Path] | None = None,
     ) -> None:
         self._declared = tuple(declared)
         self._specs = cdi.Specs(cdi.FOLDERS if folders is None else folders)
         self._finders = (nvidia, amd) if finders is None else finders
-        self.seen = Seen()
-        self.look()
+        self.inventory = Inventory()
+        self.scan()
 
     def figures(self) -> dict[str, dict[str, Figures]]:
         """Look again, and return the figures of devices by resource and id."""
-        self.look()
-        return self.seen.figures
+        self.scan()
+        return self.inventory.figures
 
-    def look(self) -> None:
+    def scan(self) -> None:
         """Look once; a device that was found before is remembered as gone, until the agent ends."""
         found = [each for finder in self._finders if (each := finder())]
         declared = {kind.resource for kind in self._declared}
         found = [each for each in found if each[0].resource not in declared]
-        known = declared.union(kind.resource for kind, _ in found)
+        resources = declared.union(kind.resource for kind, _ in found)
         contents = self._specs.contents()
-        described = [kind for kind in contents.kinds if kind.resource not in known]
+        described = [kind for kind in contents.kinds if kind.resource not in resources]
         gone = {
             (kind.resource, one.id)
             for kind in (*self._declared, *described)
@@ -100,12 +100,12 @@ class FoundDevices:
             if not all(Path(file).exists() for file in one.files)
         }
         kinds = {kind.resource: kind for kind in (*self._declared, *(kind for kind, _ in found), *described)}
-        for before in self.seen.kinds:
-            now = kinds.get(before.resource, before._replace(devices=()))
-            there = {one.id for one in now.devices}
-            lost = tuple(one for one in before.devices if one.id not in there)
-            kinds[before.resource] = now._replace(devices=(*now.devices, *lost))
-            gone |= {(before.resource, one.id) for one in lost}
+        for previous in self.inventory.kinds:
+            now = kinds.get(previous.resource, previous._replace(devices=()))
+            present = {one.id for one in now.devices}
+            missing = tuple(one for one in previous.devices if one.id not in present)
+            kinds[previous.resource] = now._replace(devices=(*now.devices, *missing))
+            gone |= {(previous.resource, one.id) for one in missing}
         figures = {kind.resource: each for kind, each in found if each}
         named = {
             (kind.resource, device.id): name
@@ -113,10 +113,10 @@ class FoundDevices:
             for device in kind.devices
             if (name := cdi.name_of(kind, device, contents.named))
         }
-        self.seen = Seen(tuple(kinds.values()), frozenset(gone), figures, named)
+        self.inventory = Inventory(tuple(kinds.values()), frozenset(gone), figures, named)
 
 
-def nvidia() -> Found | None:
+def nvidia() -> FoundKind | None:
     """Return NVIDIA's GPUs, None where there is no driver or its tool does not answer."""
     tool = shutil.which("nvidia-smi", path=search_path())
     if tool is None:
@@ -130,7 +130,7 @@ def nvidia() -> Found | None:
     return of_nvidia(answer.stdout.splitlines())
 
 
-def of_nvidia(lines: Iterable[str], proc: Path = NVIDIA_PROC) -> Found:
+def of_nvidia(lines: Iterable[str], proc: Path = NVIDIA_PROC) -> FoundKind:
     """Return the GPUs that nvidia-smi lists, one a line."""
     devices: list[Device] = []
     figures: dict[str, Figures] = {}
@@ -143,7 +143,7 @@ def of_nvidia(lines: Iterable[str], proc: Path = NVIDIA_PROC) -> Found:
         information = _read(proc / "gpus" / bus.lower()[-12:] / "information").splitlines()
         minor = dict(each.partition(":")[::2] for each in information).get("Device Minor", "").strip()
         devices.append(Device(id_, name, (f"/dev/nvidia{minor}",) if minor else ()))
-        figures[id_] = _told(
+        figures[id_] = _without_missing(
             use=_scaled(use, 0.01),
             memory=_scaled(used, 1 << 20),
             memoryTotal=_scaled(total, 1 << 20),
@@ -153,7 +153,7 @@ def of_nvidia(lines: Iterable[str], proc: Path = NVIDIA_PROC) -> Found:
     return Kind(NVIDIA, variables, tuple(devices), hides=True), figures
 
 
-def amd(topology: Path = AMD_TOPOLOGY, drm: Path = DRM) -> Found | None:
+def amd(topology: Path = AMD_TOPOLOGY, drm: Path = DRM) -> FoundKind | None:
     """Return AMD's GPUs, in the order in which ROCm numbers them; None where the kernel knows none."""
     devices: list[Device] = []
     figures: dict[str, Figures] = {}
@@ -166,7 +166,7 @@ def amd(topology: Path = AMD_TOPOLOGY, drm: Path = DRM) -> Found | None:
         device = drm / f"renderD{minor}" / "device"
         devices.append(Device(id_, _read(device / "product_name").strip(), (f"/dev/dri/renderD{minor}",)))
         heat = next(iter(sorted(device.glob("hwmon/hwmon*/temp1_input"))), device / "none")
-        figures[id_] = _told(
+        figures[id_] = _without_missing(
             use=_scaled(_read(device / "gpu_busy_percent"), 0.01),
             memory=_scaled(_read(device / "mem_info_vram_used"), 1),
             memoryTotal=_scaled(_read(device / "mem_info_vram_total"), 1),
@@ -175,7 +175,7 @@ def amd(topology: Path = AMD_TOPOLOGY, drm: Path = DRM) -> Found | None:
     return (Kind(AMD, ("ROCR_VISIBLE_DEVICES",), tuple(devices), hides=True), figures) if devices else None
 
 
-def _told(**figures: float | None) -> Figures:
+def _without_missing(**figures: float | None) -> Figures:
     return {name: value for name, value in figures.items() if value is not None}
 
 
@@ -194,10 +194,10 @@ def _read(path: Path) -> str:
         return ""
 
 
-def describe(seen: Seen) -> Iterable[tuple[str, str, str, bool]]:
+def describe(inventory: Inventory) -> Iterable[tuple[str, str, str, bool]]:
     """Return each device as `cluster.rules.node.node_devices` lists it."""
     return [
-        (kind.resource, one.id, one.name, (kind.resource, one.id) in seen.gone)
-        for kind in seen.kinds
+        (kind.resource, one.id, one.name, (kind.resource, one.id) in inventory.gone)
+        for kind in inventory.kinds
         for one in kind.devices
     ]

@@ -22,9 +22,9 @@ def address(uid: str, taken: Collection[str]) -> str:
     """
     for attempt in range(1000):
         digest = hashlib.blake2b(f"{uid}/{attempt}".encode(), digest_size=3).digest()
-        found = f"127.{digest[0] % 255 + 1}.{digest[1]}.{digest[2] % 254 + 1}"
-        if found not in taken:
-            return found
+        candidate = f"127.{digest[0] % 255 + 1}.{digest[1]}.{digest[2] % 254 + 1}"
+        if candidate not in taken:
+            return candidate
     raise OSError("No free loopback address was found for the pod.")
 
 

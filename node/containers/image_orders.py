@@ -13,7 +13,7 @@ from node import attempts
 from node.containers import actions, engines, hosts, image_containers
 from node.containers.context import NodeContext
 from node.containers.engines import Engine
-from node.containers.images import Local
+from node.containers.images import LocalImage
 from node.containers.networks import RESOLV_CONF
 from node.pods import environment
 from node.rules import users
@@ -25,45 +25,45 @@ from node.volumes import volumes
 from node.volumes.volumes import Prepared
 
 
-class Contained(NamedTuple):
+class PreparedContainer(NamedTuple):
     """What was made ready for a container."""
 
     directory: Path
     volumes: Mapping[str, Prepared]
     devices: tuple[str, ...]  # files of /dev, or names that the engine knows (CDI)
-    told: Mapping[str, str]  # variables that say which devices these are
-    image: Local
+    device_variables: Mapping[str, str]  # variables that say which devices these are
+    image: LocalImage
     network: str  # the namespace whose network it is in; "": the machine's
 
 
-def order(pod: Pod, start: Start, place: PodAddress, means: NodeContext, ready: Contained) -> Order:
+def order(pod: Pod, start: Start, address: PodAddress, context: NodeContext, prepared: PreparedContainer) -> Order:
     """Return the order of one attempt; ConfigError when it cannot be as the pod wants it."""
-    container, layout = start.container, means.layout
-    engine = means.engine.engine
+    container, layout = start.container, context.layout
+    engine = context.engine.engine
     if engine is None:
         raise environment.ConfigError(f"this node runs no images; {engines.INSTALL} there")
-    image_containers.check_user(pod, container, ready.image.user)
+    image_containers.check_user(pod, container, prepared.image.user)
     state = str(layout.root.parent)
-    named = volumes.expressions(pod, container, place, {}, means.lookup, means.allocatable)
-    binds = volumes.binds(container, ready.volumes, named, layout.root.parent)
-    given = volumes.variables(container, binds, mounted=True)
-    given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS)
-    given[attempts.MARK] = container_id(pod, container, start.number)
+    expressions = volumes.expressions(pod, container, address, {}, context.lookup, context.allocatable)
+    binds = volumes.binds(container, prepared.volumes, expressions, layout.root.parent)
+    variables = volumes.variables(container, binds, mounted=True)
+    variables["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS)
+    variables[attempts.MARK] = container_id(pod, container, start.number)
     hosts_file = layout.hosts / hosts.group_of(pod)
     if hosts_file.exists() and not hosts.is_mounted(binds):
         binds = (*binds, Bind(str(hosts_file), str(hosts.HOSTS), read_only=True))
-    network = ready.network if engine.stages else ""
+    network = prepared.network if engine.stages else ""
     if network and not any(bind.target == RESOLV_CONF for bind in binds):
         binds = (*binds, Bind(str(layout.resolver), RESOLV_CONF, read_only=True))
     image_containers.check_binds(binds, staged=engine.stages)
-    ids = _ids(pod, container, means) if engine.maps and not ready.devices else ()
+    ids = _ids(pod, container, context) if engine.maps and not prepared.devices else ()
     hooks = container.lifecycle
-    env = {**given, **ready.told}
-    command = environment.command(pod, container, place, env, means.lookup, means.allocatable)
+    env = {**variables, **prepared.device_variables}
+    command = environment.command(pod, container, address, env, context.lookup, context.allocatable)
     return Order(
-        directory=str(ready.directory),
-        argv=image_containers.words(container, command.argv),
-        env={**command.env, **ready.told},
+        directory=str(prepared.directory),
+        argv=image_containers.image_arguments(container, command.argv),
+        env={**command.env, **prepared.device_variables},
         cwd="/",
         node=pod.spec.node_name,
         streak=start.streak,
@@ -77,32 +77,38 @@ def order(pod: Pod, start: Start, place: PodAddress, means: NodeContext, ready: 
         stdin_once=container.stdin_once,
         tty=container.tty,
         grace_s=float(grace_s(pod)),
-        post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
-        pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
-        image=_image(pod, start, command.argv, ready, engine, state, engines.users_of(ids)),
+        post_start=actions.of_hook(hooks.post_start if hooks else None, container, address.pod_ip),
+        pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, address.pod_ip),
+        image=_image(pod, start, command.argv, prepared, engine, state, engines.users_of(ids)),
     )
 
 
-def _ids(pod: Pod, container: Container, means: NodeContext) -> tuple[Ids, ...]:
+def _ids(pod: Pod, container: Container, context: NodeContext) -> tuple[Ids, ...]:
     """Return who a container's users are on this machine. Files of devices often belong to groups that they are not in."""
-    wish = users.requested(pod, container)
-    named = [each for each in (wish.uid, wish.gid, *wish.groups) if each is not None]
-    return shim_users.subordinate(means.ranges.of(pod.metadata.namespace), named)
+    requested = users.requested(pod, container)
+    ids = [each for each in (requested.uid, requested.gid, *requested.groups) if each is not None]
+    return shim_users.subordinate(context.ranges.of(pod.metadata.namespace), ids)
 
 
 def _image(
-    pod: Pod, start: Start, argv: list[str], ready: Contained, engine: Engine, state: str, users: tuple[str, ...]
+    pod: Pod,
+    start: Start,
+    argv: list[str],
+    prepared: PreparedContainer,
+    engine: Engine,
+    state: str,
+    users: tuple[str, ...],
 ) -> Image:
-    devices = [part for each in ready.devices for part in ("--device", each)]
+    devices = [part for each in prepared.devices for part in ("--device", each)]
     more = ["--label", f"{image_containers.LABEL}={node_id(state)}", *engines.ulimits(), *devices, *users]
     return Image(
         engine=engine.program,
         kind=engine.kind,
-        id=ready.image.id,
+        id=prepared.image.id,
         name=image_containers.name(pod, start.container, start.number),
-        options=image_containers.options(pod, start.container, argv, engine, more, user=ready.image.user),
+        options=image_containers.options(pod, start.container, argv, engine, more, user=prepared.image.user),
         env=engines.environment(),
-        reference=ready.image.shown,
+        reference=prepared.image.reference,
         stages=engine.stages,
         filters=engine.filters,
     )

@@ -33,11 +33,11 @@ from node.pods.events import ContainerEvent
 from node.rules import image_names
 from node.shim.contained import problem
 
-AT_ONCE = 3  # pulls, and looks at what is here
-SEEN_S = 2.0  # for how long a failure is told as such, before it is told as being waited for
-LINES = 20  # of an engine's words that are kept
+PARALLEL = 3  # pulls, and looks at what is here
+FRESH_FAILURE_S = 2.0  # for how long a failure is told as such, before it is told as being waited for
+OUTPUT_LINES = 20  # of an engine's words that are kept
 AUTHS = ".dockerconfigjson"  # the key of a Secret of type kubernetes.io/dockerconfigjson
-Asker = tuple[str, str, str]  # a pod's uid, a container's name, and in which list of the spec it stands
+ContainerKey = tuple[str, str, str]  # a pod's uid, a container's name, and in which list of the spec it stands
 log = logging.getLogger(__name__)
 
 
@@ -49,11 +49,11 @@ class ImageWaits(Exception):
         self.reason = reason
 
 
-class Local(NamedTuple):
+class LocalImage(NamedTuple):
     """An image on this machine."""
 
     id: str
-    shown: str  # as statuses name it: by its digest in its registry where it has one
+    reference: str  # as statuses name it: by its digest in its registry where it has one
     size: int = 0
     user: str = ""
 
@@ -65,14 +65,14 @@ class _Pull:
     image: str
     policy: PullPolicy
     auths: dict[str, Any]
-    askers: dict[Asker, None] = field(default_factory=dict)
+    waiters: dict[ContainerKey, None] = field(default_factory=dict)
     running: bool = False
     progress: str = ""
     failures: int = 0
     failed_at: float = 0.0
     reason: str = ""
     why: str = ""
-    waiting: set[Asker] = field(default_factory=set)  # who has been told that the next try is waited for
+    backing_off: set[ContainerKey] = field(default_factory=set)  # who has been told that the next try is waited for
     process: subprocess.Popen[bytes] | None = None  # that pulls it
 
     def end(self) -> None:
@@ -93,7 +93,7 @@ class _Report(NamedTuple):
     key: str
     reason: str
     message: str
-    image: Local | None = None
+    image: LocalImage | None = None
     over: bool = False
 
 
@@ -110,61 +110,61 @@ class Images:
         self._folder = folder
         shutil.rmtree(folder, ignore_errors=True)  # of an agent that was killed while it pulled
         self._pulls: dict[str, _Pull] = {}
-        self._granted: dict[Asker, tuple[str, Local]] = {}  # with the name that was asked for
+        self._granted: dict[ContainerKey, tuple[str, LocalImage]] = {}  # with the name that was asked for
         self._events: dict[str, list[ContainerEvent]] = {}  # by pod
-        self._misnamed: set[Asker] = set()
+        self._invalid_names: set[ContainerKey] = set()
         self._reports: SimpleQueue[_Report] = SimpleQueue()
-        self._looks = threading.Semaphore(AT_ONCE)
-        self._turns = threading.Semaphore(AT_ONCE)
+        self._inspect_slots = threading.Semaphore(PARALLEL)
+        self._pull_slots = threading.Semaphore(PARALLEL)
         self._is_over = False
 
-    def have(self, pod: Pod, container: Container) -> Local:
+    def image_for(self, pod: Pod, container: Container) -> LocalImage:
         """Return the image that a container is about to start from; ImageWaits while it has none.
 
         Each start asks anew, because policy and image may say so. What is returned is kept until `started`.
         """
-        asker = _asker(pod, container)
-        name, image = self._granted.get(asker, ("", None))
+        container_key = _key(pod, container)
+        name, image = self._granted.get(container_key, ("", None))
         if image is not None and name == container.image:  # else the pod was given another one meanwhile
             return image
         try:
             name, policy = image_names.parse(container.image).whole, image_names.policy(container)
         except image_names.InvalidImageName as error:
-            if asker not in self._misnamed:
-                self._misnamed.add(asker)
-                self._tell(asker, EventType.WARNING, "InspectFailed", str(error))
+            if container_key not in self._invalid_names:
+                self._invalid_names.add(container_key)
+                self._add_event(container_key, EventType.WARNING, "InspectFailed", str(error))
             raise ImageWaits("InvalidImageName", str(error)) from None
         auths = self._auths(pod)
         key = hashlib.sha256(json.dumps([container.image, policy, auths]).encode()).hexdigest()
         pull = self._pulls.setdefault(key, _Pull(container.image, policy, auths))
-        pull.askers[asker] = None
+        pull.waiters[container_key] = None
         now = clock.monotonic()
         if not pull.running and now >= pull.due():
             pull.running, pull.progress = True, ""
             threading.Thread(target=self._work, args=(key, pull, name), name="pull", daemon=True).start()
         if pull.running and not pull.failures:
             raise ImageWaits("ContainerCreating", pull.progress)
-        raise self._failed(asker, pull, now)
+        raise self._failed(container_key, pull, now)
 
     def started(self, pod: Pod, container: Container) -> None:
         """A container was begun from its image: the next start asks again."""
-        self._granted.pop(_asker(pod, container), None)
+        self._granted.pop(_key(pod, container), None)
 
-    def heard(self) -> set[str]:
+    def take_changed(self) -> set[str]:
         """Return the pods for which something has changed since the last call."""
-        found: set[str] = set()
+        changed: set[str] = set()
         while not self._reports.empty():
             report = self._reports.get()
             pull = self._pulls.get(report.key)
             if pull is None:
                 continue
-            found |= {uid for uid, *_ in pull.askers}
+            changed |= {uid for uid, *_ in pull.waiters}
             if report.over:
                 self._end(pull, report)
             else:
-                for asker in pull.askers:
-                    self._tell(asker, EventType.NORMAL, report.reason, report.message)
-        return found
+                for container_key in pull.waiters:
+                    self._add_event(container_key, EventType.NORMAL, report.reason, report.message)
+        return changed
 
     def events(self, uid: str) -> list[ContainerEvent]:
         """Return what is to be told of a pod in events, once."""
@@ -173,11 +173,13 @@ class Images:
     def forget(self, uid: str) -> None:
         """Drop what is remembered for a pod, and end pulls that it alone has waited for: one that hangs must not keep its turn."""
         self._events.pop(uid, None)
-        self._misnamed = {asker for asker in self._misnamed if asker[0] != uid}
-        self._granted = {asker: image for asker, image in self._granted.items() if asker[0] != uid}
+        self._invalid_names = {container_key for container_key in self._invalid_names if container_key[0] != uid}
+        self._granted = {
+            container_key: image for container_key, image in self._granted.items() if container_key[0] != uid
+        }
         for key, pull in list(self._pulls.items()):
-            pull.askers = {asker: None for asker in pull.askers if asker[0] != uid}
-            if pull.askers:
+            pull.waiters = {container_key: None for container_key in pull.waiters if container_key[0] != uid}
+            if pull.waiters:
                 continue
             if pull.running:
                 pull.end()
@@ -193,31 +195,31 @@ class Images:
     def _end(self, pull: _Pull, report: _Report) -> None:
         pull.running = False
         if report.image is not None:
-            self._granted |= dict.fromkeys(pull.askers, (pull.image, report.image))
-        if report.image is not None or not pull.askers:
+            self._granted |= dict.fromkeys(pull.waiters, (pull.image, report.image))
+        if report.image is not None or not pull.waiters:
             del self._pulls[report.key]
             return
         pull.failures += 1
         pull.failed_at, pull.reason, pull.why = clock.monotonic(), report.reason, report.message
-        pull.waiting.clear()
+        pull.backing_off.clear()
         event = "Failed", pull.why[:1].upper() + pull.why[1:]
         if pull.reason == "ErrImageNeverPull":
             event = pull.reason, pull.why
-        for asker in pull.askers:
-            self._tell(asker, EventType.WARNING, *event)
-            self._tell(asker, EventType.WARNING, "Failed", f"Error: {pull.reason}")
+        for container_key in pull.waiters:
+            self._add_event(container_key, EventType.WARNING, *event)
+            self._add_event(container_key, EventType.WARNING, "Failed", f"Error: {pull.reason}")
 
-    def _failed(self, asker: Asker, pull: _Pull, now: float) -> ImageWaits:
-        if pull.policy is PullPolicy.NEVER or now < pull.failed_at + SEEN_S:
+    def _failed(self, container_key: ContainerKey, pull: _Pull, now: float) -> ImageWaits:
+        if pull.policy is PullPolicy.NEVER or now < pull.failed_at + FRESH_FAILURE_S:
             return ImageWaits(pull.reason, pull.why)
         message = f'Back-off pulling image "{pull.image}"'
-        if asker not in pull.waiting:
-            pull.waiting.add(asker)
-            self._tell(asker, EventType.NORMAL, "BackOff", message)
+        if container_key not in pull.backing_off:
+            pull.backing_off.add(container_key)
+            self._add_event(container_key, EventType.NORMAL, "BackOff", message)
         return ImageWaits("ImagePullBackOff", f"{message}: {pull.reason}: {pull.why}")
 
-    def _tell(self, asker: Asker, kind: EventType, reason: str, message: str) -> None:
-        uid, container, listed = asker
+    def _add_event(self, container_key: ContainerKey, kind: EventType, reason: str, message: str) -> None:
+        uid, container, listed = container_key
         self._events.setdefault(uid, []).append(ContainerEvent(listed, container, reason, message, kind))
 
     def _auths(self, pod: Pod) -> dict[str, Any]:
@@ -226,10 +228,10 @@ class Images:
         for reference in pod.spec.image_pull_secrets:
             values: Mapping[str, bytes] = self._lookup.secret(pod.metadata.namespace, reference.name) or {}
             try:
-                found = json.loads(values.get(AUTHS, b"{}"))["auths"]
+                registries = json.loads(values.get(AUTHS, b"{}"))["auths"]
             except (ValueError, LookupError, TypeError):
                 continue
-            auths = {**found, **auths} if isinstance(found, dict) else auths
+            auths = {**registries, **auths} if isinstance(registries, dict) else auths
         return auths
 
     # In a thread for each pull.
@@ -241,37 +243,37 @@ class Images:
             # Whatever it is: who waits for the image has to hear of it.
             log.exception("image %s", pull.image)
             report = _Report(key, "ErrImagePull", str(error), over=True)
-        self._say(report)
+        self._report(report)
 
-    def _say(self, report: _Report) -> None:
+    def _report(self, report: _Report) -> None:
         self._reports.put(report)
         self._wake()
 
     def _obtain(self, key: str, pull: _Pull, name: str) -> _Report:
         """Look for an image, pull it where its policy says so, and return what became of that."""
         if pull.policy is not PullPolicy.ALWAYS and (image := self._find(self._names(pull.image, name), name)):
-            self._say(_Report(key, "Pulled", f'Container image "{pull.image}" already present on machine'))
+            self._report(_Report(key, "Pulled", f'Container image "{pull.image}" already present on machine'))
             return _Report(key, "", "", image, over=True)
         if pull.policy is PullPolicy.NEVER:
-            why = f'Container image "{pull.image}" is not present with pull policy of Never'
-            return _Report(key, "ErrImageNeverPull", why, over=True)
-        with self._turns:  # not before: what is here must not wait for what is pulled
+            problem = f'Container image "{pull.image}" is not present with pull policy of Never'
+            return _Report(key, "ErrImageNeverPull", problem, over=True)
+        with self._pull_slots:  # not before: what is here must not wait for what is pulled
             began = time.monotonic()
             pull.progress = f'Pulling image "{pull.image}"'
-            self._say(_Report(key, "Pulling", pull.progress))
-            why = self._pull(pull, name) if self._is_wanted(pull) else "nobody waits for it any more"
-        if why:
-            return _Report(key, "ErrImagePull", f'failed to pull image "{pull.image}": {why}', over=True)
+            self._report(_Report(key, "Pulling", pull.progress))
+            problem = self._pull(pull, name) if self._is_wanted(pull) else "nobody waits for it any more"
+        if problem:
+            return _Report(key, "ErrImagePull", f'failed to pull image "{pull.image}": {problem}', over=True)
         found = self._find((name,), name)
         if found is None:
             return _Report(key, "ErrImagePull", f'image "{pull.image}" was pulled and is gone', over=True)
-        took = f"{time.monotonic() - began:.3g}s"
-        message = f'Successfully pulled image "{pull.image}" in {took}. Image size: {found.size} bytes.'
-        self._say(_Report(key, "Pulled", message))
+        duration = f"{time.monotonic() - began:.3g}s"
+        message = f'Successfully pulled image "{pull.image}" in {duration}. Image size: {found.size} bytes.'
+        self._report(_Report(key, "Pulled", message))
         return _Report(key, "", "", found, over=True)
 
     def _is_wanted(self, pull: _Pull) -> bool:
-        return bool(pull.askers) and not self._is_over
+        return bool(pull.waiters) and not self._is_over
 
     def _names(self, text: str, name: str) -> list[str]:
         """Return under which whole names an image may be here.
@@ -281,14 +283,14 @@ class Images:
         built = image_names.built(text) if self._engine.kind == "podman" else ""
         return [built, name] if built else [name]
 
-    def _find(self, names: Iterable[str], name: str) -> Local | None:
+    def _find(self, names: Iterable[str], name: str) -> LocalImage | None:
         """Return an image that is here under one of these names."""
         for each in names:
             argv = [*self._engine.program, "image", "inspect", each]
-            with self._looks:
-                done = subprocess.run(argv, capture_output=True, env=environment(), check=False)  # noqa: S603 - the engine that was found
-            if done.returncode == 0:
-                return _local(json.loads(done.stdout)[0], name)
+            with self._inspect_slots:
+                inspected = subprocess.run(argv, capture_output=True, env=environment(), check=False)  # noqa: S603 - the engine that was found
+            if inspected.returncode == 0:
+                return _local_image(json.loads(inspected.stdout)[0], name)
         return None
 
     def _pull(self, pull: _Pull, name: str) -> str:
@@ -296,12 +298,14 @@ class Images:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         try:
-            code, said = self._run_pull(pull, [*self._engine.program, *self._words(pull.auths, folder), name])
+            code, output = self._run_pull(
+                pull, [*self._engine.program, *self._pull_arguments(pull.auths, folder), name]
+            )
         finally:
             shutil.rmtree(folder, ignore_errors=True)  # the next agent may have removed it
-        return problem(said) if code else ""
+        return problem(output) if code else ""
 
-    def _words(self, auths: dict[str, Any], folder: Path) -> list[str]:
+    def _pull_arguments(self, auths: dict[str, Any], folder: Path) -> list[str]:
         """Return the words of a pull with credentials in a file, which nobody else reads."""
         if not auths:
             return ["pull"]
@@ -314,7 +318,7 @@ class Images:
 
     def _run_pull(self, pull: _Pull, argv: list[str]) -> tuple[int, str]:
         """Run a pull to its end; return its exit code and last words."""
-        last: list[str] = []
+        tail: list[str] = []
         layers = 0
         with subprocess.Popen(  # noqa: S603 - the engine that was found
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment()
@@ -324,24 +328,24 @@ class Images:
                 pull.end()
             for line in process.stdout or ():
                 text = line.decode(errors="replace").rstrip()
-                last = [*last, text][-LINES:]
+                tail = [*tail, text][-OUTPUT_LINES:]
                 if "Copying blob" in text or "Pulling fs layer" in text:
                     layers += 1
                     pull.progress = f'Pulling image "{pull.image}": {layers} layer{"s" if layers > 1 else ""} so far'
         pull.process = None
-        return process.returncode, "\n".join(last)
+        return process.returncode, "\n".join(tail)
 
 
-def _asker(pod: Pod, container: Container) -> Asker:
+def _key(pod: Pod, container: Container) -> ContainerKey:
     return pod.metadata.uid, container.name, events.listed(pod, container.name)
 
 
-def _local(found: dict[str, Any], name: str) -> Local:
+def _local_image(inspected: dict[str, Any], name: str) -> LocalImage:
     """Return an image of which an engine tells."""
-    id_ = str(found["Id"])
+    id_ = str(inspected["Id"])
     repository = image_names.parse(name).repository
-    digests = [str(each) for each in found.get("RepoDigests") or ()]
-    shown = next((each for each in digests if each.startswith(f"{repository}@")), "")
-    user = str((found.get("Config") or {}).get("User") or "")
+    digests = [str(each) for each in inspected.get("RepoDigests") or ()]
+    reference = next((each for each in digests if each.startswith(f"{repository}@")), "")
+    user = str((inspected.get("Config") or {}).get("User") or "")
     id_ = id_ if id_.startswith("sha256:") else f"sha256:{id_}"
-    return Local(id_, shown or id_, int(found.get("Size") or 0), user)
+    return LocalImage(id_, reference or id_, int(inspected.get("Size") or 0), user)

@@ -30,8 +30,8 @@ def chosen(wall: Wall, setting: str, *, shared: bool = False) -> Wall:
     if shared or wall.mounts == "none":
         return wall._replace(networks="")
     uplink = next((name for name in UPLINKS if _program(name)), "") if wall.networks == "open" else ""
-    found = {OWN: uplink, CLOSED: CLOSED if wall.networks else "", MACHINE: ""}[setting]
-    return wall._replace(networks=found)
+    networks = {OWN: uplink, CLOSED: CLOSED if wall.networks else "", MACHINE: ""}[setting]
+    return wall._replace(networks=networks)
 
 
 def _program(name: str) -> str:
@@ -57,50 +57,50 @@ class Networks:
         self._spawner = spawner
         self._key = key
         self._kind = kind
-        self._of: dict[str, Network] = {}
+        self._networks: dict[str, Network] = {}
         self._used: set[str] = set()
 
     def of(self, namespace: str) -> Network:
         """Return the network of a namespace, which is made where there is none; OSError when it cannot be had."""
         self._used.add(namespace)
-        found = self._of.get(namespace)
-        if found is None or not found.is_alive():
+        network = self._networks.get(namespace)
+        if network is None or not network.is_alive():
             self._forget(namespace)
-            found = self._running(namespace)
-            if found is None:
+            network = self._running(namespace)
+            if network is None:
                 folder = self._layout.network(namespace)
                 folder.mkdir(parents=True, exist_ok=True)
                 write_in_place(self._layout.resolver, resolver(self._kind))
                 plan = Plan(str(folder), self._key, _program(self._kind))
-                found = Network.received(self._spawner.start_network(plan))
-            self._of[namespace] = found
-        return found
+                network = Network.received(self._spawner.start_network(plan))
+            self._networks[namespace] = network
+        return network
 
     def tidy(self) -> None:
         """Let go of networks that were not used since the last call: those in which nobody is end."""
-        for namespace in set(self._of) - self._used:
+        for namespace in set(self._networks) - self._used:
             self._forget(namespace)
         self._used.clear()
 
     def close(self) -> None:
         """Let go of all."""
-        for namespace in list(self._of):
+        for namespace in list(self._networks):
             self._forget(namespace)
 
     def _forget(self, namespace: str) -> None:
-        if found := self._of.pop(namespace, None):
-            found.close()
+        if network := self._networks.pop(namespace, None):
+            network.close()
 
     def _running(self, namespace: str) -> Network | None:
         """Return the network that an earlier agent had made, if it is kept."""
-        ours, theirs = socket.socketpair()
-        with theirs:
+        line, keeper_end = socket.socketpair()
+        with keeper_end:
             try:
-                control_socket.send(str(self._layout.network(namespace)), {"key": self._key}, [theirs.fileno()])
+                control_socket.send(str(self._layout.network(namespace)), {"key": self._key}, [keeper_end.fileno()])
             except OSError:  # nobody is behind it
-                ours.close()
+                line.close()
                 return None
         try:
-            return Network.received(ours)
+            return Network.received(line)
         except OSError:  # it has just ended
             return None

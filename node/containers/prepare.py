@@ -31,8 +31,8 @@ from node.volumes import retention, volumes
 
 # Where a container with a root of its own finds its directory and that for temporary files. The path of a socket may have
 # 107 bytes, of which the real path leaves too few for programs such as Ray.
-WORK_SHOWN = "/work"
-TMP_SHOWN = ("/tmp", "/var/tmp")  # noqa: S108 - the pod's own is mounted over them
+WORK_TARGET = "/work"
+TMP_TARGETS = ("/tmp", "/var/tmp")  # noqa: S108 - the pod's own is mounted over them
 SHARED_MEMORY_SHARE = 2  # of the machine's memory, which is also what a tmpfs may take by default
 log = logging.getLogger(__name__)
 
@@ -61,18 +61,18 @@ def _no_command(container: Container, engine: EngineLookup) -> str:
     )
 
 
-def order(pod: Pod, start: Start, place: PodAddress, means: NodeContext) -> Order:
+def order(pod: Pod, start: Start, address: PodAddress, context: NodeContext) -> Order:
     """Make everything ready for one attempt and return its order.
 
     Raises environment.ConfigError when something that the container refers to
     is missing, images.ImageWaits while its image is, and OSError when the disk does not take it.
     """
-    container, layout, wall = start.container, means.layout, means.wall
+    container, layout, wall = start.container, context.layout, context.wall
     image = None
-    if means.images is not None and wants_image(pod, container):
-        image = means.images.have(pod, container)
+    if context.images is not None and wants_image(pod, container):
+        image = context.images.image_for(pod, container)
     else:
-        _check_wall(pod, means)
+        _check_wall(pod, context)
     user = _user(pod, container, wall) if image is None else None
     home = layout.pod(pod.metadata.uid)
     directory = layout.attempt(pod.metadata.uid, container.name, start.number)
@@ -85,78 +85,82 @@ def order(pod: Pod, start: Start, place: PodAddress, means: NodeContext) -> Orde
     attempts.write_identity(home / IDENTITY, identity(pod))
     mounted = wall.mounts != "none"
     # Elsewhere every pod reaches the machine's shared memory.
-    directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=mounted).prepare()
-    seen = means.devices.found.seen
-    network = _network(pod, means, of_image=image is not None)
-    share = _devices(pod, container, means)
-    own_devices, other_devices = devices.files(seen.kinds, share)
-    told = devices.variables(seen.kinds, share)
+    directories = volumes.Volumes(pod, address, layout, context.lookup, in_memory=mounted).prepare()
+    inventory = context.devices.found_devices.inventory
+    network = _network(pod, context, of_image=image is not None)
+    assigned = _devices(pod, container, context)
+    own_devices, other_devices = devices.files(inventory.kinds, assigned)
+    device_variables = devices.variables(inventory.kinds, assigned)
     if image is not None:
-        knows_names = means.engine.engine is not None and means.engine.engine.cdi
-        handed = seen.by_engine(share) if knows_names else own_devices
-        contained = image_orders.Contained(directory, directories, handed, told, image, network)
-        return image_orders.order(pod, start, place, means, contained)
+        by_name = context.engine.engine is not None and context.engine.engine.cdi
+        engine_devices = inventory.by_engine(assigned) if by_name else own_devices
+        contained = image_orders.PreparedContainer(
+            directory, directories, engine_devices, device_variables, image, network
+        )
+        return image_orders.order(pod, start, address, context, contained)
     hosts_file = layout.hosts / hosts.group_of(pod)
-    work, tmp = (WORK_SHOWN, TMP_SHOWN[0]) if mounted else (str(home / WORK), str(home / TMP))
+    work, tmp = (WORK_TARGET, TMP_TARGETS[0]) if mounted else (str(home / WORK), str(home / TMP))
     cwd = container.working_dir or work
-    given = environment.base(pod, cwd, tmp)
-    named = volumes.expressions(pod, container, place, given, means.lookup, means.allocatable)
-    binds = volumes.binds(container, directories, named, layout.root.parent)
-    given |= volumes.variables(container, binds, mounted=mounted)
-    given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
-    given[attempts.MARK] = container_id(pod, container, start.number)
-    places = (WORK_SHOWN, *TMP_SHOWN) if mounted else (work, tmp)
-    own = [Bind(str(home / (WORK if shown == work else TMP)), shown) for shown in places]
-    inner = [path for path in means.reach if mounted and any(lies_in(path, shown) for shown in places)]
-    own += [Bind(path, path, read_only=True) for path in inner]
+    base_env = environment.base(pod, cwd, tmp)
+    expressions = volumes.expressions(pod, container, address, base_env, context.lookup, context.allocatable)
+    binds = volumes.binds(container, directories, expressions, layout.root.parent)
+    base_env |= volumes.variables(container, binds, mounted=mounted)
+    base_env["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
+    base_env[attempts.MARK] = container_id(pod, container, start.number)
+    home_targets = (WORK_TARGET, *TMP_TARGETS) if mounted else (work, tmp)
+    own_binds = [Bind(str(home / (WORK if shown == work else TMP)), shown) for shown in home_targets]
+    hidden = [path for path in context.reach if mounted and any(lies_in(path, shown) for shown in home_targets)]
+    own_binds += [Bind(path, path, read_only=True) for path in hidden]
     if hosts_file.exists() and not hosts.is_mounted(binds):
-        own.append(Bind(str(hosts_file), str(hosts.HOSTS) if mounted else str(hosts_file), read_only=True))
+        own_binds.append(Bind(str(hosts_file), str(hosts.HOSTS) if mounted else str(hosts_file), read_only=True))
     if network:
-        own.append(Bind(str(layout.resolver), networks.RESOLV_CONF, read_only=True))
-    if mounted and ssh_host_keys.SHOWN.parent.is_dir():
-        own += ssh_host_keys.bind(pod, home)
-    taken = [bind.target for bind in binds]
-    own = [bind for bind in own if not any(lies_in(bind.target, each) for each in taken)]
+        own_binds.append(Bind(str(layout.resolver), networks.RESOLV_CONF, read_only=True))
+    if mounted and ssh_host_keys.TARGET.parent.is_dir():
+        own_binds += ssh_host_keys.bind(pod, home)
+    targets = [bind.target for bind in binds]
+    own_binds = [bind for bind in own_binds if not any(lies_in(bind.target, each) for each in targets)]
     hooks = container.lifecycle
     # What a container has in /dev/shm is part of its memory.
-    shared_memory = _limit(container, "memory") or means.allocatable["memory"] // SHARED_MEMORY_SHARE
-    command = environment.command(pod, container, place, given | told, means.lookup, means.allocatable)
+    shared_memory = _limit(container, "memory") or context.allocatable["memory"] // SHARED_MEMORY_SHARE
+    command = environment.command(
+        pod, container, address, base_env | device_variables, context.lookup, context.allocatable
+    )
     return Order(
         directory=str(directory),
         argv=command.argv,
-        env=command.env | told,  # whatever the pod says: devices are given out once
+        env=command.env | device_variables,  # whatever the pod says: devices are given out once
         cwd=cwd,
         node=pod.spec.node_name,
         streak=start.streak,
         mounts=wall.mounts,
         pids=wall.pids and mounted,
-        binds=(*binds, *own),
+        binds=(*binds, *own_binds),
         network=network,
         state=str(layout.root.parent),
-        ids=_ids(pod, user, means),
+        ids=_ids(pod, user, context),
         user=(user.uid, user.gid, list(user.groups)) if user is not None else None,
         shared_memory=shared_memory if mounted else 0,
         landlock=wall.landlock,
-        read=tuple(path for path in means.reach if path not in inner),
+        read=tuple(path for path in context.reach if path not in hidden),
         devices=own_devices,
         withheld=other_devices,
         seccomp=wall.seccomp,
         memory_bytes=_limit(container, "memory"),
         cpus=-(-_limit(container, "cpu") // 1000),
-        group=control_groups.order(means.groups, pod, container, start.number),
+        group=control_groups.order(context.groups, pod, container, start.number),
         stdin=container.stdin,
         stdin_once=container.stdin_once,
         tty=container.tty,
         grace_s=float(grace_s(pod)),
-        post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
-        pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
+        post_start=actions.of_hook(hooks.post_start if hooks else None, container, address.pod_ip),
+        pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, address.pod_ip),
     )
 
 
-def _devices(pod: Pod, container: Container, means: NodeContext) -> Assigned:
+def _devices(pod: Pod, container: Container, context: NodeContext) -> Assigned:
     """Return the devices that a container has, of those that its pod is given now or has already."""
     try:
-        assigned = means.devices.give(pod)
+        assigned = context.devices.assign(pod)
     except devices.Short as error:
         raise environment.ConfigError(str(error)) from None
     return devices.shares(pod, assigned).get(container.name, {})
@@ -164,13 +168,13 @@ def _devices(pod: Pod, container: Container, means: NodeContext) -> Assigned:
 
 def _user(pod: Pod, container: Container, wall: Wall) -> User | None:
     """Return whom a container's command becomes, None where nobody new; ConfigError where it cannot be had."""
-    wish = users.requested(pod, container)
-    if wish.says_nothing:
+    requested = users.requested(pod, container)
+    if requested.says_nothing:
         return None
     own = users.Own(os.geteuid(), os.getegid(), os.getgroups(), wall.mounts)
-    if problem := users.problem(wish, own):
+    if problem := users.problem(requested, own):
         raise environment.ConfigError(f'{problem} (pod: "{pod.metadata.name}", container: {container.name})')
-    return users.user(wish, own, _primary_group)
+    return users.user(requested, own, _primary_group)
 
 
 def _primary_group(uid: int) -> int:
@@ -181,23 +185,23 @@ def _primary_group(uid: int) -> int:
         return uid
 
 
-def _check_wall(pod: Pod, means: NodeContext) -> None:
+def _check_wall(pod: Pod, context: NodeContext) -> None:
     """Refuse a pod that could do all that the user may who runs the cluster, unless it is its administrators' anyway."""
-    if walls.holds(means.wall) or settings.ALLOW_UNWALLED or means.lookup.is_administrators(pod):
+    if walls.holds(context.wall) or settings.ALLOW_UNWALLED or context.lookup.is_administrators(pod):
         return
     raise environment.ConfigError(
         "this machine has no wall between pods and the cluster, so it runs pods of administrators of all namespaces only; "
-        f"to change that, its administrator can {walls.remedy(means.wall)}; VOLCANO_UI_ALLOW_UNWALLED=1 allows pods of everybody"
+        f"to change that, its administrator can {walls.remedy(context.wall)}; VOLCANO_UI_ALLOW_UNWALLED=1 allows pods of everybody"
     )
 
 
-def _network(pod: Pod, means: NodeContext, *, of_image: bool) -> str:
+def _network(pod: Pod, context: NodeContext, *, of_image: bool) -> str:
     """Return the namespace in whose network a pod is, "" for the machine's; ConfigError where it may not have that."""
-    wall, engine = means.wall, means.engine.engine
+    wall, engine = context.wall, context.engine.engine
     if not wall.networks and not wall.closed:
         return ""
     if pod.spec.host_network:
-        if means.lookup.is_administrators(pod):
+        if context.lookup.is_administrators(pod):
             return ""
         raise environment.ConfigError(
             "only pods of administrators of all namespaces have the network of their machine; leave hostNetwork out"
@@ -210,12 +214,12 @@ def _network(pod: Pod, means: NodeContext, *, of_image: bool) -> str:
     return pod.metadata.namespace
 
 
-def _ids(pod: Pod, user: User | None, means: NodeContext) -> tuple[Ids, ...]:
+def _ids(pod: Pod, user: User | None, context: NodeContext) -> tuple[Ids, ...]:
     """Return who a pod's users are on this machine, where root gives containers a root of their own."""
-    if means.wall.mounts != "root":
+    if context.wall.mounts != "root":
         return ()
-    named = (user.uid, user.gid, *user.groups) if user is not None else ()
-    return shim_users.subordinate(means.ranges.of(pod.metadata.namespace), named)
+    ids = (user.uid, user.gid, *user.groups) if user is not None else ()
+    return shim_users.subordinate(context.ranges.of(pod.metadata.namespace), ids)
 
 
 def mentions(pod: Pod, name: str) -> bool:
@@ -228,10 +232,10 @@ def mentions(pod: Pod, name: str) -> bool:
     )
 
 
-def refresh_volumes(pod: Pod, place: PodAddress, means: NodeContext) -> None:
+def refresh_volumes(pod: Pod, address: PodAddress, context: NodeContext) -> None:
     """Bring volumes that are made from objects up to date while the pod runs; what is missing stays as it was."""
     try:
-        volumes.Volumes(pod, place, means.layout, means.lookup).refresh()
+        volumes.Volumes(pod, address, context.layout, context.lookup).refresh()
     except (environment.ConfigError, OSError, ValueError) as error:
         log.info("volumes of %s/%s stay as they were: %s", pod.metadata.namespace, pod.metadata.name, error)
 

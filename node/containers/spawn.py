@@ -33,7 +33,7 @@ class Spawner:
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(writer, True)
         try:
-            self._ask(b"o", order.encode(), [writer, *(network or ())])
+            self._request(b"o", order.encode(), [writer, *(network or ())])
         except OSError:
             os.close(reader)
             raise
@@ -43,19 +43,19 @@ class Spawner:
 
     def start_network(self, plan: Plan) -> socket.socket:
         """Have a network kept as planned; return a line on which its keeper answers (see `control_socket.hear`)."""
-        ours, theirs = socket.socketpair()
-        with theirs:
+        line, keeper_end = socket.socketpair()
+        with keeper_end:
             try:
-                self._ask(b"n", json.dumps(plan).encode(), [theirs.fileno()])
+                self._request(b"n", json.dumps(plan).encode(), [keeper_end.fileno()])
             except OSError:
-                ours.close()
+                line.close()
                 raise
-        return ours
+        return line
 
     def probe(self, staging: Path) -> Wall:
         """Return which layers of a wall round its containers this machine allows."""
         staging.mkdir(parents=True, exist_ok=True)
-        return Wall.decode(self._ask(b"p", str(staging).encode(), []))
+        return Wall.decode(self._request(b"p", str(staging).encode(), []))
 
     def close(self) -> None:
         """End the spawner; shims live on."""
@@ -66,13 +66,13 @@ class Spawner:
             self._process.wait()
             self._process = None
 
-    def _ask(self, kind: bytes, body: bytes, fds: list[int]) -> str:
+    def _request(self, kind: bytes, body: bytes, fds: list[int]) -> str:
         for fresh in (False, True):
-            ours = self._connected()
+            spawner = self._connected()
             try:
-                socket.send_fds(ours, [HEADER.pack(kind, len(body))], fds)
-                ours.sendall(body)
-                answer = ours.recv(100)
+                socket.send_fds(spawner, [HEADER.pack(kind, len(body))], fds)
+                spawner.sendall(body)
+                answer = spawner.recv(100)
             except OSError:
                 answer = b""
             if answer:
@@ -85,11 +85,11 @@ class Spawner:
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
-            self._socket, theirs = socket.socketpair()
-            with theirs:
+            self._socket, spawner_end = socket.socketpair()
+            with spawner_end:
                 self._process = subprocess.Popen(  # noqa: S603 - nothing in it comes from outside
                     [sys.executable, "-I", "-S", "-c", PROGRAM, str(ROOT)],
-                    stdin=theirs.fileno(),
+                    stdin=spawner_end.fileno(),
                     stdout=subprocess.DEVNULL,
                     env={"PATH": os.defpath},
                     cwd="/",

@@ -12,8 +12,8 @@ from kube.kinds.core import Pod
 from node.shim.order import Bind
 from node.shim.path_walk import NEW_FILE
 
-SHOWN = Path("/etc/ssh/ssh_host_ed25519_key")  # where sshd looks by default
-KEPT = "_ssh_host_key"
+TARGET = Path("/etc/ssh/ssh_host_ed25519_key")  # where sshd looks by default
+FILE_NAME = "_ssh_host_key"
 SUFFIX = "-ssh"  # of a Secret with a job's keys, as Volcano calls it
 
 
@@ -25,7 +25,7 @@ def bind(pod: Pod, home: Path) -> tuple[Bind, ...]:
     keys = pod.metadata.annotations.get("volcano.sh/job-name", "") + SUFFIX
     if not any(each.secret is not None and each.secret.secret_name == keys for each in pod.spec.volumes):
         return ()
-    file = home / KEPT
+    file = home / FILE_NAME
     if not file.exists():
         from cryptography.hazmat.primitives import serialization  # not in an agent that never makes one
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -33,9 +33,9 @@ def bind(pod: Pod, home: Path) -> tuple[Bind, ...]:
         key = Ed25519PrivateKey.generate().private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
         )
-        draft = home / f"{KEPT}.new"
+        draft = home / f"{FILE_NAME}.new"
         draft.unlink(missing_ok=True)
         with os.fdopen(os.open(draft, NEW_FILE, 0o600), "wb") as made:
             made.write(key)
         draft.rename(file)
-    return (Bind(str(file), str(SHOWN), read_only=True),)
+    return (Bind(str(file), str(TARGET), read_only=True),)

@@ -16,16 +16,16 @@ class UserRanges:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._of: dict[str, int] = {name: int(number) for name, number in read_json(str(file)).items()}
+        self._ranges: dict[str, int] = {name: int(number) for name, number in read_json(str(file)).items()}
 
     def of(self, namespace: str) -> int:
         """Return a namespace's range, which it keeps; OSError when a new one cannot be written down.
 
         With more namespaces than the machine has ranges some share one.
         """
-        if namespace not in self._of:
-            taken = set(self._of.values())
-            free = next((number for number in range(RANGES) if number not in taken), len(self._of) % RANGES)
-            write_json(str(self._file), self._of | {namespace: free}, sync=True)
-            self._of[namespace] = free
-        return self._of[namespace]
+        if namespace not in self._ranges:
+            taken = set(self._ranges.values())
+            free = next((number for number in range(RANGES) if number not in taken), len(self._ranges) % RANGES)
+            write_json(str(self._file), self._ranges | {namespace: free}, sync=True)
+            self._ranges[namespace] = free
+        return self._ranges[namespace]

@@ -80,12 +80,12 @@ def _lacking(wall: Wall) -> list[str]:
 
 def remedy(wall: Wall) -> str:
     """Return what an administrator can do where there is no wall, as he is told to."""
-    ways = [_way_to_mounts(wall)]
+    remedies = [_way_to_mounts(wall)]
     if wall.root and wall.landlock:
-        ways.insert(0, "start the cluster as an ordinary user")
+        remedies.insert(0, "start the cluster as an ordinary user")
     elif not wall.root and not wall.old:
-        ways.append(f"have Landlock ({_LANDLOCK})")
-    return ", or ".join(ways)
+        remedies.append(f"have Landlock ({_LANDLOCK})")
+    return ", or ".join(remedies)
 
 
 def _way_to_mounts(wall: Wall) -> str:
@@ -108,18 +108,18 @@ def _way_to_mounts(wall: Wall) -> str:
 
 def missing(wall: Wall) -> list[str]:
     """Return which layers a machine does not have, what that costs, and how it could have them."""
-    found = []
+    lacking = []
     if wall.mounts == "none" and wall.root:
-        found.append(
+        lacking.append(
             f"a root directory and users of their own: only administrators' pods run. To change that, {remedy(wall)}"
         )
     elif wall.mounts == "none":
-        found.append(
+        lacking.append(
             "a root directory of their own: sockets whose path is known, /tmp and shared memory are open."
             f" To have it, {_way_to_mounts(wall)}"
         )
     elif not wall.pids:
-        found.append(
+        lacking.append(
             "processes of their own: commands that run on the machine are seen. /proc has to be mountable,"
             " which engines prevent that cover parts of it"
         )
@@ -129,18 +129,18 @@ def missing(wall: Wall) -> list[str]:
             if wall.closed
             else "they share the addresses of this machine, and reach what listens on its loopback"
         )
-        found.append(
+        lacking.append(
             f"a network for each namespace of pods: {cost}. It takes network namespaces that ordinary users may make"
             " (sysctl user.max_net_namespaces, and user namespaces), and pasta (Debian, Ubuntu: passt) or slirp4netns,"
             " with a /dev/net/tun that everybody may open; VOLCANO_UI_POD_NETWORK=closed takes no such program"
         )
     if not wall.landlock:
-        found.append(f"Landlock, a second wall round files: {_LANDLOCK}")
+        lacking.append(f"Landlock, a second wall round files: {_LANDLOCK}")
     elif unscoped := _unscoped(wall):
-        found.append(f"{' and '.join(unscoped)} that end at the wall: Linux 6.12 or newer")
+        lacking.append(f"{' and '.join(unscoped)} that end at the wall: Linux 6.12 or newer")
     if not wall.seccomp:
-        found.append("the filter of system calls: on x86-64 and ARM64, with CONFIG_SECCOMP_FILTER")
-    return found
+        lacking.append("the filter of system calls: on x86-64 and ARM64, with CONFIG_SECCOMP_FILTER")
+    return lacking
 
 
 def limits(groups: Groups) -> str:

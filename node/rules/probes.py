@@ -37,9 +37,9 @@ class Tally(NamedTuple):
     """How one probe has gone: when it is due, whether its answer is awaited, and how often it has found the same."""
 
     due_us: int
-    asked: bool = False
+    pending: bool = False
     passed: bool = False
-    row: int = 0
+    streak: int = 0
 
 
 class Health(NamedTuple):
@@ -54,20 +54,20 @@ class Health(NamedTuple):
 
 def of(container: Container) -> dict[Kind, Probe]:
     """Return the probes that a container has."""
-    given = {
+    by_kind = {
         Kind.STARTUP: container.startup_probe,
         Kind.LIVENESS: container.liveness_probe,
         Kind.READINESS: container.readiness_probe,
     }
-    return {kind: probe for kind, probe in given.items() if probe is not None}
+    return {kind: probe for kind, probe in by_kind.items() if probe is not None}
 
 
-def begin(probes: Mapping[Kind, Probe], attempt: Attempt, known: ContainerStatus | None = None) -> Health:
+def begin(probes: Mapping[Kind, Probe], attempt: Attempt, status: ContainerStatus | None = None) -> Health:
     """Return what is known of an attempt before it was asked; known is what its pod's status says of it, if anything."""
     return Health(
         attempt.number,
-        Kind.STARTUP not in probes or (known is not None and known.started is True),
-        Kind.READINESS not in probes or (known is not None and known.ready),
+        Kind.STARTUP not in probes or (status is not None and status.started is True),
+        Kind.READINESS not in probes or (status is not None and status.ready),
         {kind: Tally(attempt.started_us + probe.initial_delay_seconds * SECOND) for kind, probe in probes.items()},
     )
 
@@ -83,35 +83,35 @@ def due(
     else:
         kinds = [Kind.READINESS] if deleted else [Kind.LIVENESS, Kind.READINESS]
     waiting = {
-        kind: _sensible(health.tallies[kind].due_us, probes[kind], now_us)
+        kind: _bounded(health.tallies[kind].due_us, probes[kind], now_us)
         for kind in kinds
-        if kind in probes and not health.tallies[kind].asked
+        if kind in probes and not health.tallies[kind].pending
     }
     now = [kind for kind, due_us in waiting.items() if due_us <= now_us]
     return now, min((due_us for due_us in waiting.values() if due_us > now_us), default=None)
 
 
-def _sensible(due_us: int, probe: Probe, now_us: int) -> int:
+def _bounded(due_us: int, probe: Probe, now_us: int) -> int:
     """A clock that was set back must not put a probe off for longer than it would wait anyway."""
     most_us = (probe.initial_delay_seconds + (probe.period_seconds or PERIOD_S)) * SECOND
     return due_us if due_us <= now_us + most_us else now_us
 
 
-def ask(health: Health, kind: Kind, probe: Probe, now_us: int) -> Health:
+def with_pending(health: Health, kind: Kind, probe: Probe, now_us: int) -> Health:
     """Return what is known when a probe has been asked."""
     next_us = now_us + (probe.period_seconds or PERIOD_S) * SECOND
-    return _with(health, kind, health.tallies[kind]._replace(asked=True, due_us=next_us))
+    return _with(health, kind, health.tallies[kind]._replace(pending=True, due_us=next_us))
 
 
-def hear(health: Health, kind: Kind, probe: Probe, *, passed: bool | None) -> Health:
+def with_result(health: Health, kind: Kind, probe: Probe, *, passed: bool | None) -> Health:
     """Return what is known when a probe has been answered; None when nothing could be found out, which counts for nothing."""
-    before = health.tallies[kind]._replace(asked=False)
+    previous = health.tallies[kind]._replace(pending=False)
     if passed is None or health.failed:
-        return _with(health, kind, before)
-    tally = before._replace(passed=passed, row=before.row + 1 if passed == before.passed else 1)
+        return _with(health, kind, previous)
+    tally = previous._replace(passed=passed, streak=previous.streak + 1 if passed == previous.passed else 1)
     health = _with(health, kind, tally)
     needed = (probe.success_threshold or SUCCESSES) if passed else (probe.failure_threshold or FAILURES)
-    if tally.row < needed:
+    if tally.streak < needed:
         return health
     if kind is Kind.READINESS:
         return health._replace(ready=passed)
@@ -120,13 +120,13 @@ def hear(health: Health, kind: Kind, probe: Probe, *, passed: bool | None) -> He
     return health._replace(started=True)
 
 
-def is_worth_telling(health: Health, kind: Kind, probe: Probe) -> bool:
+def is_worth_event(health: Health, kind: Kind, probe: Probe) -> bool:
     """Whether a failure that was heard is told in an event: the first in a row, and the one that has an effect.
 
     A kubelet tells all of them. Here each event is a row in the log, and one that repeats itself for ever says nothing new.
     """
     tally = health.tallies[kind]
-    return not tally.passed and tally.row in (1, probe.failure_threshold or FAILURES)
+    return not tally.passed and tally.streak in (1, probe.failure_threshold or FAILURES)
 
 
 def grace_s(health: Health, probes: Mapping[Kind, Probe], pod_grace_s: float) -> float:

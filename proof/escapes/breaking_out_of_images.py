@@ -15,8 +15,8 @@ from node.containers import engines
 from node.containers.context import NodeContext
 from node.containers.device_holders import DeviceHolders
 from node.containers.found_devices import FoundDevices
-from node.containers.image_orders import Contained, order
-from node.containers.images import Local
+from node.containers.image_orders import PreparedContainer, order
+from node.containers.images import LocalImage
 from node.containers.user_ranges import UserRanges
 from node.paths import Layout
 from node.pods.lookup import StoreLookup
@@ -39,7 +39,7 @@ class Stage(breaking_out.Stage):
         self.layout.resolver.touch()
         devices = DeviceHolders(self.layout, FoundDevices(finders=(), folders=()))
         ranges = UserRanges(self.layout.root / "users")
-        self.means = NodeContext(self.layout, StoreLookup(), wall, (), {}, devices, ranges, found)
+        self.context = NodeContext(self.layout, StoreLookup(), wall, (), {}, devices, ranges, found)
 
     def _start(
         self, *argv: str, wall: Wall, whose: Path, directory: Path | None = None, env: Mapping[str, str] | None = None
@@ -54,11 +54,11 @@ class Stage(breaking_out.Stage):
         }  # fmt: skip
         names = {"name": whose.name, "namespace": whose.name, "uid": whose.name}
         pod = msgspec.convert({"metadata": names, "spec": {"containers": [main]}}, Pod)
-        ready = Contained(
-            directory or self._directory(), volumes, (), {}, Local(engine.PYTHON, engine.PYTHON), told["network"]
+        ready = PreparedContainer(
+            directory or self._directory(), volumes, (), {}, LocalImage(engine.PYTHON, engine.PYTHON), told["network"]
         )  # fmt: skip
         start = Start(pod.spec.containers[0], self.count, 0)
-        return self.attempts.begin(order(pod, start, PodAddress("127.0.0.1", "127.0.0.1", 0), self.means, ready))
+        return self.attempts.begin(order(pod, start, PodAddress("127.0.0.1", "127.0.0.1", 0), self.context, ready))
 
 
 def table(folder: Path, runs: engine.Podman) -> dict[str, bool]:

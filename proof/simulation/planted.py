@@ -682,13 +682,13 @@ def watch_skips(put: Put) -> None:
 def agent_forgets(put: Put) -> None:
     from node.agent.agent import Agent
 
-    take = Agent._take
+    take = Agent._apply_pod
 
     def forgetful(self: Agent, pod: AgentPod, revision: int) -> None:
         with patch.object(self.runtime, "adopt", lambda uid: False):
             take(self, pod, revision)
 
-    put(Agent, "_take", forgetful)
+    put(Agent, "_apply_pod", forgetful)
 
 
 @plant("a second agent does not wait for the end of the first")
@@ -767,22 +767,22 @@ def pods_wait_for_clock(put: Put) -> None:
 def agent_waits_for_clock(put: Put) -> None:
     from node.agent.agent import Agent
 
-    put(Agent, "_notice_clock", lambda self: None)
+    put(Agent, "_check_clock", lambda self: None)
 
 
 @plant("the agent does not wait at all while the last process of a pod ends that was deleted by force")
 def agent_never_rests(put: Put) -> None:
-    from node.agent.pod_worker import Local
+    from node.agent.pod_worker import PodWorker
 
-    step = Local.step
+    step = PodWorker.step
 
-    def restless(self: Local, *args: Any, **options: Any) -> None:
+    def restless(self: PodWorker, *args: Any, **options: Any) -> None:
         before = self.wake_us
         step(self, *args, **options)
         if self.gone:
             self.wake_us = before
 
-    put(Local, "step", restless)
+    put(PodWorker, "step", restless)
 
 
 @plant("simulated nodes do not look at activeDeadlineSeconds")

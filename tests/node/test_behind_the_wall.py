@@ -108,14 +108,14 @@ class TestCheckWall:
     def test_it_fails_where_pods_are_to_have_a_network_that_cannot_be_had(self, settings, monkeypatch):
         settings.POD_NETWORK = "closed"
         monkeypatch.setattr(Spawner, "probe", lambda *_: Wall("none", landlock=7, seccomp=True))
-        monkeypatch.setattr(wall_check, "tried", lambda *_: [])
+        monkeypatch.setattr(wall_check, "run_attempts", lambda *_: [])
         lines, code = check_wall()
         assert code
         assert "  refused      all pods: a network without a way out cannot be had" in lines
 
     def test_without_a_wall_the_attempts_get_through(self, attempts):
         """Otherwise a slip in one of them would look like a wall."""
-        found = {one.words for one in wall_check.tried(attempts.spawner, Wall()) if one.got_through}
+        found = {one.words for one in wall_check.run_attempts(attempts.spawner, Wall()) if one.got_through}
         kernels = {"read the hashes of passwords", "write among the machine's programs"}
         kernels |= {"mount something", "make a user namespace"}
         assert found | kernels == wall_check.ATTEMPTS.keys() - {wall_check.BY_NETWORK}

@@ -13,7 +13,7 @@ import pytest
 
 from kube.kinds.core import Pod
 from node.containers import control_groups
-from node.containers.control_groups import ControlGroups, Groups, Seen, Unavailable
+from node.containers.control_groups import ControlGroups, Groups, GroupState, Unavailable
 from node.paths import Layout
 from node.shim import control_group, linux, tree
 from node.shim.order import Group, Order
@@ -47,19 +47,19 @@ class TestWhere:
             assert control_groups.directory("\n".join(mounts), groups)[0] == found
 
     @cases("seen, top, leaves, found, why", {
-        "a unit with Delegate=": (Seen("/u.service", True, 5, 0), "", False, "/u.service", ""),
-        "with DelegateSubgroup=": (Seen("/u.service", True, 0, 0), "", True, "/u.service", ""),
-        "a unit of root's": (Seen("/u.service", True, 5, 0), "/", False, "/u.service", ""),
-        "a delegated scope": (Seen("/u.scope", True, 5, 0), "", True, "/u.scope", ""),
-        "root in a session": (Seen("/s.scope", False, 5, 2), "/", True, "/", ""),
-        "root alone in a scope": (Seen("/s.scope", False, 5, 0), "/", True, "/", ""),
-        "alone in a scope": (Seen("/s.scope", False, 5, 0), "", True, "/s.scope", ""),
-        "a session": (Seen("/s.scope", False, 5, 2), "", False, "", "was not delegated"),
-        "an old systemd": (Seen("/u.service", True, 5, 0), "", True, "", "DelegateSubgroup=volcano-ui"),
+        "a unit with Delegate=": (GroupState("/u.service", True, 5, 0), "", False, "/u.service", ""),
+        "with DelegateSubgroup=": (GroupState("/u.service", True, 0, 0), "", True, "/u.service", ""),
+        "a unit of root's": (GroupState("/u.service", True, 5, 0), "/", False, "/u.service", ""),
+        "a delegated scope": (GroupState("/u.scope", True, 5, 0), "", True, "/u.scope", ""),
+        "root in a session": (GroupState("/s.scope", False, 5, 2), "/", True, "/", ""),
+        "root alone in a scope": (GroupState("/s.scope", False, 5, 0), "/", True, "/", ""),
+        "alone in a scope": (GroupState("/s.scope", False, 5, 0), "", True, "/s.scope", ""),
+        "a session": (GroupState("/s.scope", False, 5, 2), "", False, "", "was not delegated"),
+        "an old systemd": (GroupState("/u.service", True, 5, 0), "", True, "", "DelegateSubgroup=volcano-ui"),
     })  # fmt: skip
     def test_what_was_given_to_the_cluster_is_shared_out_and_nothing_else(self, seen, top, leaves, found, why):
         with unavailable(why):
-            assert control_groups.place(seen, top, leaves=leaves) == found
+            assert control_groups.shared_group(seen, top, leaves=leaves) == found
 
 
 class TestNumbers:
@@ -323,7 +323,7 @@ class TestNode:
     def test_pod_goes_on_while_agents_come_and_go_and_leaves_no_group(self, bounding, killed):
         uid = bounding.held("exit 3", until="Running")
         bounding.again()
-        group = Path(bounding.agent.means.groups.home) / uid
+        group = Path(bounding.agent.context.groups.home) / uid
         assert exists(group / "main-0")
         if killed:
             os.kill(bounding.shims()[0], signal.SIGKILL)

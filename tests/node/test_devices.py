@@ -127,7 +127,7 @@ class TestRules:
             if step == "give":
                 wanted, before = has.get(uid, (Counter({LICENCE: licences, PORT: ports}), None))
                 try:
-                    got = holders.give(pod(wanting("main", wanted[LICENCE], wanted[PORT]), uid=uid))
+                    got = holders.assign(pod(wanting("main", wanted[LICENCE], wanted[PORT]), uid=uid))
                 except Short:
                     left = Counter({LICENCE: 3, PORT: 4})
                     for other, _ in has.values():
@@ -363,18 +363,21 @@ class TestGpus:
         missing = f"GPU-2b ({gpu}) cannot be found any more"
         for text, healthy, problem in ((SMI, 2, ""), (one, 1, missing), ("", 0, "GPU-1a"), (SMI, 2, "")):
             smi.write_text(text)
-            found.look()
-            assert (found.seen.counts(healthy=True), found.seen.counts(healthy=False)) == ({gpu: healthy}, {gpu: 2})
-            assert found.seen.problem().startswith(problem)
-            assert bool(problem) == bool(found.seen.problem())
+            found.scan()
+            assert (found.inventory.counts(healthy=True), found.inventory.counts(healthy=False)) == (
+                {gpu: healthy},
+                {gpu: 2},
+            )
+            assert found.inventory.problem().startswith(problem)
+            assert bool(problem) == bool(found.inventory.problem())
         smi.unlink()
-        found.look()
-        assert found.seen.counts(healthy=True) == {gpu: 0}
+        found.scan()
+        assert found.inventory.counts(healthy=True) == {gpu: 0}
 
     def test_declared_file_that_is_not_there_is_gone_and_what_is_declared_goes_before_what_is_found(self, smi):
-        seen = FoundDevices(parse("a.org/b:B=/dev/null,/dev/volcano-none"), finders=(), folders=()).seen
+        seen = FoundDevices(parse("a.org/b:B=/dev/null,/dev/volcano-none"), finders=(), folders=()).inventory
         assert (seen.counts(healthy=True), seen.gone) == ({"a.org/b": 1}, {("a.org/b", "/dev/volcano-none")})
-        seen = FoundDevices(parse("nvidia.com/gpu:CUDA_VISIBLE_DEVICES=0"), folders=()).seen
+        seen = FoundDevices(parse("nvidia.com/gpu:CUDA_VISIBLE_DEVICES=0"), folders=()).inventory
         assert [one.id for kind in seen.kinds for one in kind.devices] == ["0"]
 
 
@@ -497,7 +500,7 @@ class TestDescribed:
 
     def test_an_engine_is_told_names_and_else_files(self, tmp_path):
         (tmp_path / "npu.json").write_text(json.dumps(spec(entry("0", "/dev/npu0", hooks=[HOOK]))))
-        seen = FoundDevices(devices.parse(f"{NPU}:NPU=/dev/npu0,/dev/npu1"), finders=(), folders=(tmp_path,)).seen
+        seen = FoundDevices(devices.parse(f"{NPU}:NPU=/dev/npu0,/dev/npu1"), finders=(), folders=(tmp_path,)).inventory
         assert seen.by_engine({NPU: ["/dev/npu0", "/dev/npu1"]}) == ("/dev/npu1", f"{NPU}=0")
         assert (seen.by_engine({NPU: ["/dev/npu1"]}), seen.by_engine({})) == (("/dev/npu1",), ())
         for text in ("", "[]", "{", json.dumps(spec(kind="gpu"))):
@@ -507,11 +510,11 @@ class TestDescribed:
         file = tmp_path / "npu.json"
         file.write_text(json.dumps(spec(entry("a", "/dev/null"), entry("b", "/dev/volcano-none"))))
         found = FoundDevices(finders=(), folders=(tmp_path,))
-        assert found.seen.gone == {(NPU, "b")}
-        assert found.seen.counts(healthy=True) == {NPU: 1}
+        assert found.inventory.gone == {(NPU, "b")}
+        assert found.inventory.counts(healthy=True) == {NPU: 1}
         file.unlink()
-        found.look()
-        assert found.seen.gone == {(NPU, "a"), (NPU, "b")}
+        found.scan()
+        assert found.inventory.gone == {(NPU, "a"), (NPU, "b")}
 
     def test_a_pod_gets_a_device_with_its_variables(self, machine, tmp_path, monkeypatch):
         (tmp_path / "npu.json").write_text(json.dumps(spec(entry("a", env=["NPU=first"]), env=["NPU_MODE=alone"])))

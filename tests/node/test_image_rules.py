@@ -98,7 +98,7 @@ class TestContainers:
     def test_entry_point_and_arguments_are_combined_as_kubernetes_has_it(self, container, argv, entrypoint, words):
         made = pod(container)
         assert options(made, "--entrypoint", argv=argv) == entrypoint
-        assert image_containers.words(made.spec.containers[0], argv) == words
+        assert image_containers.image_arguments(made.spec.containers[0], argv) == words
 
     @cases("made, option, expected", {
         "no gaining of privileges": (PRIVILEGED, "--security-opt", ["no-new-privileges"]),
@@ -211,9 +211,9 @@ class Pulls:
 
     def had(self, image, uid="u", **spec):
         made = pod({"image": f"registry.example/{image}"}, name=uid, uid=uid, **spec)
-        self.images.heard()
+        self.images.take_changed()
         try:
-            return self.images.have(made, made.spec.containers[0])
+            return self.images.image_for(made, made.spec.containers[0])
         except ImageWaits:
             return None
 
@@ -253,7 +253,7 @@ class TestPulls:
         until(lambda: pulls.had("here:1"))
         pulls.images.stop()
         over = set()
-        until(lambda: over.update(pulls.images.heard()) or len(over) == 5)
+        until(lambda: over.update(pulls.images.take_changed()) or len(over) == 5)
         assert len(pulls.pulled()) == 3
 
     def test_image_that_the_pod_does_not_name_any_more_is_not_had(self, pulls):

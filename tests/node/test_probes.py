@@ -46,7 +46,9 @@ def told(given, answers, health=None):
     health = health or probes.begin(given, RUNS)
     for letter, sign in answers.split():
         kind, passed = BY_LETTER[letter], {"+": True, "-": False, "?": None}[sign]
-        health = probes.hear(probes.ask(health, kind, given[kind], T0), kind, given[kind], passed=passed)
+        health = probes.with_result(
+            probes.with_pending(health, kind, given[kind], T0), kind, given[kind], passed=passed
+        )
     return health
 
 
@@ -64,7 +66,7 @@ def asked(attempts):
     def ask(host="127.0.0.1", port=1, *, seconds=5.0, key="key", **fields):
         with contextlib.closing(Checks(key)) as checks:
             action = Action(host=host, port=port, **fields)
-            checks.ask(Check("u", "main", 0, Kind.LIVENESS, action, seconds), directory)
+            checks.start(Check("u", "main", 0, Kind.LIVENESS, action, seconds), directory)
             (answer,) = until(checks.take)
             return answer.passed, answer.message
 
@@ -153,11 +155,11 @@ class TestRules:
         given = of("liveness terminationGracePeriodSeconds=3 failureThreshold=1, startup failureThreshold=1")
         assert probes.grace_s(told(given, "L-"), given, 30.0) == 3.0, "the probe's goes before the pod's"
         assert probes.grace_s(told(given, "S-"), given, 30.0) == 30.0
-        asked = probes.ask(probes.begin(given, RUNS), Kind.STARTUP, given[Kind.STARTUP], T0)
+        asked = probes.with_pending(probes.begin(given, RUNS), Kind.STARTUP, given[Kind.STARTUP], T0)
         assert probes.due(asked, given, T0 + 60 * S) == ([], None), "not asked twice at once"
         given = of("readiness")
         known = [told(given, "R- " * number) for number in range(1, 21)]
-        worth = [probes.is_worth_telling(each, Kind.READINESS, given[Kind.READINESS]) for each in known]
+        worth = [probes.is_worth_event(each, Kind.READINESS, given[Kind.READINESS]) for each in known]
         assert [number for number, one in enumerate(worth, 1) if one] == [1, 3], "one that fails for ever is told twice"
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from cluster import clock
 from node.agent.agent import Agent
-from node.agent.checks import Check, Checked
+from node.agent.checks import Check, CheckResult
 from node.agent.machine import Machine
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
 from node.listen import Subscription
@@ -347,7 +347,7 @@ class SimulatedRuntime:
         self._watched: dict[Key, int] = {}  # the attempt of each container that may run
         self._stop_at: dict[Key, float | None] = {}  # of those whose shim is known
         self._refusals: dict[Key, str] = {}
-        self._checked: list[Checked] = []  # the probes that were asked: all that are succeed
+        self._checked: list[CheckResult] = []  # the probes that were asked: all that are succeed
         self._news: dict[Key, str] = {}  # with the text of a refusal
 
     @property
@@ -396,9 +396,9 @@ class SimulatedRuntime:
         return self._refusals.pop(Key(uid, container), "")
 
     def check(self, check: Check) -> None:
-        self._checked.append(Checked(check, True))
+        self._checked.append(CheckResult(check, True))
 
-    def checked(self) -> list[Checked]:
+    def check_results(self) -> list[CheckResult]:
         found, self._checked = self._checked, []
         return found
 

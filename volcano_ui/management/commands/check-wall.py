@@ -33,7 +33,7 @@ class Command(BaseCommand):
             self.stdout.write(NodeWall("", walls.describe(wall)).sentence)
             for text in walls.missing(wall):
                 self.stdout.write(f"  missing: {text}")
-            tried = wall_check.tried(spawner, wall)
+            tried = wall_check.run_attempts(spawner, wall)
         except OSError as error:
             raise CommandError(f"The wall could not be tried: {error}.") from None
         finally:
