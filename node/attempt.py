@@ -1,4 +1,4 @@
-"""One attempt to run a container, as the node knows it.
+"""One attempt to run a container, as the node has it.
 
 Times in this package are whole microseconds since the epoch, named `_us`: a
 status shows microseconds, and two pods started in one millisecond keep their
@@ -24,13 +24,13 @@ POST_START = "FailedPostStartHook"
 class AttemptState(StrEnum):
     """Where an attempt is in its life."""
 
-    ORDERED = "ordered"  # a start was asked for and is not confirmed
+    ORDERED = "ordered"  # a start was requested and is not confirmed
     RUNNING = "running"
     ENDED = "ended"
 
 
 class Attempt(NamedTuple):
-    """What is known of one attempt; numbers count from 0, so the number is also how often the container restarted."""
+    """The state of one attempt; numbers count from 0, so the number is also how often the container restarted."""
 
     number: int
     state: AttemptState
@@ -70,7 +70,7 @@ NEVER_RAN = Run()
 
 
 def unknown(number: int, streak: int, started_us: int, now_us: int) -> Attempt:
-    """Return an attempt whose shim was killed, so that nobody saw how it ended."""
+    """Return an attempt whose shim was killed, so that its exit code is lost."""
     return Attempt(
         number,
         AttemptState.ENDED,

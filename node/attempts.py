@@ -1,4 +1,4 @@
-"""Reading attempts from disk: what a killed agent's successor learns, and what an ended shim left."""
+"""Reading attempts from disk, for a killed agent's successor, and after a shim has ended."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from node.shim.path_walk import NEW_FILE
 from node.shim.shim import read_json, write_json
 from node.shim_claims import shim_of
 
-MARK = "VOLCANO_CONTAINER_ID"  # a variable by which a container's processes are known
-KEPT = 3  # attempts whose files are kept; kubelets keep two
+MARK = "VOLCANO_CONTAINER_ID"  # a variable that identifies a container's processes
+RETAINED = 3  # attempts whose files stay; kubelets retain two
 
 
 class StoredAttempt(NamedTuple):
@@ -30,7 +30,7 @@ class StoredAttempt(NamedTuple):
 def read(directory: Path, now_us: int) -> StoredAttempt | None:
     """Return the attempt in directory; None when nothing was started, so that it may be.
 
-    An attempt whose shim is gone without a word is written down as unknown, so
+    An attempt whose shim is gone without a status is written down as unknown, so
     that every later reader finds the same.
     """
     number = int(directory.name)
@@ -110,18 +110,18 @@ def numbers(directory: Path) -> list[int]:
 
 def run_of(directory: Path, now_us: int) -> tuple[Run, int]:
     """Return the latest two attempts of a container, and the living shim of the latest."""
-    found = [one for number in numbers(directory)[-3:] if (one := read(directory / str(number), now_us))]
-    if not found:
+    stored = [attempt for number in numbers(directory)[-3:] if (attempt := read(directory / str(number), now_us))]
+    if not stored:
         return NEVER_RAN, 0
-    last = found[-2].attempt if len(found) > 1 else None
-    return Run(found[-1].attempt, last), found[-1].shim
+    last = stored[-2].attempt if len(stored) > 1 else None
+    return Run(stored[-1].attempt, last), stored[-1].shim
 
 
 def withdraw(directory: Path) -> None:
     """Take back the order of a container's latest attempt if no shim has claimed it yet.
 
     The order may be on its way to a shim, and the agent that gave it dead. Its
-    successor knows of nothing to stop, so the shim must find that it is too
+    successor has nothing to stop, so the shim must find that it is too
     late: the claim is for one only, and an empty one is the agent's.
     """
     for number in numbers(directory)[-1:]:
@@ -148,14 +148,14 @@ def kill_leftovers(container_ids: set[str]) -> int:
     The command itself dies with its shim. What it had forked is found by the
     variable that all of a container's processes inherit.
     """
-    found = tree.with_variable({f"{MARK}={one}".encode() for one in container_ids})
-    for pid in found:
+    pids = tree.with_variable({f"{MARK}={id_}".encode() for id_ in container_ids})
+    for pid in pids:
         tree.send(pid, signal.SIGKILL)
-    return len(found)
+    return len(pids)
 
 
 def write_identity(path: Path, identity: dict[str, str]) -> None:
-    """Note whose directory this is, for people and for logs of pods that are gone."""
+    """Write whose directory this is, for people and for logs of pods that are gone."""
     try:
         fd = os.open(path, NEW_FILE, 0o644)
     except FileExistsError:

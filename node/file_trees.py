@@ -1,4 +1,4 @@
-"""Trees of files in which pods write: looked at, given to a group, removed.
+"""Trees of files in which pods write: measured, given to a group, removed.
 
 A pod makes what it likes: directories thousands deep, millions of files,
 directories that nobody may enter. And it moves them while they are looked at.
@@ -29,11 +29,11 @@ _STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # What a pod's group may do with what is in its volumes, as Kubernetes' kubelet has it.
 _FILE, _FOLDER = 0o660, 0o2770
-PIECE = 40  # characters of a name that are kept when something is brought up
+PREFIX_LETTERS = 40  # characters that remain of a name when something is brought up
 
 
 class Bounds(NamedTuple):
-    """How much of a tree is looked at."""
+    """How much of a tree is walked."""
 
     levels: int = 100
     entries: int = 2_000_000
@@ -44,7 +44,7 @@ BOUNDS = Bounds()
 
 
 class Beyond(Exception):
-    """A tree is larger than what is looked at; the message names the bound."""
+    """A tree is larger than the bounds of a walk; the message names the bound."""
 
 
 class TooSlow(Beyond):
@@ -52,7 +52,7 @@ class TooSlow(Beyond):
 
 
 class Size(NamedTuple):
-    """The bytes that a tree takes up on the disk, or that were found until a bound ended the look."""
+    """The bytes that a tree takes up on the disk, or that were counted until a bound ended the walk."""
 
     bytes: int
     beyond: str = ""  # which bound, unless it was time
@@ -106,18 +106,18 @@ def walk(name: str | Path, above: int | None = None, bounds: Bounds = BOUNDS) ->
 
 def size(folder: Path, bounds: Bounds = BOUNDS) -> Size:
     """Count what everything below a directory, which need not exist, takes up; a file with several names counts once."""
-    total, seen = 0, set()
+    total, counted = 0, set()
     try:
         for _, entry in walk(folder, bounds=bounds):
             try:
-                found = entry.stat(follow_symlinks=False)
+                status = entry.stat(follow_symlinks=False)
             except OSError:  # removed meanwhile
                 continue
-            if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
-                if (found.st_dev, found.st_ino) in seen:
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                if (status.st_dev, status.st_ino) in counted:
                     continue
-                seen.add((found.st_dev, found.st_ino))
-            total += found.st_blocks * BLOCK
+                counted.add((status.st_dev, status.st_ino))
+            total += status.st_blocks * BLOCK
     except (FileNotFoundError, NotADirectoryError, TooSlow):
         pass
     except Beyond as error:
@@ -125,15 +125,15 @@ def size(folder: Path, bounds: Bounds = BOUNDS) -> Size:
     return Size(total)
 
 
-def give(root: int, group: int, bounds: Bounds = BOUNDS) -> None:
-    """Give all in a directory to a group that may change it, unless it has been given before, which the directory itself tells.
+def give_to_group(root: int, group: int, bounds: Bounds = BOUNDS) -> None:
+    """Give all in a directory to a group that may change it, unless the directory itself belongs to the group already.
 
     A file with several names is left alone: another name may be somebody
     else's. Beyond is raised for a tree that is too large; the next try goes on
     where this one has ended, as far as time is what ended it.
     """
-    found = os.fstat(root)
-    if found.st_gid == group and found.st_mode & _FOLDER == _FOLDER:
+    status = os.fstat(root)
+    if status.st_gid == group and status.st_mode & _FOLDER == _FOLDER:
         return
     for folder, entry in walk(".", root, bounds):
         try:
@@ -141,25 +141,25 @@ def give(root: int, group: int, bounds: Bounds = BOUNDS) -> None:
         except OSError:  # removed meanwhile
             continue
         try:
-            _give(fd, group)
+            _give_one(fd, group)
         finally:
             os.close(fd)
-    _give(root, group)
+    _give_one(root, group)
 
 
-def _give(fd: int, group: int) -> None:
-    found = os.fstat(fd)
-    is_folder = stat.S_ISDIR(found.st_mode)
-    if is_folder or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
+def _give_one(fd: int, group: int) -> None:
+    status = os.fstat(fd)
+    is_folder = stat.S_ISDIR(status.st_mode)
+    if is_folder or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1):
         path = f"/proc/self/fd/{fd}"
-        if found.st_gid != group:
+        if status.st_gid != group:
             os.chown(path, -1, group)
-        os.chmod(path, stat.S_IMODE(found.st_mode) | (_FOLDER if is_folder else _FILE))
+        os.chmod(path, stat.S_IMODE(status.st_mode) | (_FOLDER if is_folder else _FILE))
 
 
 def remove(name: str | Path, above: int | None = None, *, within_s: float) -> None:
     """Remove a directory with all that is in it; OSError when that could not be done, or not within the time."""
-    folder, _ = _opened(name, above, _CHANGE)
+    folder, _ = _open(name, above, _CHANGE)
     try:
         empty(folder, within_s)
     finally:
@@ -196,7 +196,7 @@ def move(name: str | Path, new: str | Path, source: int | None = None, target: i
     try:
         os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
     except PermissionError:
-        os.close(_opened(name, source, _CHANGE)[0])
+        os.close(_open(name, source, _CHANGE)[0])
         os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
 
 
@@ -218,7 +218,7 @@ def _dissolve(name: str, top: int, deadline: float) -> str:
 
 def _dissolve_content(name: str, top: int, deadline: float) -> str:
     why = ""
-    folder, _ = _opened(name, top, _CHANGE)
+    folder, _ = _open(name, top, _CHANGE)
     try:
         if _mount(folder) != _mount(top):
             return f"{name}: a file system is mounted there"
@@ -228,7 +228,7 @@ def _dissolve_content(name: str, top: int, deadline: float) -> str:
                     break
                 try:
                     if not _is_removed(entry.name, folder):
-                        piece = f"{name.partition('.')[0][:PIECE]}.{os.urandom(8).hex()}"
+                        piece = f"{name.partition('.')[0][:PREFIX_LETTERS]}.{os.urandom(8).hex()}"
                         move(entry.name, piece, folder, top)
                 except (FileNotFoundError, NotADirectoryError):
                     continue
@@ -240,7 +240,7 @@ def _dissolve_content(name: str, top: int, deadline: float) -> str:
 
 
 def _is_removed(name: str, folder: int) -> bool:
-    """Remove a file, or a directory that is empty; tell whether it is gone."""
+    """Remove a file, or a directory that is empty; return whether it is gone."""
     try:
         os.unlink(name, dir_fd=folder)
     except IsADirectoryError:
@@ -252,7 +252,7 @@ def _is_removed(name: str, folder: int) -> bool:
 
 
 def _level(name: str | Path, above: int | None) -> _Level:
-    fd, mode = _opened(name, above, _LOOK)
+    fd, mode = _open(name, above, _LOOK)
     try:
         return _Level(fd, os.scandir(fd), mode)
     except OSError:
@@ -269,13 +269,13 @@ def _leave(level: _Level) -> None:
     os.close(level.fd)
 
 
-def _opened(name: str | Path, above: int | None, needed: int) -> tuple[int, int]:
+def _open(name: str | Path, above: int | None, needed: int) -> tuple[int, int]:
     """Open a directory through no link, and return it with its mode; its owner, if we are that, gets the rights that are needed."""
     step = os.open(name, _STEP, dir_fd=above)
     try:
-        found = os.fstat(step)
-        mode = stat.S_IMODE(found.st_mode)
-        if found.st_uid == os.geteuid() and mode & needed != needed:
+        status = os.fstat(step)
+        mode = stat.S_IMODE(status.st_mode)
+        if status.st_uid == os.geteuid() and mode & needed != needed:
             os.chmod(f"/proc/self/fd/{step}", mode | needed)
         return os.open(".", _LIST, dir_fd=step), mode
     finally:
@@ -284,5 +284,5 @@ def _opened(name: str | Path, above: int | None, needed: int) -> tuple[int, int]
 
 def _mount(fd: int) -> str:
     """Return the mount that an open directory is in: of one file system there may be several, and of one mount several devices."""
-    with open(f"/proc/self/fdinfo/{fd}") as told:
-        return next(line for line in told if line.startswith("mnt_id:"))
+    with open(f"/proc/self/fdinfo/{fd}") as file:
+        return next(line for line in file if line.startswith("mnt_id:"))

@@ -1,8 +1,8 @@
 """Waiting for files to change: one inotify descriptor for all who wait in an event loop.
 
-A follower of a log holds no thread and asks nothing while its log is quiet.
-Where the kernel has no inotify left to give, followers look again four times
-a second.
+A follower of a log holds no thread and makes no calls while its log is quiet.
+Where the kernel has no inotify left to give, followers poll four times a
+second.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Waiter:
                 await self.event.wait()
 
     def clear(self) -> None:
-        """Begin anew: from now on changes count. To be called before looking."""
+        """Reset: from now on changes count. To be called before reading the files."""
         self.event.clear()
 
 
@@ -82,10 +82,10 @@ class Changes:
             data = os.read(self._fd, BUFFER)
         except BlockingIOError:
             return
-        at = 0
-        while at < len(data):
-            watch, mask, _, length = EVENT.unpack_from(data, at)
-            at += EVENT.size + length
+        offset = 0
+        while offset < len(data):
+            watch, mask, _, length = EVENT.unpack_from(data, offset)
+            offset += EVENT.size + length
             if mask & IN_Q_OVERFLOW:
                 concerned = [waiter for waiters in self._waiters.values() for waiter in waiters]
             elif mask & IN_IGNORED:  # the directory is gone, and its watch with it
@@ -98,13 +98,13 @@ class Changes:
                 waiter.event.set()
 
 
-_of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Changes] = weakref.WeakKeyDictionary()
+_by_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Changes] = weakref.WeakKeyDictionary()
 
 
 def of_loop() -> Changes:
     """Return the running event loop's."""
     loop = asyncio.get_running_loop()
-    found = _of_loops.get(loop)
-    if found is None:
-        found = _of_loops[loop] = Changes(loop)
-    return found
+    changes = _by_loop.get(loop)
+    if changes is None:
+        changes = _by_loop[loop] = Changes(loop)
+    return changes

@@ -1,4 +1,4 @@
-"""What runs of pods in a state directory, as the disk tells: for who starts and stops the agent without being one."""
+"""What runs of pods in a state directory, by its files: for programs that start and stop the agent."""
 
 from __future__ import annotations
 

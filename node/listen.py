@@ -1,6 +1,6 @@
 """Following the log in a process that waits on descriptors.
 
-It hears at once that the store has something new; without Redis it asks often enough.
+A nudge wakes it at once when the store has something new; without Redis it polls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cluster.store import Change, store
 from kube.errors import Expired
 from kube.resources import Resource
 
-POLL_S = 0.5  # how often the store is asked while Redis is away
+POLL_S = 0.5  # between queries while Redis is away
 SAFETY_S = 5.0  # and while it is there: a nudge may be lost
 RETRY_S = 1.0
 BATCH = 4000  # changes in one query
@@ -30,10 +30,10 @@ class Subscription(Protocol):
 
     @property
     def is_alive(self) -> bool:
-        """Whether a nudge would be heard."""
+        """Whether a nudge would arrive."""
 
     def renew(self) -> bool:
-        """Subscribe where that is due; say whether the subscription is new."""
+        """Subscribe where that is due; return whether the subscription is new."""
 
     def drain(self) -> None:
         """Take what has come in; that anything came is the message."""
@@ -56,7 +56,7 @@ class RedisSubscription:
         return self._connection is not None
 
     def renew(self) -> bool:
-        """Subscribe where that is due, and keep the selector on the socket; say whether the subscription is new."""
+        """Subscribe where that is due, and register the socket at the selector; return whether the subscription is new."""
         is_new = not self.is_alive and clock.monotonic() >= self._retry_at and self._connect()
         socket = self._connection._sock if self._connection is not None else None
         if socket is not self._selected:
@@ -99,43 +99,43 @@ class RedisSubscription:
 
 
 class Listener:
-    """Where a process is in the log, and when it must ask for more."""
+    """Where a process is in the log, and when it must query for more."""
 
     def __init__(self, kinds: Sequence[Resource], subscription: Subscription) -> None:
         self.position = 0
         self.subscription = subscription
         self._kinds = kinds
-        self._asked_at = 0.0
+        self._read_at = 0.0
 
     def subscribe(self) -> None:
-        """Have nudges wake the process; what was committed before the subscription was not heard."""
+        """Have nudges wake the process; what was committed before the subscription is queried at once."""
         if self.subscription.renew():
             self.hurry()
 
     def hear(self) -> None:
-        """Take in what has come; the store is asked at once."""
+        """Take in the nudges; the next `read` queries the store at once."""
         self.subscription.drain()
         self.hurry()
         # A connection that broke is closed by now, and the next file that is opened gets its number.
         self.subscribe()
 
     def due(self) -> float:
-        """Return the monotonic time at which the store must be asked although nothing was heard."""
-        return self._asked_at + (SAFETY_S if self.subscription.is_alive else POLL_S)
+        """Return the monotonic time at which the store must be queried although no nudge came."""
+        return self._read_at + (SAFETY_S if self.subscription.is_alive else POLL_S)
 
     def hurry(self) -> None:
-        """Have the store asked at once."""
-        self._asked_at = float("-inf")
+        """Have the next `read` query the store at once."""
+        self._read_at = float("-inf")
 
     def read(self, apply: Callable[[Change], None], reload: Callable[[], None]) -> None:
-        """When it is time to ask, hand on every change after the position, in order.
+        """When a query is due, hand on every change after the position, in order.
 
         Where history does not reach back to the position, `reload` must read
         the state anew and set the position to that of the state.
         """
         if clock.monotonic() < self.due():
             return
-        self._asked_at = clock.monotonic()
+        self._read_at = clock.monotonic()
         try:
             while changes := store.changes(self.position, self._kinds, limit=BATCH):
                 for change in changes:

@@ -1,7 +1,7 @@
-"""From where to where logs are kept, for who follows hundreds of them: a few `stat` calls for a log that is quiet.
+"""The first and last offset of each log, for followers of hundreds of them: a few `stat` calls for a log that is quiet.
 
 The names in a directory are listed again only when its time of change is another one. A directory that changed
-a moment ago may change once more within the same tick of the file system's clock, so what it holds is remembered
+a moment ago may change once more within the same tick of the file system's clock, so what it holds is cached
 only once it is older.
 """
 
@@ -15,8 +15,8 @@ from cluster.backend import LogExtent
 from node.paths import Layout
 
 FRESH_NS = 2 * 10**9  # longer than the tick of any file system's clock
-MOST_KNOWN = 20_000
-_known: dict[str, tuple[int, tuple[str, ...]]] = {}  # the time of change and the names of directories
+MOST_CACHED = 20_000
+_cached_names: dict[str, tuple[int, tuple[str, ...]]] = {}  # the time of change and the names of directories
 
 
 def of_pods(layout: Layout, uids: Iterable[str]) -> list[LogExtent]:
@@ -59,15 +59,15 @@ def _names(directory: str) -> tuple[str, ...]:
     """Return the names in a directory in order; nothing when there is no such directory."""
     try:
         changed = os.stat(directory).st_mtime_ns  # noqa: PTH116
-        known = _known.get(directory)
-        if known is not None and known[0] == changed:
-            return known[1]
+        cached = _cached_names.get(directory)
+        if cached is not None and cached[0] == changed:
+            return cached[1]
         names = tuple(sorted(os.listdir(directory)))  # noqa: PTH208
     except (FileNotFoundError, NotADirectoryError):
-        _known.pop(directory, None)
+        _cached_names.pop(directory, None)
         return ()
     if time.time_ns() - changed > FRESH_NS:
-        if len(_known) >= MOST_KNOWN:
-            _known.clear()
-        _known[directory] = changed, names
+        if len(_cached_names) >= MOST_CACHED:
+            _cached_names.clear()
+        _cached_names[directory] = changed, names
     return names

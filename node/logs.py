@@ -55,27 +55,27 @@ def read(
 
 
 def stretch(pod_uid: str, container: str, attempt: int | None, since_offset: int, limit: int) -> tuple[int, Raw, int]:
-    """Return the attempt, what `read` returns as it is on disk, and the offset that was asked for."""
+    """Return the attempt, what `read` returns as it is on disk, and the requested offset."""
     number, directory = _directory(pod_uid, container, attempt)
     return number, read_raw(directory, since_offset, limit), since_offset
 
 
-def chunk_of(attempt: int, raw: Raw, asked: int, before: int | None = None) -> LogChunk:
-    """Return what was read from the offset that was asked for; with `before` only what begins before that."""
+def chunk_of(attempt: int, raw: Raw, requested: int, before: int | None = None) -> LogChunk:
+    """Return what was read from the requested offset; with `before` only the lines that begin before that."""
     lines = tuple(_lines(raw))
-    chunk = LogChunk(attempt, lines, raw.start, raw.next, raw.ended, max(0, raw.start - asked))
+    chunk = LogChunk(attempt, lines, raw.start, raw.next, raw.ended, max(0, raw.start - requested))
     if before is None:
         return chunk
-    kept = tuple(line for line in lines if line.offset < before)
-    return chunk._replace(lines=kept, next=max(chunk.start, min(chunk.next, before)))
+    earlier = tuple(line for line in lines if line.offset < before)
+    return chunk._replace(lines=earlier, next=max(chunk.start, min(chunk.next, before)))
 
 
 def _lines(raw: Raw) -> Iterator[Line]:
-    at = raw.start
+    offset = raw.start
     for entry in raw.data.split(b"\n")[:-1]:
-        if (line := _parse(entry, at)) is not None:
+        if (line := _parse(entry, offset)) is not None:
             yield line
-        at += len(entry) + 1
+        offset += len(entry) + 1
 
 
 def read_raw(directory: Path, since_offset: int, limit: int = CHUNK) -> Raw:
@@ -117,11 +117,11 @@ def last_stretch(
 def end_of(directory: Path) -> int:
     """Return the offset at which the log of an attempt ends for now."""
     for _ in range(3):
-        known = segments(directory)
-        if not known:
+        listed = segments(directory)
+        if not listed:
             return 0
         try:
-            return known[-1][0] + (directory / known[-1][1]).stat().st_size
+            return listed[-1][0] + (directory / listed[-1][1]).stat().st_size
         except FileNotFoundError:  # rotated away meanwhile
             continue
     return 0
@@ -148,8 +148,8 @@ def tail_offset(directory: Path, lines: int, *, most: int | None = None, end: in
         entries = data[skip:].split(b"\n")[:-1]
         ends = [index for index, entry in enumerate(entries) if entry[PREFIX - 2 : PREFIX - 1] == b"F"]
         if len(ends) > missing:
-            kept = entries[: ends[-missing - 1] + 1]
-            return block + skip + sum(map(len, kept)) + len(kept)
+            before = entries[: ends[-missing - 1] + 1]
+            return block + skip + sum(map(len, before)) + len(before)
         missing -= len(ends)
         following = block + skip
         if following >= at:  # no entry begins here, which no log of ours has
@@ -233,38 +233,38 @@ def _directory(pod_uid: str, container: str, attempt: int | None) -> tuple[int, 
         directory = _layout().container(pod_uid, container)
     except ValueError as error:
         raise NoLog(str(error)) from None
-    known = attempts.numbers(directory)
-    if attempt is None and known:
-        attempt = known[-1]
-    if attempt is None or attempt not in known:
+    numbers = attempts.numbers(directory)
+    if attempt is None and numbers:
+        attempt = numbers[-1]
+    if attempt is None or attempt not in numbers:
         raise NoLog(f"Container {container} has no log of this attempt: it has not started, or its log was removed.")
     return attempt, directory / str(attempt)
 
 
 def _first(directory: Path) -> int:
-    known = segments(directory)
-    return known[0][0] if known else 0
+    listed = segments(directory)
+    return listed[0][0] if listed else 0
 
 
 def _bytes(directory: Path, offset: int, limit: int) -> tuple[bytes, int, int]:
-    """Return bytes from offset on (from the oldest kept if that is later), where they begin, and the log's end."""
+    """Return bytes from offset on (from the oldest segment if that is later), where they begin, and the log's end."""
     for _ in range(3):
-        known = segments(directory)
-        if not known:
+        listed = segments(directory)
+        if not listed:
             return b"", offset, offset
         try:
-            return _read_segments(directory, known, offset, limit)
+            return _read_segments(directory, listed, offset, limit)
         except FileNotFoundError:  # rotated away meanwhile
             continue
     return b"", offset, offset + 1
 
 
-def _read_segments(directory: Path, known: list[tuple[int, str]], offset: int, limit: int) -> tuple[bytes, int, int]:
-    end = known[-1][0] + (directory / known[-1][1]).stat().st_size
-    begin = at = max(known[0][0], min(offset, end))
+def _read_segments(directory: Path, listed: list[tuple[int, str]], offset: int, limit: int) -> tuple[bytes, int, int]:
+    end = listed[-1][0] + (directory / listed[-1][1]).stat().st_size
+    begin = at = max(listed[0][0], min(offset, end))
     parts = []
-    for index, (start, name) in enumerate(known):
-        following = known[index + 1][0] if index + 1 < len(known) else end
+    for index, (start, name) in enumerate(listed):
+        following = listed[index + 1][0] if index + 1 < len(listed) else end
         if following <= at or limit <= 0:
             continue
         with (directory / name).open("rb") as file:

@@ -1,4 +1,4 @@
-"""What a joined machine keeps of its cluster: where its API is, and by which token it is which node there.
+"""A joined machine's membership in its cluster: where the API is, and by which token it is which node there.
 
 One file, `DATA/membership.json`, for its owner only, and like all of the state directory out of reach of pods. It is
 written whole or not at all, and synced: a token that was handed out once must not be lost.
@@ -17,8 +17,8 @@ FILE = "membership.json"
 
 
 class Server(NamedTuple):
-    """An API server as a joined machine knows it: its address, such as https://host:8443, the token that it knows
-    us by, and the certificates of the authority that vouches for it, in PEM; "" leaves that to those of the system.
+    """A joined machine's API server: its address, such as https://host:8443, the token to authenticate with there,
+    and the certificates of the server's authority, in PEM; "" stands for the system's authorities.
     """
 
     url: str
@@ -32,7 +32,7 @@ class Server(NamedTuple):
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
     """A machine's place in a cluster.
 
-    `agent` is the id of the state directory, made once. Before the machine has joined `name` and `cluster` (the uid of
+    `agent` is the id of the state directory, for good. Before the machine has joined `name` and `cluster` (the uid of
     the cluster's namespace kube-system) are "", and the token is the one to join with.
     """
 
@@ -45,7 +45,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def server(self) -> Server:
-        """The API server, as this node knows it."""
+        """How this node reaches the API server."""
         return Server(self.url, self.token, self.ca)
 
     @property
@@ -60,7 +60,7 @@ def new_agent() -> str:
 
 
 def read(data: Path) -> Membership | None:
-    """Return what a state directory knows, None where no machine joins from there; ValueError for a file that is broken."""
+    """Return the stored membership, None where no machine joins from there; ValueError for a file that is broken."""
     try:
         body = (data / FILE).read_bytes()
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def read(data: Path) -> Membership | None:
 
 
 def write(data: Path, membership: Membership) -> None:
-    """Keep a membership in place of what was kept."""
+    """Store a membership, replacing the former one."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = data / f"{FILE}.new"
     draft.unlink(missing_ok=True)

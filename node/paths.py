@@ -1,4 +1,4 @@
-"""Where the node keeps its files, below `DATA/node`.
+"""Where the node's files are, below `DATA/node`.
 
 `pods/<uid>/<container>/<attempt>/` is one attempt (see `node.shim`).
 What belongs to the whole pod has a name that no container can have, because

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 CHUNK = 64 * 1024
-HELD_BYTES = 1 << 20  # what is kept for a reader that is slower
+HELD_BYTES = 1 << 20  # buffered for a reader that is slower
 
 
 async def read(fd: int, size: int = CHUNK) -> bytes:
@@ -27,7 +27,7 @@ async def read(fd: int, size: int = CHUNK) -> bytes:
 
 
 async def readable(fd: int) -> None:
-    """Wait until a descriptor has something to say, be it its end."""
+    """Wait until a descriptor is readable, be it at its end."""
     loop = asyncio.get_running_loop()
     await _ready(loop.add_reader, loop.remove_reader, fd)
 
@@ -58,13 +58,13 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 class Feeder:
-    """Writes to a descriptor what comes in, so that whoever brings it need not wait for each piece."""
+    """Writes to a descriptor what comes in, so that the writer need not wait for each piece."""
 
     def __init__(
         self, fd: int, last_word: bytes = b"", written: Callable[[int], Awaitable[None]] | None = None
     ) -> None:
         self.fd = fd
-        self.last_word = last_word  # how a terminal hears of the end
+        self.last_word = last_word  # the end of input for a terminal
         self._written = written  # is called with how many bytes were written
         self._parts: deque[bytes] = deque()
         self._size = 0
@@ -72,7 +72,7 @@ class Feeder:
         self._changed = asyncio.Condition()
 
     async def feed(self, data: bytes) -> None:
-        """Take a piece; waits when much is held back already."""
+        """Take a piece; waits when much is buffered already."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._size < HELD_BYTES or self._is_closed)
             if self._is_closed:

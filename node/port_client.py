@@ -1,4 +1,4 @@
-"""What whoever asks a node's port has in hand (`node.agent.server`): the line on which it answers, and this end of the streams."""
+"""The client's side of a node's port (`node.agent.server`): the line on which it answers, and this end of the streams."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from node import pipes
 STREAMS = ("stdin", "stdout", "stderr")
 TERMINAL = "tty"  # one descriptor that is both input and output
 MOST_FDS = 4  # of an answer
-# Who sends more without an end of the line, as another machine may, is not listened to.
+# A node that sends more without an end of the line, as another machine may, is disconnected.
 LONGEST_ANSWER = 64 * 1024
 
 
 class AnswerLine:
-    """The socket on which a request is answered, one line of JSON each; what was asked for ends with it."""
+    """The socket on which a request is answered, one line of JSON each; what was requested ends with it."""
 
     def __init__(self, line: socket.socket) -> None:
         self.line = line
-        self._said = b""
+        self._buffer = b""
 
-    async def hear(self) -> tuple[dict[str, Any], list[int]]:
-        """Return the next answer and its descriptors; {} when the container has ended, or nobody is there who answers."""
+    async def receive(self) -> tuple[dict[str, Any], list[int]]:
+        """Return the next answer and its descriptors; {} when the container or the other side has ended."""
         fds: list[int] = []
-        while b"\n" not in self._said:
+        while b"\n" not in self._buffer:
             try:
                 data, more, _, _ = socket.recv_fds(self.line, 65536, MOST_FDS)
             except BlockingIOError:
@@ -41,15 +41,15 @@ class AnswerLine:
             for fd in more:
                 os.set_inheritable(fd, False)
             fds += more
-            if not data or len(self._said) > LONGEST_ANSWER:
+            if not data or len(self._buffer) > LONGEST_ANSWER:
                 return {}, fds
-            self._said += data
-        first, _, self._said = self._said.partition(b"\n")
+            self._buffer += data
+        first, _, self._buffer = self._buffer.partition(b"\n")
         try:
-            found = json.loads(first)
+            answer = json.loads(first)
         except (ValueError, RecursionError):
-            found = {}
-        return found if isinstance(found, dict) else {}, fds
+            answer = {}
+        return answer if isinstance(answer, dict) else {}, fds
 
     def close(self) -> None:
         """Let go."""
@@ -70,17 +70,17 @@ def open_pipes(names: Collection[str]) -> tuple[dict[str, int], dict[str, int]]:
 
 def open_terminal(*, reads: bool) -> tuple[dict[str, int], dict[str, int]]:
     """Return both ends of a terminal; ours are its output and, if the command `reads`, its input."""
-    ours, theirs = os.openpty()
-    resize(ours, 80, 24)
-    os.set_blocking(ours, False)
-    ends = {"stdout": ours}
+    our_end, command_end = os.openpty()
+    resize(our_end, 80, 24)
+    os.set_blocking(our_end, False)
+    ends = {"stdout": our_end}
     if reads:
-        ends["stdin"] = os.dup(ours)
-    return ends, {TERMINAL: theirs}
+        ends["stdin"] = os.dup(our_end)
+    return ends, {TERMINAL: command_end}
 
 
 def resize(terminal: int, width: int, height: int) -> None:
-    """Tell a terminal, and thereby who runs at it, its size in characters."""
+    """Set a terminal's size in characters, which its programs get as a signal."""
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
 

@@ -33,11 +33,11 @@ from node import shim_claims
 from node.shim import control_socket
 
 NAME = "port-holder.sock"
-LARGEST = 4096  # bytes of a datagram on the line
+DATAGRAM_BYTES = 4096  # bytes of a datagram on the line
 # An order may have been on its way to a shim when its `up` was killed.
 UNCERTAIN_S = 1.0
 FIRST_S = 10.0  # for the `up` that started this process to come
-LOOK_S = 5.0  # how old may be what is told about pods
+CHECK_S = 5.0  # the greatest age of the number of pods on the page
 VISITORS = 64  # at once; others wait to be accepted
 VISIT_S = 2.0
 PORTION = 64 * 1024
@@ -95,20 +95,20 @@ class Holder:
         self._command = command
         self._key = (data / "run" / "node-key").read_text()
         self._selector = selectors.DefaultSelector()
-        self._held: dict[Address, socket.socket] = {}
+        self._sockets: dict[Address, socket.socket] = {}
         self._owners: set[Owner] = set()
-        self._last: Owner | None = None  # who left last: his line is to end after his sockets
+        self._last: Owner | None = None  # which left last: its line is to end after its sockets
         self._marks: set[Path] = set()
         self._visitors: set[Visitor] = set()
         self._pods = 0
-        self._looked = 0.0
+        self._checked_at = 0.0
         self._shim: Shim | None = None  # one of those that live
         self._not_before = time.monotonic() + FIRST_S
-        self._selector.register(door, selectors.EVENT_READ, self._let_in)
+        self._selector.register(door, selectors.EVENT_READ, self._accept_owner)
 
     def run(self) -> None:
         """Hold what it is given until no `up` and no pod is left."""
-        while self._owners or self._shim or self._look():
+        while self._owners or self._shim or self._check_pods():
             for key, _ in self._selector.select(self._wait_s()):
                 # What came before in the list may have ended it.
                 if self._selector.get_map().get(key.fd) == key:
@@ -116,9 +116,9 @@ class Holder:
             now = time.monotonic()
             for visitor in [each for each in self._visitors if each.until <= now]:
                 self._dismiss(visitor)
-        # Let go of the addresses, of which no pod can have had one, before anybody hears of it.
-        for held in self._held.values():
-            held.close()
+        # Let go of the addresses, of which no pod can have had one, before the lines end.
+        for listener in self._sockets.values():
+            listener.close()
         for mark in self._marks:
             with contextlib.suppress(OSError):
                 if mark.read_text() == self._name:
@@ -128,15 +128,15 @@ class Holder:
         times = [visitor.until for visitor in self._visitors]
         now = time.monotonic()
         if not self._owners and not self._shim:
-            times.append(self._not_before if now < self._not_before else self._looked + LOOK_S)
+            times.append(self._not_before if now < self._not_before else self._checked_at + CHECK_S)
         return max(0.0, min(times) - now) if times else None
 
     # Pods.
 
-    def _look(self) -> bool:
-        """Look which shims live and wait for the end of one; say whether this process is to go on."""
+    def _check_pods(self) -> bool:
+        """Find the shims that live and wait for the end of one; return whether this process is to go on."""
         living = shim_claims.shims(self._data / "node" / "pods")
-        self._pods, self._looked = len(set(living.values())), time.monotonic()
+        self._pods, self._checked_at = len(set(living.values())), time.monotonic()
         for pid in () if self._shim else living:
             with contextlib.suppress(OSError):
                 descriptor = os.pidfd_open(pid)
@@ -153,11 +153,11 @@ class Holder:
 
     # Those who run.
 
-    def _let_in(self) -> None:
-        found = control_socket.receive(self._door)
-        if found is None:
+    def _accept_owner(self) -> None:
+        received = control_socket.receive(self._door)
+        if received is None:
             return
-        request, (descriptor, *more) = found
+        request, (descriptor, *more) = received
         control_socket.close(more)
         line = socket.socket(fileno=descriptor)
         credentials = struct.Struct("3i")  # the process that made the line, its user and group
@@ -170,11 +170,11 @@ class Holder:
         self._owners.add(owner)
         self._not_before = 0.0
         self._marks.add(owner.mark)
-        self._selector.register(line, selectors.EVENT_READ, lambda: self._hear(owner))
-        _say(line, {"name": self._name, "pid": os.getpid()})
+        self._selector.register(line, selectors.EVENT_READ, lambda: self._on_request(owner))
+        _send(line, {"name": self._name, "pid": os.getpid()})
 
-    def _hear(self, owner: Owner) -> None:
-        data, descriptors, _, _ = socket.recv_fds(owner.line, LARGEST, 1)
+    def _on_request(self, owner: Owner) -> None:
+        data, descriptors, _, _ = socket.recv_fds(owner.line, DATAGRAM_BYTES, 1)
         if not data:
             self._not_before = time.monotonic() + UNCERTAIN_S
             self._leave(owner)
@@ -182,53 +182,55 @@ class Holder:
         request = json.loads(data)
         if "take" in request:
             host, port = request["take"]
-            held = self._held.get((host, port))
-            if held is None or any((host, port) in each.addresses for each in self._owners):
-                _say(owner.line, {"taken": False})
+            listener = self._sockets.get((host, port))
+            if listener is None or any((host, port) in each.addresses for each in self._owners):
+                _send(owner.line, {"taken": False})
                 return
             owner.addresses.add((host, port))
-            self._answer_nobody(held)
-            _say(owner.line, {"taken": True}, [held.fileno()])
+            self._stop_answering(listener)
+            _send(owner.line, {"taken": True}, [listener.fileno()])
         elif "hold" in request:
             host, port = request["hold"]
             address = (host, port)
-            if before := self._held.pop(address, None):
-                self._answer_nobody(before)
-                before.close()
-            self._held[address] = socket.socket(fileno=descriptors[0])
+            if previous := self._sockets.pop(address, None):
+                self._stop_answering(previous)
+                previous.close()
+            self._sockets[address] = socket.socket(fileno=descriptors[0])
             owner.addresses.add(address)
         elif "leave" in request:
             self._leave(owner)
-            if self._owners or self._look():
-                _say(owner.line, {"stays": True})
+            if self._owners or self._check_pods():
+                _send(owner.line, {"stays": True})
 
     def _leave(self, owner: Owner) -> None:
         self._owners.discard(owner)
         self._last = owner
         self._selector.unregister(owner.line)
-        self._answer_everybody()
+        self._start_answering()
 
     # Those who ask.
 
-    def _answer_everybody(self) -> None:
+    def _start_answering(self) -> None:
         """Answer at all addresses that nobody has, unless enough are being answered."""
         used = {address for owner in self._owners for address in owner.addresses}
-        for address, held in self._held.items():
-            known = held in self._selector.get_map()
-            if address in used or known or len(self._visitors) >= VISITORS:
+        for address, listener in self._sockets.items():
+            is_registered = listener in self._selector.get_map()
+            if address in used or is_registered or len(self._visitors) >= VISITORS:
                 continue
             # One that does not listen only keeps others from it.
-            if held.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                held.setblocking(False)
-                self._selector.register(held, selectors.EVENT_READ, lambda held=held: self._accept(held))
+            if listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                listener.setblocking(False)
+                self._selector.register(
+                    listener, selectors.EVENT_READ, lambda listener=listener: self._accept(listener)
+                )
 
-    def _answer_nobody(self, held: socket.socket) -> None:
-        if held in self._selector.get_map():
-            self._selector.unregister(held)
+    def _stop_answering(self, listener: socket.socket) -> None:
+        if listener in self._selector.get_map():
+            self._selector.unregister(listener)
 
-    def _accept(self, held: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         try:
-            connection, _ = held.accept()
+            connection, _ = listener.accept()
         except OSError:  # he is gone, or there is no descriptor left
             return
         connection.setblocking(False)
@@ -236,15 +238,15 @@ class Holder:
         self._visitors.add(visitor)
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._answer(visitor))
         if len(self._visitors) >= VISITORS:
-            for each in self._held.values():
-                self._answer_nobody(each)
+            for each in self._sockets.values():
+                self._stop_answering(each)
 
     def _answer(self, visitor: Visitor) -> None:
-        """Answer what a visitor sends first, whatever it is, and read on until he goes. Nothing of it is looked at or kept."""
+        """Answer a visitor's first bytes, whatever they are, and read on until it goes. Nothing of it is parsed or stored."""
         try:
             data = visitor.connection.recv(PORTION)
             if not visitor.portions and data and not data.startswith(TLS):
-                visitor.connection.send(self._said(has_body=not data.startswith(b"HEAD ")))
+                visitor.connection.send(self._response(has_body=not data.startswith(b"HEAD ")))
                 visitor.connection.shutdown(socket.SHUT_WR)
         except OSError:
             data = b""
@@ -252,9 +254,9 @@ class Holder:
         if not data or data.startswith(TLS) or visitor.portions >= PORTIONS:
             self._dismiss(visitor)
 
-    def _said(self, *, has_body: bool) -> bytes:
-        if time.monotonic() - self._looked > LOOK_S:
-            self._look()
+    def _response(self, *, has_body: bool) -> bytes:
+        if time.monotonic() - self._checked_at > CHECK_S:
+            self._check_pods()
         pods = "1 pod goes" if self._pods == 1 else f"{self._pods} pods go"
         body = PAGE.format(pods=pods, command=self._command).encode()
         head = HEAD.format(length=len(body)).encode()
@@ -264,10 +266,10 @@ class Holder:
         self._selector.unregister(visitor.connection)
         visitor.connection.close()
         self._visitors.discard(visitor)
-        self._answer_everybody()
+        self._start_answering()
 
 
-def _say(line: socket.socket, answer: dict[str, Any], descriptors: list[int] | None = None) -> None:
+def _send(line: socket.socket, answer: dict[str, Any], descriptors: list[int] | None = None) -> None:
     with contextlib.suppress(OSError):  # he is gone
         socket.send_fds(line, [json.dumps(answer).encode()], descriptors or [])
 

@@ -23,7 +23,7 @@ class Waiting(NamedTuple):
 
 
 class PodAddress(NamedTuple):
-    """Where a pod is: its own address and its node's, and when the node took it on."""
+    """A pod's own address and its node's, and when the node took it on."""
 
     pod_ip: str
     host_ip: str
@@ -38,7 +38,7 @@ def is_sidecar(container: Container) -> bool:
 def compose(
     pod: Pod,
     runs: Mapping[str, Run],
-    place: PodAddress,
+    address: PodAddress,
     *,
     phase: str,
     now_us: int,
@@ -68,11 +68,11 @@ def compose(
     status: dict[str, Any] = {
         "phase": str(phase),
         "conditions": conditions(pod, runs, phase, now_us),
-        "hostIP": place.host_ip,
-        "hostIPs": [{"ip": place.host_ip}],
-        "podIP": place.pod_ip,
-        "podIPs": [{"ip": place.pod_ip}],
-        "startTime": time_text(place.start_us),
+        "hostIP": address.host_ip,
+        "hostIPs": [{"ip": address.host_ip}],
+        "podIP": address.pod_ip,
+        "podIPs": [{"ip": address.pod_ip}],
+        "startTime": time_text(address.start_us),
         "containerStatuses": entries(pod.spec.containers, creating, init=False),
         "qosClass": pod.status.qos_class or qos_class(pod.spec.containers),
     }
@@ -86,9 +86,9 @@ def compose(
 
 
 def _container(
-    container: Container, run: Run, why: Waiting | None, default: Waiting, prefix: str, *, init: bool
+    container: Container, run: Run, wait: Waiting | None, default: Waiting, prefix: str, *, init: bool
 ) -> dict[str, Any]:
-    """Return a container's entry; one that has ended and is given a reason why it waits is to start again."""
+    """Return a container's entry; one that has ended and has a reason to wait is to start again."""
     current, last = run
     prefix = f"{prefix}/{container.name}"
     running = current is not None and current.state is AttemptState.RUNNING
@@ -96,11 +96,11 @@ def _container(
     done = current is not None and current.state is AttemptState.ENDED and current.exit_code == 0
     state: dict[str, Any]
     if current is None or current.state is AttemptState.ORDERED:
-        state = {"waiting": _without_empty(**(why or default)._asdict())}
+        state = {"waiting": _without_empty(**(wait or default)._asdict())}
     elif running:
         state = {"running": {"startedAt": time_text(current.started_us)}}
-    elif why is not None:
-        state, last = {"waiting": _without_empty(**why._asdict())}, current
+    elif wait is not None:
+        state, last = {"waiting": _without_empty(**wait._asdict())}, current
     else:
         state = {"terminated": _terminated(current, prefix)}
     result: dict[str, Any] = {
@@ -119,7 +119,7 @@ def _container(
 
 
 def container_id(pod: Pod, container: Container, number: int) -> str:
-    """Return how a status names one attempt of a container that really runs."""
+    """Return the containerID of one attempt of a container that really runs."""
     return f"process://{pod.metadata.uid}/{container.name}/{number}"
 
 
@@ -143,17 +143,17 @@ def _without_empty(**fields: str) -> dict[str, str]:
 
 
 def conditions(pod: Pod, runs: Mapping[str, Run], phase: str, now_us: int) -> list[dict[str, Any]]:
-    """Return the pod's conditions; those of other types than the node's own are kept."""
+    """Return the pod's conditions; those of other types than the node's own stay as they are."""
     wanted = {
         "PodScheduled": ("True", "", ""),
         "Initialized": _initialized(pod, runs, phase),
         "ContainersReady": (ready := _ready(pod.spec.containers, runs, phase)),
         "Ready": ready,
     }
-    before = {condition.type: condition for condition in pod.status.conditions}
+    existing = {condition.type: condition for condition in pod.status.conditions}
     result = []
     for kind, (value, reason, message) in wanted.items():
-        old = before.pop(kind, None)
+        old = existing.pop(kind, None)
         changed = old is None or old.status != value or not old.last_transition_time
         fields = {"reason": reason, "message": message}
         result.append(
@@ -164,12 +164,12 @@ def conditions(pod: Pod, runs: Mapping[str, Run], phase: str, now_us: int) -> li
                 **{name: text for name, text in fields.items() if text},
             }
         )
-    others: list[dict[str, Any]] = msgspec.to_builtins(list(before.values()))
+    others: list[dict[str, Any]] = msgspec.to_builtins(list(existing.values()))
     return [*others, *result]
 
 
 def mark_disrupted(status: dict[str, Any], message: str, now_us: int) -> None:
-    """Say in a status that the pod is about to go and not by its own fault, in Kubernetes' condition for that."""
+    """Add Kubernetes' condition for a pod that is about to go and not by its own fault to a status."""
     others = [one for one in status["conditions"] if one["type"] != "DisruptionTarget"]
     condition = {
         "type": "DisruptionTarget",
@@ -216,13 +216,13 @@ def _is_ready(run: Run) -> bool:
 
 def qos_class(containers: Sequence[Container]) -> str:
     """Return Guaranteed, Burstable or BestEffort, by Kubernetes' rule over CPU and memory."""
-    asked = guaranteed = 0
+    constrained = guaranteed = 0
     for container in containers:
         requests, limits = container.resources.requests, container.resources.limits
-        asked += any(name in requests or name in limits for name in ("cpu", "memory"))
+        constrained += any(name in requests or name in limits for name in ("cpu", "memory"))
         guaranteed += all(
             name in limits and requests.get(name, limits[name]) == limits[name] for name in ("cpu", "memory")
         )
-    if not asked:
+    if not constrained:
         return "BestEffort"
     return "Guaranteed" if guaranteed == len(containers) else "Burstable"

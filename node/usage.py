@@ -1,8 +1,8 @@
-"""What this machine and its containers use: measured by the agent, read by whoever asks (metrics.k8s.io).
+"""What this machine and its containers use: measured by the agent, read for metrics.k8s.io.
 
-One look at all processes every `EVERY_S` seconds, in a thread of its own. What
+One sample of all processes every `EVERY_S` seconds, in a thread of its own. What
 a container has used is the time of its living processes and of those that its
-shim has collected; what it uses is the difference of two looks. The latest
+shim has collected; what it uses is the difference of two samples. The latest
 figures are a file, `usage.json` in the node's directory: nothing of them is
 worth a write to the store.
 """
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Process(NamedTuple):
-    """One process, as the kernel tells it in one line."""
+    """One process, from its line in /proc."""
 
     parent: int
     ticks: int  # of its own processor time
@@ -41,7 +41,7 @@ class Process(NamedTuple):
 
 
 class Container(NamedTuple):
-    """A running container, known by its shim."""
+    """A running container, identified by its shim."""
 
     uid: str
     name: str
@@ -66,7 +66,7 @@ class Usage(NamedTuple):
 
 
 class Sampler(Repeated):
-    """Measures again and again; `running` says which containers there are, `devices` how devices are; both are called in another thread."""
+    """Measures again and again; `running` returns the containers, `devices` the devices' figures; both are called in another thread."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Sampler(Repeated):
         self.node = node
         self._running = running
         self._devices = devices
-        self._before: dict[int, Total] = {}  # by shim
+        self._previous: dict[int, Total] = {}  # by shim
         # By shim: the init of its container's namespace of processes, 0 if it has none.
         self._inits: dict[int, int] = {}
         self._machine = Total(0.0, 0.0)
@@ -94,15 +94,16 @@ class Sampler(Repeated):
         totals = self._totals(containers, now)
         machine = machine_total(now)
         used = [
-            [one.uid, one.name, *usage]
-            for one in containers
-            if one.shim in totals and (usage := _between(self._before.get(one.shim), totals[one.shim]))
+            [container.uid, container.name, *usage]
+            for container in containers
+            if container.shim in totals
+            and (usage := _difference(self._previous.get(container.shim), totals[container.shim]))
         ]
         figures = {"node": self.node, "at": time.time_ns() // 1_000_000, "containers": used}
         if devices := self._devices():
             figures["devices"] = devices
-        figures["machine"] = _between(self._machine if self._machine.at else None, machine)
-        self._before, self._machine = totals, machine
+        figures["machine"] = _difference(self._machine if self._machine.at else None, machine)
+        self._previous, self._machine = totals, machine
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_json(str(self.path), figures)
 
@@ -110,12 +111,14 @@ class Sampler(Repeated):
         if not containers:
             return {}
         processes = all_processes()
-        self._know_inits(processes, {one.shim for one in containers})
-        totals = {one.shim: [0, 0] for one in containers if one.shim in processes}
+        self._find_inits(processes, {container.shim for container in containers})
+        totals = {container.shim: [0, 0] for container in containers if container.shim in processes}
         owners = {shim: shim for shim in totals}
-        for one in containers:
-            if one.root and one.shim in totals:  # what is below the shim is the engine's, but for the container's own
-                owners |= {one.shim: 0, one.root: one.shim}
+        for container in containers:
+            if (
+                container.root and container.shim in totals
+            ):  # what is below the shim is the engine's, but for the container's own
+                owners |= {container.shim: 0, container.root: container.shim}
         for pid, process in processes.items():
             owner = _owner(pid, processes, owners)
             if owner:
@@ -124,15 +127,15 @@ class Sampler(Repeated):
                 totals[owner][0] += own + process.collected
                 totals[owner][1] += process.memory if pid not in (owner, self._inits.get(owner)) else 0
         for shim in totals:
-            if shim not in self._before:
-                # A container that has started since the last look had used nothing when it did.
+            if shim not in self._previous:
+                # A container that has started since the last sample had used nothing when it did.
                 started = processes[shim].started / TICKS
                 if now - started < 2 * EVERY_S:
-                    self._before[shim] = Total(started, 0.0)
+                    self._previous[shim] = Total(started, 0.0)
         return {shim: Total(now, ticks / TICKS, memory) for shim, (ticks, memory) in totals.items()}
 
-    def _know_inits(self, processes: dict[int, Process], shims: set[int]) -> None:
-        """Learn of new containers which process is their init, which is the cluster's as the shim is."""
+    def _find_inits(self, processes: dict[int, Process], shims: set[int]) -> None:
+        """Find the init processes of new containers, which are the cluster's as the shims are."""
         self._inits = {shim: init for shim, init in self._inits.items() if shim in shims}
         fresh = shims - self._inits.keys()
         self._inits |= dict.fromkeys(fresh, 0)
@@ -142,7 +145,7 @@ class Sampler(Repeated):
 
 
 def _owner(pid: int, processes: dict[int, Process], owners: dict[int, int]) -> int:
-    """Return the shim above a process, 0 when there is none; owners remembers."""
+    """Return the shim above a process, 0 when there is none; results are cached in `owners`."""
     path = []
     while pid not in owners:
         path.append(pid)
@@ -167,17 +170,17 @@ def _is_init(pid: int) -> bool:
     return len(numbers) > 1 and numbers[-1] == "1"
 
 
-def _between(before: Total | None, after: Total) -> Usage | None:
-    if before is None or after.at - before.at < LEAST_S:
+def _difference(previous: Total | None, current: Total) -> Usage | None:
+    if previous is None or current.at - previous.at < LEAST_S:
         return None
-    window = after.at - before.at
-    nanocores = int(max(0.0, after.seconds - before.seconds) / window * 1e9)
-    return Usage(nanocores, after.memory, int(window * 1000))
+    window = current.at - previous.at
+    nanocores = int(max(0.0, current.seconds - previous.seconds) / window * 1e9)
+    return Usage(nanocores, current.memory, int(window * 1000))
 
 
 def all_processes() -> dict[int, Process]:
     """Return every process of this machine that can be read."""
-    found: dict[int, Process] = {}
+    processes: dict[int, Process] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208
         if not name.isdecimal():
             continue
@@ -187,14 +190,14 @@ def all_processes() -> dict[int, Process]:
         except OSError:  # it ended meanwhile
             continue
         fields = text[text.rindex(b")") + 2 :].split()
-        found[int(name)] = Process(
+        processes[int(name)] = Process(
             int(fields[1]),
             int(fields[11]) + int(fields[12]),
             int(fields[13]) + int(fields[14]),
             int(fields[19]),
             int(fields[21]) * PAGE,
         )
-    return found
+    return processes
 
 
 def machine_total(now: float) -> Total:

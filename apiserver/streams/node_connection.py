@@ -123,7 +123,7 @@ class NodeConnection(AnswerLine):
         """Return the first answer; InternalError when there is none in time."""
         try:
             async with asyncio.timeout(ANSWER_S):
-                answer, fds = await self.hear()
+                answer, fds = await self.receive()
         except TimeoutError:
             raise InternalError.of("the node did not answer in time.") from None
         if not answer:
@@ -182,7 +182,7 @@ class Process(NodeConnection):
 
     async def exit_code(self) -> int | None:
         """Return how it ended, None when nobody knows; `lost` says why, where it is the node that was lost."""
-        answer, _ = await self.hear()
+        answer, _ = await self.receive()
         self.lost = str(answer.get("lost") or "")
         code = answer.get("exitCode")
         return code if isinstance(code, int) else None

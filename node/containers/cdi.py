@@ -5,7 +5,7 @@ A spec names the devices of one kind, `vendor.com/class`, and what a container n
 so a mount that shows a file where it is anyway is of no account, and one that shows it elsewhere, or a
 hook, which is a program that an engine runs beside the container, cannot be had: such a device is not offered.
 An engine does all of that for its own containers, also for devices that were found or declared
-otherwise: it is told the device's name in a spec (`name_of`).
+otherwise: it gets the device's name in a spec (`name_of`).
 Source: the Container Device Interface specification, versions 0.3 to 1.0.
 """
 

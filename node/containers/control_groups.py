@@ -8,7 +8,7 @@ a delegated group, or the top of the hierarchy
         └── main-0          an attempt: its shim makes it, and removes it at its end (`node.shim.control_group`)
 ```
 
-A group that others rule over is not divided: what it has is systemd's, an engine's or a person's to arrange.
+A group that another manager owns is not divided: systemd, an engine or an administrator arranges what is in it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LEAF = "volcano-ui"  # deploy/volcano-ui.service names it, too
 NEEDED = ("cpu", "memory", "pids")
 ALSO = ("io", "cpuset")
 DELEGATED = ("user.delegate", "trusted.delegate")  # extended attributes, by systemd
-MOVES = 100  # looks at a group whose processes go on to fork while they are moved
-END_S = 1.0  # in which the kernel ends what it was told to kill, unless that waits for a disk
+MOVES = 100  # rounds over a group whose processes go on to fork while they are moved
+END_S = 1.0  # in which the kernel ends killed processes, unless they wait for a disk
 LEAST_QUOTA_US = 1000
 LEAST_SHARES, MOST_SHARES, MOST_WEIGHT = 2, 262144, 10000
 
@@ -112,7 +112,7 @@ def order(groups: Groups, pod: Pod, container: Container, number: int) -> Group 
 
 
 def of_pod(groups: Groups, uid: str, millicpus: int) -> str:
-    """Return the group of a pod that asks for so much, and make it; OSError names the file."""
+    """Make the group of a pod with this request of processor time, and return its path; OSError names the file."""
     path = _make(f"{groups.home}/{checked(uid)}")
     _share_out(path, groups.controllers)
     control_group.write(f"{path}/cpu.weight", str(cpu_weight(millicpus)))
@@ -214,7 +214,7 @@ def _read(path: str) -> str:
 
 
 class ControlGroups:
-    """What there is of groups: in the present home, and in those that earlier starts had elsewhere."""
+    """All groups of pods: in the present home, and in the homes of earlier starts."""
 
     def __init__(self, layout: Layout, groups: Groups) -> None:
         self._layout = layout
@@ -229,7 +229,7 @@ class ControlGroups:
         self.sweep(())  # before anything is started
 
     def end(self, uid: str, container: str, number: int) -> bool:
-        """End what is left of an attempt whose shim was killed; tell whether it had a group, so that nothing is left."""
+        """End what is left of an attempt whose shim was killed; return whether it had a group, so that nothing is left."""
         groups = [home / uid / f"{container}-{number}" for home in self._homes]
         return any(_end(group) for group in groups if group.is_dir())
 
@@ -259,7 +259,7 @@ class ControlGroups:
 
 
 def _end(group: Path) -> bool:
-    """Kill all that is in a group, and remove it when it has ended; tell whether it could be killed."""
+    """Kill all that is in a group, and remove it when it has ended; return whether it could be killed."""
     killed = control_group.kill(str(group))
     deadline = time.monotonic() + END_S
     poll = select.poll()

@@ -1,4 +1,4 @@
-"""Which pod has which devices: kept beside the pod's files, so that an agent that was killed gives nothing out twice."""
+"""Which pod has which devices: stored beside the pod's files, so that an agent that was killed gives nothing out twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DeviceHolders:
         self._assigned: dict[str, Assigned] = {}
 
     def take_over(self, uid: str) -> None:
-        """Learn what a pod was given by an earlier agent; to be called of every pod before any is given something."""
+        """Read what an earlier agent has assigned to a pod; to be called for every pod before any is assigned something."""
         stored = read_json(str(self._file(uid)))
         if stored:
             self._assigned[uid] = {name: tuple(map(str, ids)) for name, ids in stored.items()}

@@ -1,8 +1,8 @@
 """The engine by which images run on this machine: podman or docker, found by having one run an image.
 
-What is asked of it is what containers of pods are asked later, so an engine
-that is installed and cannot do it (no daemon, control groups that its runtime
-refuses, limits that it may not set) is told with its own words.
+The trial has the options that containers of pods have later, so an engine
+that is installed and cannot run them (no daemon, control groups that its runtime
+refuses, limits that it may not set) is reported with its own error.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Engine(NamedTuple):
 
     @property
     def display_name(self) -> str:
-        """Return the engine as people read it: `podman 4.3.1`."""
+        """The engine for people: `podman 4.3.1`."""
         return f"{self.kind} {self.version}"
 
 
@@ -86,7 +86,7 @@ def find(setting: str, wall: Wall) -> EngineLookup:
 
 
 class EngineFails(Exception):
-    """An engine does not do what it is asked; the message is its own."""
+    """An engine failed at a command; the message is its own."""
 
 
 def environment() -> dict[str, str]:
@@ -139,7 +139,7 @@ def users_of(ids: Iterable[Ids]) -> tuple[str, ...]:
 
 
 def _accepts(program: tuple[str, ...], more: tuple[str, ...]) -> bool:
-    """Tell whether an engine takes options: for users of their own it may lack the rights, or storage that shows files as theirs."""
+    """Whether an engine accepts options: for users of their own it may lack the rights, or storage that maps their files."""
     try:
         _run(program, limits=False, more=more)
     except EngineFails:
@@ -148,7 +148,7 @@ def _accepts(program: tuple[str, ...], more: tuple[str, ...]) -> bool:
 
 
 def _takes_filter(program: tuple[str, ...]) -> bool:
-    """Tell whether an engine takes a filter: one on another machine does not see its file, and some are built without."""
+    """Whether an engine takes a filter: one on another machine does not see its file, and some are built without."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(seccomp.profile(seccomp.architecture()), file)
         file.flush()
@@ -156,23 +156,23 @@ def _takes_filter(program: tuple[str, ...]) -> bool:
 
 
 def _enforces_limits(kind: str, program: str) -> bool:
-    """Tell whether an engine that took limits keeps them: without control groups it may leave them out with a warning alone."""
+    """Whether an engine that took limits enforces them: without control groups it may drop them with a mere warning."""
     template = "{{json .Host.CgroupControllers}}" if kind == "podman" else "{{json .MemoryLimit}}"
     try:
         limited = json.loads(_output_of((program, "info", "--format", template)))
-    except (EngineFails, ValueError):  # one that does not tell
+    except (EngineFails, ValueError):  # one without this information
         return True
     return "memory" in limited if isinstance(limited, list) else bool(limited)
 
 
 def _supports_cdi(kind: str, version: str, program: str) -> bool:
-    """Tell whether an engine reads vendors' specs of devices: podman from 4.1 on, docker where its daemon lists folders of them."""
+    """Whether an engine reads vendors' specs of devices: podman from 4.1 on, docker where its daemon lists folders of them."""
     if kind == "podman":
         numbers = [int(each) for each in re.findall(r"\d+", version)[:2]]
         return numbers >= [4, 1]
     try:
         return bool(json.loads(_output_of((program, "info", "--format", "{{json .CDISpecDirs}}"))))
-    except (EngineFails, ValueError):  # one that has never heard of them
+    except (EngineFails, ValueError):  # one that is older than CDI
         return False
 
 

@@ -26,11 +26,11 @@ TOOL_S = 10.0
 _FIELDS = "uuid,name,pci.bus_id,utilization.gpu,memory.used,memory.total,temperature.gpu"
 log = logging.getLogger(__name__)
 
-Figures = dict[str, float]  # use (0…1), memory and memoryTotal (bytes), temperature (°C); what is not told is absent
+Figures = dict[str, float]  # use (0…1), memory and memoryTotal (bytes), temperature (°C); an unreported one is absent
 
 
 class Inventory(NamedTuple):
-    """What one look has found."""
+    """The devices of one scan, and those of earlier ones that are gone."""
 
     kinds: tuple[Kind, ...] = ()
     gone: frozenset[tuple[str, str]] = frozenset()  # resource and id of what was there, or is declared
@@ -66,7 +66,7 @@ FoundKind = tuple[Kind, dict[str, Figures]]
 
 
 class FoundDevices:
-    """Looks for devices again and again; what was found is read by other threads as `seen`."""
+    """Scans for devices again and again; other threads read the result in `inventory`."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class FoundDevices:
         self.scan()
 
     def figures(self) -> dict[str, dict[str, Figures]]:
-        """Look again, and return the figures of devices by resource and id."""
+        """Scan again, and return the figures of devices by resource and id."""
         self.scan()
         return self.inventory.figures
 
     def scan(self) -> None:
-        """Look once; a device that was found before is remembered as gone, until the agent ends."""
+        """Scan once; a device that was found before and is missing now counts as gone, until the agent ends."""
         found = [each for finder in self._finders if (each := finder())]
         declared = {kind.resource for kind in self._declared}
         found = [each for each in found if each[0].resource not in declared]

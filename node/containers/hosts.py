@@ -1,4 +1,4 @@
-"""Host names: each pod has an address of its own on the loopback, and knows its job's other pods by name."""
+"""Host names: each pod has an address of its own on the loopback, and resolves the names of its job's other pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine is told of one container of a pod, as Kubernetes has it: pure."""
+"""The options by which an engine runs one container of a pod, as Kubernetes has it: pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wants_image(pod: Pod, container: Container) -> bool:
 
 
 def name(pod: Pod, container: Container, number: int) -> str:
-    """Return how an engine calls the container of an attempt."""
+    """Return the engine's name for the container of an attempt."""
     return f"volcano-ui-{pod.metadata.uid}-{container.name}-{number}"
 
 
@@ -60,9 +60,9 @@ def options(
 
 
 def image_arguments(container: Container, argv: Sequence[str]) -> list[str]:
-    """Return what comes after the image.
+    """Return the arguments after the image.
 
-    A command takes the place of the image's entry point and of its arguments; arguments alone take the place of its own.
+    A command replaces the image's entry point and its arguments; arguments alone replace the image's arguments.
     """
     return list(argv[1:] if container.command else argv)
 
@@ -107,9 +107,9 @@ def _is_root(pod: Pod, container: Container, user: str) -> bool:
 
 
 def _wall(container: Container, *, is_root: bool) -> list[str]:
-    """Return no new privileges, and the capabilities that processes of root have here, but for those that the pod gives up.
+    """Return the options for no new privileges, and the capabilities of root's processes here but those that the pod drops.
 
-    Who is not root has only what the pod adds by name: podman makes other users able to do whatever it is told to add.
+    Another user has only those that the pod adds by name: podman gives other users every capability that is added.
     """
     context = container.security_context
     capabilities = (context.capabilities or {}) if context else {}
@@ -123,7 +123,7 @@ def _wall(container: Container, *, is_root: bool) -> list[str]:
 
 
 def _setting(pod: Pod, container: Container, field: str) -> int | None:
-    """Return what a container's context says, else the pod's."""
+    """Return a field of a container's security context, else of the pod's."""
     values = (getattr(each, field) for each in (container.security_context, pod.spec.security_context) if each)
     return next((value for value in values if value is not None), None)
 

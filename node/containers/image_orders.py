@@ -26,12 +26,12 @@ from node.volumes.volumes import Prepared
 
 
 class PreparedContainer(NamedTuple):
-    """What was made ready for a container."""
+    """What was prepared for a container."""
 
     directory: Path
     volumes: Mapping[str, Prepared]
     devices: tuple[str, ...]  # files of /dev, or names that the engine knows (CDI)
-    device_variables: Mapping[str, str]  # variables that say which devices these are
+    device_variables: Mapping[str, str]  # the ids of these devices
     image: LocalImage
     network: str  # the namespace whose network it is in; "": the machine's
 
@@ -115,5 +115,5 @@ def _image(
 
 
 def node_id(state: str) -> str:
-    """Return what tells the containers of one state directory from those of others that share an engine."""
+    """Return an id for the containers of one state directory, as others may share the engine."""
     return hashlib.sha256(state.encode()).hexdigest()[:16]

@@ -1,9 +1,9 @@
-"""The images of this machine's containers: had, pulled or waited for, as a kubelet does.
+"""The images of this machine's containers: present, pulled or waited for, as with a kubelet.
 
 An engine takes seconds to minutes to pull, so its program runs in threads.
-The agent asks `have` before each start and is woken when something has
-changed; what is not there is an `ImageWaits` with the reason by which a
-kubelet calls it. Pods that wait for the same image wait for one pull.
+The agent calls `image_for` before each start and is woken when something has
+changed; for an image that is not there it raises `ImageWaits` with a kubelet's
+reason. Pods that wait for the same image wait for one pull.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from node.pods.events import ContainerEvent
 from node.rules import image_names
 from node.shim.contained import problem
 
-PARALLEL = 3  # pulls, and looks at what is here
-FRESH_FAILURE_S = 2.0  # for how long a failure is told as such, before it is told as being waited for
-OUTPUT_LINES = 20  # of an engine's words that are kept
+PARALLEL = 3  # pulls at a time, and likewise inspections
+FRESH_FAILURE_S = 2.0  # for how long a status has the failure itself, before ImagePullBackOff
+OUTPUT_LINES = 20  # of an engine's output that are retained
 AUTHS = ".dockerconfigjson"  # the key of a Secret of type kubernetes.io/dockerconfigjson
-ContainerKey = tuple[str, str, str]  # a pod's uid, a container's name, and in which list of the spec it stands
+ContainerKey = tuple[str, str, str]  # a pod's uid, a container's name, and which list of the spec has it
 log = logging.getLogger(__name__)
 
 
@@ -60,7 +60,7 @@ class LocalImage(NamedTuple):
 
 @dataclass(slots=True)
 class _Pull:
-    """One image that is looked for or pulled, for all containers that ask with the same policy and credentials."""
+    """One image that is looked for or pulled, for all containers with the same policy and credentials."""
 
     image: str
     policy: PullPolicy
@@ -82,13 +82,13 @@ class _Pull:
 
     def due(self) -> float:
         """Return when the next try may be."""
-        # Nobody is asked too often whether somebody has built the image here.
+        # With the policy Never only a local build can bring the image, so there is no reason to wait ever longer.
         failures = 1 if self.policy is PullPolicy.NEVER else self.failures
         return self.failed_at + image_names.back_off_s(failures) if self.failures else 0.0
 
 
 class _Report(NamedTuple):
-    """What a thread has to say of a pull: an event, or its end with an image or the reason why there is none."""
+    """What a thread reports of a pull: an event, or its end with an image or the reason why there is none."""
 
     key: str
     reason: str
@@ -121,7 +121,7 @@ class Images:
     def image_for(self, pod: Pod, container: Container) -> LocalImage:
         """Return the image that a container is about to start from; ImageWaits while it has none.
 
-        Each start asks anew, because policy and image may say so. What is returned is kept until `started`.
+        Each start resolves the image again, as policy or image may have changed. The result stays until `started`.
         """
         container_key = _key(pod, container)
         name, image = self._granted.get(container_key, ("", None))
@@ -147,7 +147,7 @@ class Images:
         raise self._failed(container_key, pull, now)
 
     def started(self, pod: Pod, container: Container) -> None:
-        """A container was begun from its image: the next start asks again."""
+        """Note that a container was started: its next start resolves the image again."""
         self._granted.pop(_key(pod, container), None)
 
     def take_changed(self) -> set[str]:
@@ -167,11 +167,11 @@ class Images:
         return changed
 
     def events(self, uid: str) -> list[ContainerEvent]:
-        """Return what is to be told of a pod in events, once."""
+        """Return a pod's new events, each once."""
         return self._events.pop(uid, [])
 
     def forget(self, uid: str) -> None:
-        """Drop what is remembered for a pod, and end pulls that it alone has waited for: one that hangs must not keep its turn."""
+        """Drop a pod's state, and end pulls that it alone has waited for: one that hangs must not hold its slot."""
         self._events.pop(uid, None)
         self._invalid_names = {container_key for container_key in self._invalid_names if container_key[0] != uid}
         self._granted = {
@@ -240,7 +240,7 @@ class Images:
         try:
             report = self._obtain(key, pull, name)
         except Exception as error:
-            # Whatever it is: who waits for the image has to hear of it.
+            # Whatever it is: the containers that wait for the image have to get a result.
             log.exception("image %s", pull.image)
             report = _Report(key, "ErrImagePull", str(error), over=True)
         self._report(report)
@@ -306,7 +306,7 @@ class Images:
         return problem(output) if code else ""
 
     def _pull_arguments(self, auths: dict[str, Any], folder: Path) -> list[str]:
-        """Return the words of a pull with credentials in a file, which nobody else reads."""
+        """Return the arguments of a pull, with credentials in a file that nobody else can read."""
         if not auths:
             return ["pull"]
         file = folder / "config.json"
@@ -317,7 +317,7 @@ class Images:
         return ["--config", str(folder), "pull"]
 
     def _run_pull(self, pull: _Pull, argv: list[str]) -> tuple[int, str]:
-        """Run a pull to its end; return its exit code and last words."""
+        """Run a pull to its end; return its exit code and the last lines of its output."""
         tail: list[str] = []
         layers = 0
         with subprocess.Popen(  # noqa: S603 - the engine that was found
@@ -341,7 +341,7 @@ def _key(pod: Pod, container: Container) -> ContainerKey:
 
 
 def _local_image(inspected: dict[str, Any], name: str) -> LocalImage:
-    """Return an image of which an engine tells."""
+    """Return an image from what an engine's `inspect` returned."""
     id_ = str(inspected["Id"])
     repository = image_names.parse(name).repository
     digests = [str(each) for each in inspected.get("RepoDigests") or ()]

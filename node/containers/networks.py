@@ -92,7 +92,7 @@ class Networks:
             network.close()
 
     def _running(self, namespace: str) -> Network | None:
-        """Return the network that an earlier agent had made, if it is kept."""
+        """Return the network that an earlier agent has made, if its keeper lives."""
         line, keeper_end = socket.socketpair()
         with keeper_end:
             try:

@@ -108,8 +108,8 @@ def order(pod: Pod, start: Start, address: PodAddress, context: NodeContext) -> 
     base_env["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     base_env[attempts.MARK] = container_id(pod, container, start.number)
     home_targets = (WORK_TARGET, *TMP_TARGETS) if mounted else (work, tmp)
-    own_binds = [Bind(str(home / (WORK if shown == work else TMP)), shown) for shown in home_targets]
-    hidden = [path for path in context.reach if mounted and any(lies_in(path, shown) for shown in home_targets)]
+    own_binds = [Bind(str(home / (WORK if target == work else TMP)), target) for target in home_targets]
+    hidden = [path for path in context.reach if mounted and any(lies_in(path, target) for target in home_targets)]
     own_binds += [Bind(path, path, read_only=True) for path in hidden]
     if hosts_file.exists() and not hosts.is_mounted(binds):
         own_binds.append(Bind(str(hosts_file), str(hosts.HOSTS) if mounted else str(hosts_file), read_only=True))

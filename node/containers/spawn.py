@@ -25,7 +25,7 @@ class Spawner:
         self._socket: socket.socket | None = None
 
     def start(self, order: Order, network: Network | None = None) -> int:
-        """Order one attempt, in a network; return a descriptor that tells "started" or "refused …" and ends with the shim.
+        """Order one attempt, in a network; return a pipe with "started" or "refused …", which ends with the shim.
 
         OSError when no spawner can be had, for example because the machine
         has no process or memory left; the attempt has not been started then.
@@ -42,7 +42,7 @@ class Spawner:
         return reader
 
     def start_network(self, plan: Plan) -> socket.socket:
-        """Have a network kept as planned; return a line on which its keeper answers (see `control_socket.hear`)."""
+        """Start the keeper of a network; return a line on which it hands that over (see `Network.received`)."""
         line, keeper_end = socket.socketpair()
         with keeper_end:
             try:

@@ -1,6 +1,6 @@
 """Which subordinate users the pods of a namespace are: where root starts the cluster, each namespace has users of its own.
 
-Kept in a file, so that files which a pod has left on a file system that maps no users are its namespace's later, too.
+Stored in a file, so that files which a pod has left on a file system that maps no users are its namespace's later, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class UserRanges:
         self._ranges: dict[str, int] = {name: int(number) for name, number in read_json(str(file)).items()}
 
     def of(self, namespace: str) -> int:
-        """Return a namespace's range, which it keeps; OSError when a new one cannot be written down.
+        """Return a namespace's range, for good; OSError when a new one cannot be written down.
 
         With more namespaces than the machine has ranges some share one.
         """

@@ -16,14 +16,14 @@ from node.shim.order import Wall
 
 def daemon(data: Path, joined: Membership, *, wall: Wall | None = None) -> Daemon:
     """Return the agent of a machine that has joined, with all that works beside it."""
-    made: list[ApiCluster] = []
+    clusters: list[ApiCluster] = []
     client = Client(joined.server)
 
     def connect(selector: selectors.BaseSelector) -> ApiCluster:
-        made.append(ApiCluster(client, joined.name, selector, joined.cluster))
-        return made[0]
+        clusters.append(ApiCluster(client, joined.name, selector, joined.cluster))
+        return clusters[0]
 
-    found = Daemon(data, name=joined.name, wall=wall, connect=connect, address=address_towards(joined.url))
-    link = Dialer(joined.server, joined.name, found.agent.layout)
-    found.companions += [made[0].listener, made[0].lookup, Renewal(data, joined), link]
-    return found
+    agent_daemon = Daemon(data, name=joined.name, wall=wall, connect=connect, address=address_towards(joined.url))
+    link = Dialer(joined.server, joined.name, agent_daemon.agent.layout)
+    agent_daemon.companions += [clusters[0].listener, clusters[0].lookup, Renewal(data, joined), link]
+    return agent_daemon

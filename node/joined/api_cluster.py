@@ -1,7 +1,7 @@
 """A cluster on another machine as its agent sees it: the API in place of the store (`node.pods.cluster.Cluster`).
 
 Nothing of it lies on the disk. What a machine needs when it starts again are its pods' attempts, which are there, and
-the pods themselves, which are asked for.
+the pods themselves, which it lists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from node.joined.client import Client
 from node.joined.pod_watch import PodWatch
 
 AT_ONCE = 6  # groups that are written at a time
-MOST_EVENTS = 2000  # that are remembered, so that one that happens again is counted
+MOST_EVENTS = 2000  # that are cached, so that one that happens again is counted
 _encode = msgspec.json.Encoder().encode
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class ApiCluster:
     def __init__(self, client: Client, node: str, selector: selectors.BaseSelector, cluster: str) -> None:
         self._client = client
         self.listener = PodWatch(client, node, selector)
-        self.lookup = ApiLookup(client, self.listener.tell, cluster)
+        self.lookup = ApiLookup(client, self.listener.put, cluster)
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="writes")
         self._events: dict[str, Stored] = {}  # by name, oldest first
 
@@ -47,7 +47,7 @@ class ApiCluster:
         query = {"fieldSelector": f"spec.nodeName={node}", "limit": str(reflection.PAGE)}
         found: list[Stored] = []
         while True:
-            answer = self._client.ask("GET", paths.collection(PODS), query=query)
+            answer = self._client.call("GET", paths.collection(PODS), query=query)
             metadata = answer.get("metadata") or {}
             found += [stored(PODS, item) for item in answer.get("items") or ()]
             for item in answer.get("items") or ():
@@ -58,7 +58,7 @@ class ApiCluster:
             query["continue"] = metadata["continue"]
 
     def get(self, resource: Resource, namespace: str, name: str) -> Stored:
-        return stored(resource, self._client.ask("GET", paths.one(resource, namespace, name)))
+        return stored(resource, self._client.call("GET", paths.one(resource, namespace, name)))
 
     def events_about(self, namespace: str, uid: str) -> list[Stored]:
         """Return the events about an object that this process has made, newest first; older ones are not counted on."""
@@ -70,10 +70,10 @@ class ApiCluster:
 
     def write(self, *writes: Write) -> list[Stored]:
         """Do one write after the other; the first ApiError ends it."""
-        return [made for write in writes if (made := self._do(write)) is not None]
+        return [result for write in writes if (result := self._carry_out(write)) is not None]
 
     def commit(self, groups: Sequence[Group]) -> list[list[Stored] | ApiError]:
-        """Do groups of writes, some at a time. Without an answer to one all are to be asked again: each is pinned to what it was made from."""
+        """Do groups of writes, some at a time. Without an answer to one all are to be done again: each is pinned to a version."""
         waiting = [self._threads.submit(self._group, group) for group in groups]
         outcomes = [(each.exception(), each) for each in waiting]
         for error, _ in outcomes:
@@ -87,14 +87,14 @@ class ApiCluster:
         except ApiError as error:
             return error
 
-    def _do(self, write: Write) -> Stored | None:
-        """Do one write and return the object after it; None for one that is gone, and for what was not taken or not asked for."""
+    def _carry_out(self, write: Write) -> Stored | None:
+        """Do one write and return the object after it; None for one that is gone, and for an event that was refused."""
         if write.resource is NAMESPACES:  # that of leases, which the cluster has; a node may make none
             return None
-        asked = requests.of(write)
+        request = requests.of(write)
         try:
-            answer = self._client.ask(
-                asked.method, asked.path, query=asked.query, body=asked.body, media_type=asked.media_type
+            answer = self._client.call(
+                request.method, request.path, query=request.query, body=request.body, media_type=request.media_type
             )
         except NotFound:
             if isinstance(write, Delete):
@@ -103,18 +103,18 @@ class ApiCluster:
         except ApiError as error:
             if write.resource is not EVENTS:
                 raise
-            # A pod's status must not wait for what is only told of it.
+            # A pod's status must not wait for its events.
             log.warning("an event was not taken: %s", error)
             return None
         if answer.get("kind") == "Status":
             return None
-        made = stored(write.resource, answer)
+        result = stored(write.resource, answer)
         if write.resource is EVENTS:
             if isinstance(write, Create) and len(self._events) >= MOST_EVENTS:
                 del self._events[next(iter(self._events))]
-            self._events.pop(made.name, None)
-            self._events[made.name] = made
-        return made
+            self._events.pop(result.name, None)
+            self._events[result.name] = result
+        return result
 
 
 def stored(resource: Resource, obj: Object) -> Stored:

@@ -26,7 +26,7 @@ from node.joined.client import Client
 from node.pods.cluster import Dismissed
 from node.pods.environment import Claim, claim_of, decoded
 
-LOOK_S = 10.0  # how often what was given out is looked at: mounted files follow their objects, within twice that
+CHECK_S = 10.0  # between checks of what was read: mounted files follow their objects, within twice that
 log = logging.getLogger(__name__)
 
 
@@ -38,32 +38,32 @@ class Key(NamedTuple):
     name: str
 
 
-class Read(NamedTuple):
+class ReadValues(NamedTuple):
     """What was last read of one, and at which version; None and "" when there was none."""
 
     values: Mapping[str, bytes] | None
     version: str
 
 
-UNREAD = Read(None, "unread")  # what an earlier agent gave to containers that run
+UNREAD = ReadValues(None, "unread")  # what an earlier agent gave to containers that run
 
 KINDS = {each.id: each for each in (CONFIGMAPS, SECRETS)}
 
 
 class ApiLookup(Repeated):
-    """The `Lookup` that asks the API each time. While that does not answer, what was last read counts, which is in memory only.
+    """The `Lookup` that reads from the API each time. While that does not answer, it returns what was read last, from memory.
 
-    A companion of the agent: it looks whether what was read has changed, and forgets what no pod of this node mentions
-    any more, which the server says by its refusal.
+    A companion of the agent: it checks whether what was read has changed, and drops what no pod of this node mentions
+    any more, which the server then refuses to return.
     """
 
-    def __init__(self, client: Client, tell: Callable[[Change], None], cluster: str) -> None:
+    def __init__(self, client: Client, notify: Callable[[Change], None], cluster: str) -> None:
         what = "looking for changes of ConfigMaps and Secrets"
-        super().__init__(self._look_once, "configuration", LOOK_S, what, log)
+        super().__init__(self._check_once, "configuration", CHECK_S, what, log)
         self._client = client
         self._cluster = cluster
-        self._tell = tell
-        self._read: dict[Key, Read] = {}
+        self._notify = notify
+        self._read: dict[Key, ReadValues] = {}
         self._lock = threading.Lock()
         self._outage = Outage(what, log)
 
@@ -75,12 +75,12 @@ class ApiLookup(Repeated):
 
     def claim(self, namespace: str, name: str) -> Claim | None:
         try:
-            return claim_of(self._client.ask("GET", paths.one(CLAIMS, namespace, name)))
+            return claim_of(self._client.call("GET", paths.one(CLAIMS, namespace, name)))
         except (NotFound, Forbidden):  # Forbidden: the pod is gone, or not bound to this node any more
             return None
 
     def existing_claims(self, uids: Collection[str]) -> set[str]:
-        return set(self._client.ask("POST", "/node/claims", body={"uids": sorted(uids)})["existing"])
+        return set(self._client.call("POST", "/node/claims", body={"uids": sorted(uids)})["existing"])
 
     def cluster(self) -> str:
         return self._cluster
@@ -90,15 +90,15 @@ class ApiLookup(Repeated):
         return EVERYTHING if self.is_administrators(pod) else tuple(settings.HOST_PATHS)
 
     def is_administrators(self, pod: Pod) -> bool:
-        """Say whether everybody who had a hand in a pod is an administrator of all namespaces; no, where nobody says so."""
+        """Whether everybody who had a hand in a pod is an administrator of all namespaces; False where the server refuses to say."""
         query = {"namespace": pod.metadata.namespace, "name": pod.metadata.name}
         try:
-            return self._client.ask("GET", "/node/makers", query=query).get("administrators") is True
+            return self._client.call("GET", "/node/makers", query=query).get("administrators") is True
         except ApiError:
             return False
 
     def follow(self, pod: Object) -> None:
-        """Look whether what a pod mentions changes, also where an earlier agent has read it."""
+        """Check what a pod mentions for changes from now on, also where an earlier agent has read it."""
         namespace = pod["metadata"].get("namespace") or ""
         with self._lock:
             for kind, name in node_rights.mentions(pod):
@@ -107,45 +107,45 @@ class ApiLookup(Repeated):
 
     def _values(self, key: Key) -> Mapping[str, bytes] | None:
         try:
-            found = self._fetch(key)
+            read = self._fetch(key)
         except Unreachable:
-            known = self._read.get(key, UNREAD)
-            if known is UNREAD:
+            cached = self._read.get(key, UNREAD)
+            if cached is UNREAD:
                 raise
-            return known.values
+            return cached.values
         except Forbidden:  # the pod is gone, or not bound to this node any more
             return None
         with self._lock:
-            self._read[key] = found
-        return found.values
+            self._read[key] = read
+        return read.values
 
-    def _fetch(self, key: Key) -> Read:
+    def _fetch(self, key: Key) -> ReadValues:
         kind: Resource = KINDS[key.kind]
         try:
-            obj = self._client.ask("GET", paths.one(kind, key.namespace, key.name))
+            obj = self._client.call("GET", paths.one(kind, key.namespace, key.name))
         except NotFound:
-            return Read(None, "")
+            return ReadValues(None, "")
         version = str(obj["metadata"]["resourceVersion"])
         if kind is CONFIGMAPS:
             config_map = msgspec.convert(obj, ConfigMap)
-            return Read(decoded(config_map.data, config_map.binary_data), version)
+            return ReadValues(decoded(config_map.data, config_map.binary_data), version)
         secret = msgspec.convert(obj, Secret)
-        return Read(decoded(secret.string_data, secret.data), version)
+        return ReadValues(decoded(secret.string_data, secret.data), version)
 
-    def _look_once(self) -> None:
+    def _check_once(self) -> None:
         try:
-            self.look()
+            self.check()
             self._outage.over()
         except Unreachable as error:
             self._outage.lasts(error)
         except Dismissed:
-            self.stop()  # the watch says so
+            self.stop()  # the watch raises it in the agent
 
-    def look(self) -> None:
-        """Tell of what has changed since it was read."""
-        for key, known in list(self._read.items()):
+    def check(self) -> None:
+        """Notify the agent of what has changed since it was read."""
+        for key, previous in list(self._read.items()):
             try:
-                found = self._fetch(key)
+                current = self._fetch(key)
             except Forbidden:
                 with self._lock:
                     self._read.pop(key, None)
@@ -153,9 +153,9 @@ class ApiLookup(Repeated):
             except ApiError as error:
                 log.warning("%s %s/%s was not looked at: %s", key.kind, key.namespace, key.name, error)
                 continue
-            if found.version != known.version:
+            if current.version != previous.version:
                 with self._lock:
-                    self._read[key] = found
-                verb: Verb = "MODIFIED" if found.version else "DELETED"
+                    self._read[key] = current
+                verb: Verb = "MODIFIED" if current.version else "DELETED"
                 # It has no place in the log: only its kind, name and verb count for the agent.
-                self._tell(Change(0, key.kind, key.namespace, key.name, "", verb, 0, b"{}"))
+                self._notify(Change(0, key.kind, key.namespace, key.name, "", verb, 0, b"{}"))

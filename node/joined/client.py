@@ -19,26 +19,26 @@ from node.membership import Server
 from node.pods.cluster import Dismissed
 
 ANSWER_S = 10.0  # the agent waits for it, with all of its pods
-LONG_S = 1.0  # who was waited for so long in vain is not asked again for a while:
-REST_S = 5.0  # an agent asks for each of its pods, and would wait for each of them in turn
-AGAIN_S = 1.0  # a token that is not known is shown once more, so that no odd moment of a server ends a node
+LONG_S = 1.0  # after a wait of so long in vain there are no requests for a while:
+REST_S = 5.0  # an agent makes one for each of its pods, and would wait for each of them in turn
+AGAIN_S = 1.0  # a refused token is sent once more, so that one odd answer of a server does not end a node
 POOL = 10  # connections: the agent's writes at once, its watch, and its look at ConfigMaps
 TROUBLE = (InternalError, ServiceUnavailable, Timeout, TooManyRequests)  # the server cannot answer now
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Client(Exchange):
-    """An API server as a node asks it. Thread-safe. Dismissed says that the server does not know the token."""
+    """A node's client of an API server. Thread-safe. It raises Dismissed where the server refuses the token."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(server.url)
         self.server = server
-        self._silence = ("", 0.0)  # why the server did not answer, and until when it is not asked again
+        self._pause = ("", 0.0)  # why the server did not answer, and until when it gets no request; monotonic
         self._pool = urllib3.PoolManager(
             maxsize=POOL, ssl_context=ssl.create_default_context(cadata=server.ca or None), socket_options=KEEPALIVE
         )
 
-    def ask(
+    def call(
         self,
         method: str,
         path: str,
@@ -48,15 +48,15 @@ class Client(Exchange):
         media_type: str = JSON,
     ) -> dict[str, Any]:
         """Return an answer's object; ApiError is a refusal, Unreachable says that the server cannot answer now."""
-        begun, (why, until) = clock.monotonic(), self._silence
+        begun, (cause, until) = clock.monotonic(), self._pause
         if begun < until:
-            raise Unreachable(self.server.url, why)
+            raise Unreachable(self.server.url, cause)
         try:
             answer = self.request(method, path, query=query, body=body, media_type=media_type, answer_s=ANSWER_S)
             return _decode(answer)
         except Unreachable as error:
             if (now := clock.monotonic()) - begun >= LONG_S:
-                self._silence = error.cause, now + REST_S
+                self._pause = error.cause, now + REST_S
             raise
         except TROUBLE as error:
             raise Unreachable(self.server.url, error.message, sent=True) from None
@@ -70,7 +70,7 @@ class Client(Exchange):
             if answer.status != Unauthorized.code:
                 return answer
             if not _is_status(answer.read()):
-                # What stands before a server, such as a proxy that asks people for a password, knows nothing of nodes.
+                # A proxy before the server, which asks people for a password, refuses every node.
                 raise Unreachable(self.server.url, "somebody else answers there, and asks who this is")
             answer.release_conn()
             if not is_last:
@@ -82,7 +82,7 @@ class Client(Exchange):
 
 
 def _is_status(body: bytes) -> bool:
-    """Whether an answer is what API servers say of an error."""
+    """Whether an answer is a Status, which API servers return for an error."""
     try:
         return _decode(body).get("kind") == "Status"
     except msgspec.DecodeError:
@@ -111,10 +111,10 @@ def authority(url: str, wanted: str) -> str:
     finally:
         pool.clear()
     text = answer.data.decode(errors="replace") if answer.status == 200 else ""
-    found = fingerprint.of(text)
-    if found != wanted:
+    actual = fingerprint.of(text)
+    if actual != wanted:
         raise ValueError(
-            f"{url} has another authority than --ca says ({found or 'none that it tells'}): it is another server, or "
+            f"{url} has another authority than --ca says ({actual or 'none that it tells'}): it is another server, or "
             "somebody is in between. Copy the command anew from the page “Nodes” of the cluster that is meant."
         )
     return text

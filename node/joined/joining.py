@@ -1,7 +1,6 @@
-"""A machine joins: it finds out whom it speaks to, exchanges its token, and keeps what it got.
+"""A machine joins: it verifies the server, exchanges its token, and stores its membership.
 
-Done again, it comes to the same: with the node's own token it only says that it is there, and that token lasts
-another year. So an agent does it at each start.
+Joining is idempotent: with the node's own token it only renews that, for another year. So an agent joins at each start.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class JoinOptions(NamedTuple):
-    """What was said on the command line or by settings; "" for what was not. `ca` is PEM, or a fingerprint."""
+    """The options of the command line or the settings; "" for one that is not set. `ca` is PEM, or a fingerprint."""
 
     url: str = ""
     token: str = ""
@@ -43,41 +42,41 @@ class JoinError(Exception):
     """A machine cannot join so; the message says why, and what to do."""
 
 
-def begin(data: Path, wish: JoinOptions) -> Membership:
-    """Return the membership to join with: the one that is kept, as far as the wish is for the same, or a new one.
+def begin(data: Path, options: JoinOptions) -> Membership:
+    """Return the membership to join with: the stored one, as far as the options are for the same, or a new one.
 
     Unreachable when the authority cannot be fetched.
     """
-    kept = _kept(data)
-    if not wish.url:
-        if kept is None:
+    stored = _stored(data)
+    if not options.url:
+        if stored is None:
             raise JoinError(f"{data} knows of no cluster; say which one to join with --server and --token.")
-        return kept
+        return stored
     try:
-        url = addresses.checked(wish.url)
+        url = addresses.checked(options.url)
     except ValueError as error:
         raise JoinError(str(error)) from None
-    if kept is not None and kept.has_joined and (not wish.name or valid_name(wish.name) == kept.name):
-        if kept.url == url:
-            return kept
-        if not wish.token:  # the cluster has moved: whom the node trusts, and who it is, stays
-            return replace(kept, url=url, ca=_authority(url, wish.ca) if wish.ca else kept.ca)
-    if not wish.token:
+    if stored is not None and stored.has_joined and (not options.name or valid_name(options.name) == stored.name):
+        if stored.url == url:
+            return stored
+        if not options.token:  # the cluster has moved: the node's identity, and whom it trusts, stay
+            return replace(stored, url=url, ca=_authority(url, options.ca) if options.ca else stored.ca)
+    if not options.token:
         raise JoinError("A machine joins with a token; an administrator makes one on the page “Nodes”.")
-    agent = kept.agent if kept is not None else membership.new_agent()
-    cluster = kept.cluster if kept is not None else ""
-    found = Membership(agent=agent, url=url, token=wish.token, ca=_authority(url, wish.ca), cluster=cluster)
-    if kept is None:  # the id must be there before the token is used up
-        membership.write(data, found)
-    return found
+    agent = stored.agent if stored is not None else membership.new_agent()
+    cluster = stored.cluster if stored is not None else ""
+    candidate = Membership(agent=agent, url=url, token=options.token, ca=_authority(url, options.ca), cluster=cluster)
+    if stored is None:  # the id must be there before the token is used up
+        membership.write(data, candidate)
+    return candidate
 
 
-def again(kept: Membership, wish: JoinOptions) -> Membership:
-    """Return what is kept with the token that was given now. The node stays the one that it was, also in what it trusts."""
-    return replace(kept, token=wish.token, ca=_authority(kept.url, wish.ca) if wish.ca else kept.ca)
+def with_token(stored: Membership, options: JoinOptions) -> Membership:
+    """Return the stored membership with the token of the options. The node's identity stays, and whom it trusts."""
+    return replace(stored, token=options.token, ca=_authority(stored.url, options.ca) if options.ca else stored.ca)
 
 
-def _kept(data: Path) -> Membership | None:
+def _stored(data: Path) -> Membership | None:
     for name in ("db.sqlite3", "pki"):
         if (data / name).exists():
             raise JoinError(
@@ -90,7 +89,7 @@ def _kept(data: Path) -> Membership | None:
 
 
 def _authority(url: str, ca: str) -> str:
-    """Return the certificates to believe in, for a fingerprint those that the server shows and that have it."""
+    """Return the authority's certificates to trust: for a fingerprint those of the server that have it."""
     if not fingerprint.FORM.fullmatch(ca):
         return ca
     try:
@@ -99,20 +98,20 @@ def _authority(url: str, ca: str) -> str:
         raise JoinError(str(error)) from None
 
 
-def join(data: Path, found: Membership, name: str) -> Membership:
-    """Join, and return what is kept from then on. Unreachable when there is no answer, Dismissed for a token that is not known."""
-    wanted = found.name or name
+def join(data: Path, joining: Membership, name: str) -> Membership:
+    """Join, and store and return the membership. Unreachable when there is no answer, Dismissed for a token that is refused."""
+    requested = joining.name or name
     try:
-        answer = Client(found.server).ask("POST", "/node/join", body={"name": wanted, "agent": found.agent})
+        answer = Client(joining.server).call("POST", "/node/join", body={"name": requested, "agent": joining.agent})
     except NotFound:
         raise JoinError(
-            f"{found.url} is an API server, but not one that machines can join; is it that of volcano-ui?"
+            f"{joining.url} is an API server, but not one that machines can join; is it that of volcano-ui?"
         ) from None
     except ApiError as error:
         raise JoinError(error.message) from None
-    if found.cluster and answer["cluster"] != found.cluster:
+    if joining.cluster and answer["cluster"] != joining.cluster:
         raise JoinError(
-            f"{data} is the state directory of a node of another cluster than the one at {found.url}, whose pods may still "
+            f"{data} is the state directory of a node of another cluster than the one at {joining.url}, whose pods may still "
             "run here. Give this node another directory, with VOLCANO_UI_DATA."
         )
     ahead_ms = answer["time"] - clock.milliseconds()
@@ -122,9 +121,9 @@ def join(data: Path, found: Membership, name: str) -> Membership:
             abs(ahead_ms) // 1000,
             "behind" if ahead_ms > 0 else "ahead of",
         )
-    kept = replace(found, name=answer["name"], token=answer["token"] or found.token, cluster=answer["cluster"])
-    membership.write(data, kept)
-    return kept
+    stored = replace(joining, name=answer["name"], token=answer["token"] or joining.token, cluster=answer["cluster"])
+    membership.write(data, stored)
+    return stored
 
 
 class Renewal(Repeated):
@@ -146,10 +145,10 @@ def address_towards(url: str) -> str:
     parts = urlsplit(url)
     port = parts.port or 443
     try:
-        family, kind, _, _, place = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)[0]
+        family, kind, _, _, target = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind) as probe:
-            probe.connect(place)  # a datagram socket sends nothing for that
-            found = str(probe.getsockname()[0])
+            probe.connect(target)  # a datagram socket sends nothing for that
+            address = str(probe.getsockname()[0])
     except OSError:
         return LOOPBACK
-    return LOOPBACK if found == "::1" else found
+    return LOOPBACK if address == "::1" else address

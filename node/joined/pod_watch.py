@@ -1,7 +1,7 @@
 """Following the pods of one node over an API: a thread that watches, and a descriptor that wakes the agent.
 
-What is heard is handed to the agent in order, with the revision that it reaches. A watch that breaks goes on from there;
-where history does not reach so far the agent reads its pods anew. The rules are those of every mirror (`cluster.remote.mirroring.reflection`).
+Changes are handed to the agent in order, with the revision that they reach. A watch that breaks goes on from there;
+where history does not reach so far the agent lists its pods again. The rules are those of every mirror (`cluster.remote.mirroring.reflection`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PodWatch:
     def __init__(self, client: Client, node: str, selector: selectors.BaseSelector) -> None:
         self._client = client
         self._fields = f"spec.nodeName={node}"
-        self._heard: deque[Change | Gap | Dismissed] = deque()
+        self._queue: deque[Change | Gap | Dismissed] = deque()
         self._version = ""
         self._again_at = float("-inf")  # what the cluster did not answer is not asked at once again
         self._begun = threading.Event()
@@ -95,7 +95,7 @@ class PodWatch:
         """Nothing: the descriptor is there as long as the watch."""
 
     def hear(self) -> None:
-        """Take note that something was heard."""
+        """Empty the socket that wakes the agent."""
         try:
             while self._ours.recv(4096):
                 pass
@@ -103,37 +103,37 @@ class PodWatch:
             pass
 
     def due(self) -> float:
-        """Return the time at which what was heard is due: at once, after a pause, or never."""
-        return self._again_at if self._heard else float("inf")
+        """Return the monotonic time at which the queue is due: at once, after a pause, or never."""
+        return self._again_at if self._queue else float("inf")
 
     def hurry(self) -> None:
-        """Nothing: whatever there is, is heard."""
+        """Nothing: the watch brings every change by itself."""
 
-    def tell(self, heard: Change | Gap | Dismissed) -> None:
-        """Hand something to the agent, from any thread."""
-        self._heard.append(heard)
+    def put(self, item: Change | Gap | Dismissed) -> None:
+        """Queue something for the agent, from any thread."""
+        self._queue.append(item)
         try:
             self._theirs.send(b"!")
         except (BlockingIOError, OSError):
             pass  # it will be read as it is, or nobody reads any more
 
     def read(self, apply: Callable[[Change], None], reload: Callable[[], None]) -> None:
-        """Hand on what was heard, in order; after a gap `reload` reads the pods anew and sets the position."""
-        while self._heard and clock.monotonic() >= self._again_at:
-            heard = self._heard.popleft()
-            if isinstance(heard, Dismissed):
-                raise heard
+        """Hand on the queue in order; after a gap `reload` lists the pods again and sets the position."""
+        while self._queue and clock.monotonic() >= self._again_at:
+            item = self._queue.popleft()
+            if isinstance(item, Dismissed):
+                raise item
             try:
-                if isinstance(heard, Gap):
+                if isinstance(item, Gap):
                     reload()
                 else:
-                    apply(heard)
+                    apply(item)
             except AWAY:
-                self._heard.appendleft(heard)
+                self._queue.appendleft(item)
                 self._again_at = clock.monotonic() + PAUSE_S
                 raise
-            if isinstance(heard, Change) and heard.revision:
-                self._position = heard.revision
+            if isinstance(item, Change) and item.revision:
+                self._position = item.revision
 
     def close(self) -> None:
         self.stop()
@@ -149,28 +149,28 @@ class PodWatch:
             try:
                 self._watch()
             except Dismissed as error:
-                self.tell(error)
+                self.put(error)
                 return
             except Unreachable as error:
                 self._outage.lasts(error)
             except msgspec.DecodeError as error:
                 self._outage.lasts(f"an answer cannot be read: {error}")
             except ApiError as error:
-                # The server's history may ask for everything to be read anew; what else is refused is asked again later.
+                # An expired version needs a new list; whatever else is refused is tried again later.
                 if reflection.after_error(error) in ("list", "list anew"):
                     self._begun.clear()
-                    self.tell(Gap.GAP)
+                    self.put(Gap.GAP)
                 else:
                     self._outage.lasts(error.message)
             except Exception as error:
-                # Whatever it is: without this thread the node would look well, and hear of no pod any more.
+                # Whatever it is: without this thread the node would look ready, and see no pod any more.
                 self._faults.note(error)
             failures = failures + 1 if clock.monotonic() - begun < SHORT_S else 0
             if failures:
                 self._stop.wait(reflection.wait_s(failures, self._random.random()))
 
     def _watch(self) -> None:
-        """Hear what changes, until the server ends the watch."""
+        """Watch the node's pods, until the server ends the watch."""
         lasts = self._random.randint(*reflection.WATCH_S)
         query = {
             "fieldSelector": self._fields,
@@ -185,9 +185,9 @@ class PodWatch:
             for line in lines:
                 if self._stop.is_set():
                     return
-                self._take(_decode(line))
+                self._on_line(_decode(line))
 
-    def _take(self, line: Mapping[str, Any]) -> None:
+    def _on_line(self, line: Mapping[str, Any]) -> None:
         event = reflection.read_event(PODS, line, after=self._version)
         if event.error is not None:
             raise event.error
@@ -195,6 +195,6 @@ class PodWatch:
             # As a row of the log; a pod that leaves the selection is DELETED, and so is gone for its node.
             verb: Verb = line["type"]
             meta, body = line["object"]["metadata"], _encode(line["object"])
-            place = meta.get("namespace") or "", meta["name"], meta["uid"]
-            self.tell(Change(int(event.version), PODS.id, *place, verb, 0, body))
+            key = meta.get("namespace") or "", meta["name"], meta["uid"]
+            self.put(Change(int(event.version), PODS.id, *key, verb, 0, body))
         self._version = event.version or self._version

@@ -1,6 +1,6 @@
-"""What the cluster may ask of its nodes, wherever they are: of this machine its files and agent, of others by their links.
+"""Every node of the cluster, wherever it is: this machine by its files and agent, others by their links.
 
-Whose answer counts is decided here, by the node that a pod is bound to as the store knows it: no node is asked
+Which node answers for a pod is decided here, by the node that it is bound to in the store: no node gets a request
 about another's pods, so none can answer for them.
 """
 
@@ -21,7 +21,7 @@ from node.link import presence
 from node.link.linked_node import LinkedNode
 from node.link.local_nodes import LocalNodes
 
-MOST_PLACES = 20_000  # pods whose node is remembered, where there are other machines
+MOST_CACHED = 20_000  # pods whose node is cached, where there are other machines
 
 
 class AllNodes:
@@ -31,7 +31,7 @@ class AllNodes:
 
     def __init__(self) -> None:
         self._here = LocalNodes()
-        self._places: dict[str, str] = {}  # the node of a pod, by its uid
+        self._node_of_pod: dict[str, str] = {}  # the node of a pod, by its uid
 
     @property
     def answer_at_once(self) -> bool:
@@ -43,32 +43,32 @@ class AllNodes:
         return LinkedNode(node) if node in presence.names(settings.DATA) else self._here
 
     def away(self, node: str) -> str:
-        """Say in a sentence that a node cannot be asked now; "" when it can."""
+        """Return a sentence about why a node cannot answer now; "" when it can."""
         return self.on(node).away(node)
 
     def log_attempts(self, uid: str, container: str) -> list[int]:
-        return self._of(uid).log_attempts(uid, container)
+        return self._for_pod(uid).log_attempts(uid, container)
 
     def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
         """Return what is kept of the logs of pods, in their order; nothing of those whose node is away."""
         linked = presence.names(settings.DATA)
         if not linked:
             return self._here.log_extents(pods)
-        self._remember(pods)
+        self._cache(pods)
         by_node: dict[str, dict[str, str]] = defaultdict(dict)
         for uid, node in pods.items():
             by_node[node if node in linked else ""][uid] = node
         here = by_node.pop("", {})
-        found = self._here.log_extents(here)
-        for node, there in by_node.items():
-            found += LinkedNode(node).log_extents(there)
-        place = {uid: number for number, uid in enumerate(pods)}
-        return sorted(found, key=lambda extent: place[extent.uid])
+        extents = self._here.log_extents(here)
+        for node, pods_there in by_node.items():
+            extents += LinkedNode(node).log_extents(pods_there)
+        order = {uid: number for number, uid in enumerate(pods)}
+        return sorted(extents, key=lambda extent: order[extent.uid])
 
     def read_log(
         self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
-        return self._of(uid).read_log(uid, container, attempt, since_offset=since_offset, most=most)
+        return self._for_pod(uid).read_log(uid, container, attempt, since_offset=since_offset, most=most)
 
     def tail_log(
         self,
@@ -80,10 +80,10 @@ class AllNodes:
         most: int | None = None,
         before: int | None = None,
     ) -> LogChunk:
-        return self._of(uid).tail_log(uid, container, attempt, lines=lines, most=most, before=before)
+        return self._for_pod(uid).tail_log(uid, container, attempt, lines=lines, most=most, before=before)
 
     def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
-        return self._of(uid).log_offset(uid, container, attempt, since_us)
+        return self._for_pod(uid).log_offset(uid, container, attempt, since_us)
 
     def why_no_log(self, pod: Object) -> str:
         node = (pod.get("spec") or {}).get("nodeName") or ""
@@ -105,24 +105,24 @@ class AllNodes:
         linked = [LinkedNode(node).usage(now) for node in sorted(presence.names(settings.DATA))]
         return sum(linked, self._here.usage(now))
 
-    def _of(self, uid: str) -> Nodes:
+    def _for_pod(self, uid: str) -> Nodes:
         """Return what answers for the node of a pod."""
         linked = presence.names(settings.DATA)
         if not linked:
             return self._here
-        node = self._places.get(uid)
+        node = self._node_of_pod.get(uid)
         if node is None:
-            found = store.find(PODS, uid=[uid], limit=1)
-            node = (found[0].object["spec"].get("nodeName") or "") if found else ""
-            self._remember({uid: node})
+            stored = store.find(PODS, uid=[uid], limit=1)
+            node = (stored[0].object["spec"].get("nodeName") or "") if stored else ""
+            self._cache({uid: node})
         return LinkedNode(node) if node in linked else self._here
 
-    def _remember(self, pods: Mapping[str, str]) -> None:
+    def _cache(self, pods: Mapping[str, str]) -> None:
         for uid, node in pods.items():
-            self._places.pop(uid, None)  # what is asked for again counts as new
-            self._places[uid] = node
-        while len(self._places) > MOST_PLACES:
-            self._places.pop(next(iter(self._places)))
+            self._node_of_pod.pop(uid, None)  # to the end: the least recently used go first
+            self._node_of_pod[uid] = node
+        while len(self._node_of_pod) > MOST_CACHED:
+            self._node_of_pod.pop(next(iter(self._node_of_pod)))
 
 
 _answers_for_nodes: Nodes = AllNodes()

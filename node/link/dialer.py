@@ -25,14 +25,14 @@ from node.membership import Server
 from node.paths import Layout
 
 BEAT_S = 10.0
-AGAIN_S, MOST_AGAIN_S = 0.25, 5.0  # from a try that failed to the next
+RETRY_S, LONGEST_RETRY_S = 0.25, 5.0  # from a try that failed to the next
 OPEN_S = 10.0
 SILENT_S = 20.0  # a server that answers no ping for so long is gone
 log = logging.getLogger(__name__)
 
 
 class Dialer:
-    """Keeps a link to the server of a cluster, by which that asks this node."""
+    """Holds a link to the server of a cluster, which sends its requests to this node over it."""
 
     def __init__(self, server: Server, node: str, layout: Layout) -> None:
         self._server = server
@@ -60,25 +60,25 @@ class Dialer:
 
     def _run(self) -> None:
         with suppress(asyncio.CancelledError):
-            asyncio.run(self._keep())
+            asyncio.run(self._redial())
 
-    async def _keep(self) -> None:
+    async def _redial(self) -> None:
         self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
-        wait_s = AGAIN_S
+        wait_s = RETRY_S
         while not self._is_stopped:
             begun = clock.monotonic()
             try:
-                await self._once()
+                await self._serve_link()
             except (OSError, WebSocketException, BadFrame, TimeoutError, ValueError) as error:
                 self._outage.lasts(error)
             except Exception as error:
                 self._faults.note(error)
-            # What lasted a while is worth a quick try; a server that refuses is asked ever less often.
-            wait_s = AGAIN_S if clock.monotonic() - begun > MOST_AGAIN_S else min(2 * wait_s, MOST_AGAIN_S)
+            # A link that lasted a while is dialled again quickly; a server that refuses ever less often.
+            wait_s = RETRY_S if clock.monotonic() - begun > LONGEST_RETRY_S else min(2 * wait_s, LONGEST_RETRY_S)
             await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # noqa: S311  so that nodes do not come together
 
-    async def _once(self) -> None:
-        """Dial, and answer until the link breaks."""
+    async def _serve_link(self) -> None:
+        """Dial, and answer requests until the link breaks."""
         server = self._server
         address = f"{server.url.rstrip('/')}/api/v1/nodes/{quote(self._node)}/link".replace("http", "ws", 1)
         async with connect(
@@ -87,7 +87,7 @@ class Dialer:
             ssl=ssl.create_default_context(cadata=server.ca or None) if address.startswith("wss:") else None,
             compression=None,
             proxy=None,  # as whatever else this node asks
-            max_size=frames.LARGEST,
+            max_size=frames.LARGEST_FRAME,
             open_timeout=OPEN_S,
             ping_interval=BEAT_S,
             ping_timeout=SILENT_S,
@@ -109,12 +109,12 @@ class Dialer:
             async for message in connection:
                 if isinstance(message, str):
                     raise BadFrame("A message of text is no frame.")
-                frame = wire.take(message)
+                frame = wire.on_message(message)
                 if frame is None:
                     continue
                 if frame.kind != Kind.OPEN:
                     raise BadFrame("A server has no signs of life to give.")
-                work = request_handler.answer(wire.begun(frame.conversation), frames.json_of(frame.data))
+                work = request_handler.answer(wire.begin(frame.conversation), frames.json_of(frame.data))
                 task = asyncio.ensure_future(work)
                 running.add(task)
                 task.add_done_callback(running.discard)
@@ -125,15 +125,15 @@ class Dialer:
             await asyncio.gather(*running, return_exceptions=True)
 
     async def _beat(self, wire: Wire) -> None:
-        """Give signs of life, with what this machine uses where that is news."""
-        told = 0
+        """Send heartbeats, with this machine's use where that was measured again."""
+        sent_at = 0
         with suppress(LinkLost):
             while True:
                 figures = await asyncio.to_thread(usage.read, self._layout, clock.milliseconds())
-                news = figures if figures.get("at", 0) != told else {}
-                told = figures.get("at", told)
+                fresh = figures if figures.get("at", 0) != sent_at else {}
+                sent_at = figures.get("at", sent_at)
                 # As many figures as a frame has room for.
-                kept = {name: news[name] for name in ("containers", "machine", "devices") if name in news}
-                data = json.dumps(kept).encode()
+                payload = {name: fresh[name] for name in ("containers", "machine", "devices") if name in fresh}
+                data = json.dumps(payload).encode()
                 await wire.send(Frame(Kind.BEAT, data=data if len(data) <= frames.MOST_JSON else b"{}"))
                 await asyncio.sleep(BEAT_S)

@@ -1,4 +1,4 @@
-"""What a linked node uses, as it told last: checked, and kept as a file for every process of the server."""
+"""The latest use that a linked node has reported: validated, and a file for every process of the server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Measured = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
 Amounts = tuple[Whole, Whole, Whole]  # nanocores, bytes, the window in ms
 
 
-class _Told(msgspec.Struct):
+class _ReportedFigures(msgspec.Struct):
     """The figures of `node.usage`, as far as they are taken from another machine."""
 
     containers: list[tuple[str, str, Whole, Whole, Whole]] = []
@@ -29,20 +29,20 @@ class _Told(msgspec.Struct):
 
 
 class Figures:
-    """The figures of one node. Its name and the time are ours: it can tell of itself alone, and its clock may be wrong."""
+    """The figures of one node. Its name and the time are set here: it reports for itself alone, and its clock may be wrong."""
 
     def __init__(self, data: Path, node: str) -> None:
         self._file = presence.directory(data, node) / presence.USAGE
         self._node = node
 
-    def take(self, told: dict[str, Any]) -> None:
-        """Keep what was told; figures of another shape are not kept."""
-        if not told:
+    def store(self, reported: dict[str, Any]) -> None:
+        """Store what a node has reported; figures of another shape are dropped with a warning."""
+        if not reported:
             return
         try:
-            found = msgspec.convert(told, _Told)
-            kept = {**msgspec.to_builtins(found), "node": self._node, "at": clock.milliseconds()}
-            write_json(str(self._file), kept)
+            accepted = msgspec.convert(reported, _ReportedFigures)
+            figures = {**msgspec.to_builtins(accepted), "node": self._node, "at": clock.milliseconds()}
+            write_json(str(self._file), figures)
         except (msgspec.ValidationError, OSError) as error:
             log.warning("what node %s uses is not known: %s", self._node, error)
 

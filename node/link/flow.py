@@ -10,46 +10,46 @@ from __future__ import annotations
 from node.link.frames import MOST_DATA, BadFrame
 
 WINDOW = 512 * 1024
-WORTH_TELLING = WINDOW // 4  # so many bytes that were read are told at once
+CREDIT_STEP = WINDOW // 4  # the bytes that one CREDIT frame grants at least
 
 
 class Sending:
     """What the writer of a channel may send."""
 
-    __slots__ = ("left",)
+    __slots__ = ("credit",)
 
     def __init__(self) -> None:
-        self.left = WINDOW
+        self.credit = WINDOW
 
     def take(self, wanted: int) -> int:
         """Return how many of the wanted bytes may go now, and count them."""
-        taken = min(wanted, self.left)
-        self.left -= taken
-        return taken
+        granted = min(wanted, self.credit)
+        self.credit -= granted
+        return granted
 
     def grant(self, count: int) -> None:
         """Let more go; BadFrame when more was granted than was sent."""
-        self.left += count
-        if self.left > WINDOW:
+        self.credit += count
+        if self.credit > WINDOW:
             raise BadFrame("More bytes were said to be read than were sent.")
 
 
 class Receiving:
     """What came of a channel and was not read yet: its bytes together, as many small parts would take far more memory."""
 
-    __slots__ = ("_data", "_read", "held")
+    __slots__ = ("_data", "_read", "unread")
 
     def __init__(self) -> None:
-        self.held = 0  # bytes that came and whose reader is not done with them
+        self.unread = 0  # bytes that came and whose reader is not done with them
         self._data = bytearray()
-        self._read = 0  # bytes that were read and not told
+        self._read = 0  # bytes that were read and not granted again yet
 
     def add(self, data: bytes) -> None:
-        """Keep what came; BadFrame when it is nothing, or more than was granted."""
+        """Buffer what came; BadFrame when it is nothing, or more than was granted."""
         if not data:
             raise BadFrame("A frame of data has none.")
-        self.held += len(data)
-        if self.held + self._read > WINDOW:
+        self.unread += len(data)
+        if self.unread + self._read > WINDOW:
             raise BadFrame("More bytes were sent than may be on their way.")
         self._data += data
 
@@ -60,15 +60,15 @@ class Receiving:
 
     def next(self) -> bytes:
         """Return the oldest bytes that were not read, as many as a frame has at most."""
-        found = bytes(self._data[:MOST_DATA])
+        data = bytes(self._data[:MOST_DATA])
         del self._data[:MOST_DATA]
-        return found
+        return data
 
     def done(self, count: int) -> int:
-        """Note that the reader is done with so many bytes; return how many the writer is to be told of, 0 for later."""
-        self.held -= count
+        """Note that the reader is done with so many bytes; return how many to grant the writer now, 0 for later."""
+        self.unread -= count
         self._read += count
-        if self._read < WORTH_TELLING:
+        if self._read < CREDIT_STEP:
             return 0
-        told, self._read = self._read, 0
-        return told
+        credit, self._read = self._read, 0
+        return credit

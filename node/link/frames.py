@@ -24,14 +24,14 @@ HEADER = struct.Struct(">BIB")
 COUNT = struct.Struct(">I")
 MOST_DATA = 32 * 1024  # bytes of a channel in one frame, so that a long log lets keystrokes pass
 MOST_JSON = 512 * 1024
-LARGEST = HEADER.size + MOST_JSON
+LARGEST_FRAME = HEADER.size + MOST_JSON
 STDIN, STDOUT, STDERR, LINE = 0, 1, 2, 3
 CHANNELS = (STDIN, STDOUT, STDERR, LINE)
 CHANNEL_OF = {"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR}
 
 
 class BadFrame(ValueError):
-    """The other side does not keep to the protocol; the message says how."""
+    """The other side breaks the protocol; the message says how."""
 
 
 class Kind(IntEnum):
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
 
 def encode(frame: Frame) -> bytes:
     """Return a frame as a message; BadFrame when it is longer than the other side takes."""
-    if len(frame.data) > _most(frame.kind):
+    if len(frame.data) > _longest(frame.kind):
         raise BadFrame(f"A frame {frame.kind.name} of {len(frame.data)} bytes is too long to be sent.")
     return HEADER.pack(frame.kind, frame.conversation, frame.channel) + frame.data
 
@@ -72,12 +72,12 @@ def decode(message: bytes) -> Frame:
         raise BadFrame(f"There is no kind {number} of frames.") from None
     if channel not in CHANNELS:
         raise BadFrame(f"There is no channel {channel}.")
-    if len(message) - HEADER.size > _most(kind):
+    if len(message) - HEADER.size > _longest(kind):
         raise BadFrame(f"A frame {kind.name} of {len(message)} bytes is too long.")
     return Frame(kind, conversation, channel, message[HEADER.size :])
 
 
-def _most(kind: Kind) -> int:
+def _longest(kind: Kind) -> int:
     if kind in (Kind.OPEN, Kind.BEAT):
         return MOST_JSON
     return {Kind.DATA: MOST_DATA, Kind.CREDIT: COUNT.size}.get(kind, 0)
@@ -92,16 +92,16 @@ def count_of(frame: Frame) -> int:
     """Return how many bytes a CREDIT lets come."""
     if len(frame.data) != COUNT.size:
         raise BadFrame("A CREDIT without a number.")
-    found: int = COUNT.unpack(frame.data)[0]
-    return found
+    count: int = COUNT.unpack(frame.data)[0]
+    return count
 
 
 def json_of(data: bytes) -> dict[str, Any]:
     """Return the object that an OPEN or BEAT carries."""
     try:
-        found = json.loads(data)
+        parsed = json.loads(data)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         raise BadFrame("A frame does not carry the JSON object that its kind says.")
-    return found
+    return parsed

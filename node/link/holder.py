@@ -1,11 +1,11 @@
-"""The server's side of a link, in the process that the node has dialled: whoever asks the node asks here.
+"""The server's side of a link, in the process that the node has dialled: every request to the node comes here.
 
 Behind `DATA/run/nodes/<digest>/port` (`node.link.presence`) it takes requests as the port of this machine's agent does
 (`node.agent.server`), but on a connection each: a line of JSON with the node's key and descriptors. What the node
 answers comes back on the connection, which is the line; what it reads and writes passes through the
-descriptors, or for a port of a pod through a pair of sockets, of which who asked gets one end. So exec, attach and port-forward
-are told no difference but one: the answer `{"started"}` or `{"attached"}` has `"tells": "sizes"`, as nobody hears that the size
-of a terminal has changed, and whoever changes it says so on the line.
+descriptors, or for a port of a pod through a pair of sockets, of which the client gets one end. So exec, attach and port-forward
+see one difference only: the answer `{"started"}` or `{"attached"}` has `"tells": "sizes"`, as the kernel tells nobody here of a
+changed size of the terminal, and the client that changes it writes that on the line.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from node.link import frames, presence, relay
 from node.link.figures import Figures
 from node.link.frames import CHANNEL_OF, LINE, STDIN, BadFrame, Kind
 from node.link.relay import Begin, Descriptor
-from node.link.wire import MOST, SERVER_READS, Conversation, LinkLost, Wire
+from node.link.wire import MOST_CONVERSATIONS, SERVER_READS, Conversation, LinkLost, Wire
 from node.shim import control_socket
 
 Receive = Callable[[], Awaitable[bytes | None]]
 
-SILENT_S = 35.0  # a node gives a sign of life every ten seconds
-BEAT_LEAST_S = 1.0  # what comes sooner after another says only that the node is there
-REQUEST_S = 5.0  # whoever connects asks at once; a pod that can reach the socket holds no descriptors here
+SILENT_S = 35.0  # a node sends a heartbeat every ten seconds
+BEAT_LEAST_S = 1.0  # the figures of a heartbeat that comes sooner after another are not stored
+REQUEST_S = 5.0  # a client sends its request at once; a pod that can reach the socket holds no descriptors here
 log = logging.getLogger(__name__)
 
 
@@ -49,12 +49,12 @@ class Holder:
         self._key = server.key_of(data)
         self._figures = Figures(data, node)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._hearing: asyncio.Task[None] | None = None
+        self._receiving: asyncio.Task[None] | None = None
 
     def stop(self) -> None:
         """Let go of the link."""
-        if self._hearing is not None:
-            self._hearing.cancel()
+        if self._receiving is not None:
+            self._receiving.cancel()
 
     async def run(self, receive: Receive) -> None:
         """Hold the link until `receive` returns None, `stop` is called, or the node is silent or does not keep to the protocol."""
@@ -64,10 +64,10 @@ class Holder:
         loop.add_reader(listener.fileno(), self._accept, listener)
         log.info("node %s is linked", self.node)
         try:
-            self._hearing = asyncio.ensure_future(self._hear(receive))
-            await asyncio.wait({self._hearing})
-            if not self._hearing.cancelled():
-                self._hearing.result()
+            self._receiving = asyncio.ensure_future(self._receive(receive))
+            await asyncio.wait({self._receiving})
+            if not self._receiving.cancelled():
+                self._receiving.result()
         except BadFrame as error:
             log.warning("the link of node %s is ended: %s", self.node, error)
         except TimeoutError:
@@ -87,14 +87,14 @@ class Holder:
             if not presence.is_held(self._data, self.node):
                 presence.note(self._data, self.node, linked=False, now=clock.milliseconds())
 
-    async def _hear(self, receive: Receive) -> None:
+    async def _receive(self, receive: Receive) -> None:
         figures_at = float("-inf")
         while True:
             async with asyncio.timeout(SILENT_S):
                 message = await receive()
             if message is None:
                 return
-            frame = self._wire.take(message)
+            frame = self._wire.on_message(message)
             if frame is None:
                 continue
             if frame.kind != Kind.BEAT:
@@ -102,7 +102,7 @@ class Holder:
             now = clock.monotonic()
             if now - figures_at >= BEAT_LEAST_S:
                 figures_at = now
-                await asyncio.to_thread(self._figures.take, frames.json_of(frame.data))
+                await asyncio.to_thread(self._figures.store, frames.json_of(frame.data))
 
     def _accept(self, listener: socket.socket) -> None:
         try:
@@ -121,9 +121,11 @@ class Holder:
                 request = await _request(connection, fds)
             if request is None or not control_socket.has_key(request, self._key):
                 return
-            if len(self._wire.conversations) >= MOST:
-                said = f"Node {self.node} is being asked for {MOST} things at once. Please try again later."
-                await _say(connection, {"refused": said})
+            if len(self._wire.conversations) >= MOST_CONVERSATIONS:
+                problem = (
+                    f"Node {self.node} is being asked for {MOST_CONVERSATIONS} things at once. Please try again later."
+                )
+                await _send(connection, {"refused": problem})
                 return
             await self._converse(connection, request, fds)
         except OSError:  # who asked has gone, or the link has
@@ -135,30 +137,30 @@ class Holder:
             control_socket.close(fds)
 
     async def _converse(self, connection: socket.socket, request: dict[str, Any], fds: list[int]) -> None:
-        """Pass a request on, and carry what flows because of it until one side has enough."""
-        asked = {name: value for name, value in request.items() if name != "key"}
-        if asked.get("tty") and asked.get("do") == "exec":
+        """Pass a request on, and carry its streams until one side ends them."""
+        forwarded = {name: value for name, value in request.items() if name != "key"}
+        if forwarded.get("tty") and forwarded.get("do") == "exec":
             tty.setraw(fds[0])
-            asked["size"] = port_client.size_of(fds[0])
-        conversation = await self._wire.open(asked)
-        if asked.get("do") == "connect":
-            ours, theirs = socket.socketpair()
-            fds.append(theirs.detach())  # for who asked, when there is a connection
+            forwarded["size"] = port_client.size_of(fds[0])
+        conversation = await self._wire.open(forwarded)
+        if forwarded.get("do") == "connect":
+            ours, client_end = socket.socketpair()
+            fds.append(client_end.detach())  # for who asked, when there is a connection
             reading, writing = relay.halves(ours)
             streams: dict[str, Descriptor] = {"stdin": reading, "stdout": writing}
         else:
-            streams = _streams(asked, fds)
+            streams = _streams(forwarded, fds)
             fds.clear()
         try:
             async with relay.tasks() as begin:
-                client = begin(_client(conversation, connection))
+                client = begin(_relay_client(conversation, connection))
                 outputs = _carry(conversation, streams, begin)
-                answers = begin(_answers(conversation, connection, asked, fds, begin))
+                answers = begin(_relay_answers(conversation, connection, forwarded, fds, begin))
                 await _first_of(client, answers)
                 if outputs:
                     await _first_of(client, asyncio.gather(*outputs))
                 if self._wire.is_lost and not client.done():
-                    await _say(connection, {"lost": f"node {self.node} is not connected any more"})
+                    await _send(connection, {"lost": f"node {self.node} is not connected any more"})
         finally:
             for descriptor in streams.values():
                 descriptor.close()
@@ -167,43 +169,43 @@ class Holder:
 
 
 async def _first_of(client: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
-    """Wait for something, but no longer than there is somebody who asked for it."""
+    """Wait for something, but no longer than its client is there."""
     await asyncio.wait({client, other}, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _answers(
-    conversation: Conversation, connection: socket.socket, asked: dict[str, Any], fds: list[int], begin: Begin
+async def _relay_answers(
+    conversation: Conversation, connection: socket.socket, request: dict[str, Any], fds: list[int], begin: Begin
 ) -> None:
-    """Hand on what the node says: a line first, then lines or what is long, as it comes; fds are given with a connection."""
-    first = await conversation.hear()
+    """Hand on what the node answers: a line first, then lines or long bodies, as they come; fds are passed with a connection."""
+    first = await conversation.receive_json()
     if first is None:
         return
-    given: list[int] = []
-    if first.get("input") and asked.get("do") == "attach":  # nobody else takes a descriptor
+    passed: list[int] = []
+    if first.get("input") and request.get("do") == "attach":  # nobody else takes a descriptor
         reader, writer = os.pipe2(os.O_CLOEXEC)
         begin(relay.Outgoing(conversation, STDIN, Descriptor(reader)).run())
-        given.append(writer)
-    if first.get("connected") and asked.get("do") == "connect":
-        given += fds
+        passed.append(writer)
+    if first.get("connected") and request.get("do") == "connect":
+        passed += fds
         fds.clear()
     try:
-        added = {"tells": "sizes"} if asked.get("do") in ("exec", "attach") else {}
-        socket.send_fds(connection, [json.dumps({**first, **added}).encode() + b"\n"], given)
+        added = {"tells": "sizes"} if request.get("do") in ("exec", "attach") else {}
+        socket.send_fds(connection, [json.dumps({**first, **added}).encode() + b"\n"], passed)
     finally:
-        control_socket.close(given)
-    if rest := conversation.unheard():
+        control_socket.close(passed)
+    if rest := conversation.take_unread():
         await pipes.write(connection.fileno(), rest)
     while data := await conversation.receive(LINE):
         await pipes.write(connection.fileno(), data)
         await conversation.done(LINE, len(data))
 
 
-def _streams(asked: dict[str, Any], fds: list[int]) -> dict[str, Descriptor]:
+def _streams(request: dict[str, Any], fds: list[int]) -> dict[str, Descriptor]:
     """Return the descriptors of a request by the names of their streams; a terminal is two."""
-    if asked.get("tty") and asked.get("do") == "exec":
-        ends = {"stdout": fds[0], **({"stdin": os.dup(fds[0])} if asked.get("reads") else {})}
+    if request.get("tty") and request.get("do") == "exec":
+        ends = {"stdout": fds[0], **({"stdin": os.dup(fds[0])} if request.get("reads") else {})}
     else:
-        names = [name for name in port_client.STREAMS if name in asked.get("streams", ())]
+        names = [name for name in port_client.STREAMS if name in request.get("streams", ())]
         ends = dict(zip(names, fds, strict=True))
     return {name: Descriptor(fd) for name, fd in ends.items()}
 
@@ -219,16 +221,16 @@ def _carry(conversation: Conversation, streams: dict[str, Descriptor], begin: Be
     return outputs
 
 
-async def _client(conversation: Conversation, connection: socket.socket) -> None:
-    """Hand on what whoever asked says on the line, until he goes."""
+async def _relay_client(conversation: Conversation, connection: socket.socket) -> None:
+    """Hand on what the client writes on the line, until it closes that."""
     while data := await pipes.read(connection.fileno()):
         await conversation.send(LINE, data)
 
 
 async def _request(connection: socket.socket, fds: list[int]) -> dict[str, Any] | None:
     """Return a request, and put its descriptors into fds; None when it is none."""
-    said = b""
-    while not said.endswith(b"\n"):
+    received = b""
+    while not received.endswith(b"\n"):
         try:
             data, more, _, _ = socket.recv_fds(connection, 65536, control_socket.MOST_FDS)
         except BlockingIOError:
@@ -237,15 +239,15 @@ async def _request(connection: socket.socket, fds: list[int]) -> dict[str, Any] 
         fds += more
         for fd in more:
             os.set_inheritable(fd, False)
-        said += data
-        if not data or len(said) > frames.MOST_JSON:
+        received += data
+        if not data or len(received) > frames.MOST_JSON:
             return None
     try:
-        found = json.loads(said)
+        request = json.loads(received)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return request if isinstance(request, dict) else None
 
 
-async def _say(connection: socket.socket, answer: dict[str, Any]) -> None:
+async def _send(connection: socket.socket, answer: dict[str, Any]) -> None:
     await pipes.write(connection.fileno(), json.dumps(answer).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""A node on another machine, as every process of the server asks it: by way of whoever holds its link (`node.link.holder`)."""
+"""A node on another machine, for every process of the server: its requests go to the process that holds the link (`node.link.holder`)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from node.logs import Raw
 from node.port_client import AnswerLine
 
 CONNECT_S = 3.0
-ANSWER_S = 5.0  # without a word for so long, a node counts as away
-LONGEST_S = 30.0  # and with an answer that is not whole by then: who asks holds a thread meanwhile
-REST_S = 5.0  # for which a node that did not answer is not asked again, so that nobody waits for it in turn
+ANSWER_S = 5.0  # a node that sends nothing for so long counts as away
+LONGEST_S = 30.0  # as does one whose answer is not whole by then: the caller holds a thread meanwhile
+PAUSE_S = 5.0  # before the next request to a node that did not answer, so that callers do not wait for it one by one
 LONGEST_HEAD = 64 * 1024
 LONGEST_BODY = 16 * 1024 * 1024
 LONGEST_RECORD = 64 * 1024  # of what a container writes; a log's entries are far shorter
@@ -37,11 +37,11 @@ PODS_AT_ONCE = 5000  # in one question, whose size is bounded
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 NAMES = {frames.STDOUT: "stdout", frames.STDERR: "stderr"}
 T = TypeVar("T")
-_resting: dict[str, float] = {}  # until when a node is not asked, by its name
+_paused_until: dict[str, float] = {}  # until when a node gets no requests, by its name; monotonic
 
 
 class LinkedNode:
-    """One node, by its name: `cluster.backend.Nodes`. What it says counts for the pods that it was asked about, and is read with care."""
+    """One node, by its name: `cluster.backend.Nodes`. Its answers count for the requested pods only, and are validated."""
 
     offsets_are_bytes = True
     answer_at_once = False
@@ -54,40 +54,40 @@ class LinkedNode:
         return self
 
     def away(self, node: str) -> str:
-        """Say that it is not connected, and since when; "" when it is."""
+        """Return a sentence that it is not connected, and since when; "" when it is."""
         state = presence.state(settings.DATA, self.node)
         if state is not None and state.linked and presence.is_held(settings.DATA, self.node):
-            rests = _resting.get(self.node, 0.0) > clock.monotonic()
-            return f"Node {self.node} does not answer, and what is asked for is on that machine." if rests else ""
+            is_paused = _paused_until.get(self.node, 0.0) > clock.monotonic()
+            return f"Node {self.node} does not answer, and what is asked for is on that machine." if is_paused else ""
         since = f" since {now_text(state.since)}" if state is not None and not state.linked else ""
         return f"Node {self.node} is not connected{since}, and what is asked for is on that machine."
 
     def log_attempts(self, uid: str, container: str) -> list[int]:
-        head, _ = self._ask({"do": "attempts", "uid": uid, "container": container})
-        return _shaped(head.get("attempts"), list[int])
+        head, _ = self._request({"do": "attempts", "uid": uid, "container": container})
+        return _converted(head.get("attempts"), list[int])
 
     def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
         """Return what is kept of the logs of pods; nothing when the node is away."""
         uids = list(pods)
-        found: list[LogExtent] = []
+        extents: list[LogExtent] = []
         for begin in range(0, len(uids), PODS_AT_ONCE):
             try:
-                _, body = self._ask({"do": "extents", "uids": uids[begin : begin + PODS_AT_ONCE]})
+                _, body = self._request({"do": "extents", "uids": uids[begin : begin + PODS_AT_ONCE]})
             except NoLog:
                 return []
             try:
                 rows = msgspec.json.decode(body, type=list[tuple[str, str, int, int, int, bool]])
             except msgspec.DecodeError:
                 rows = []
-            found += [LogExtent(*row) for row in rows if row[0] in pods]
-        return found
+            extents += [LogExtent(*row) for row in rows if row[0] in pods]
+        return extents
 
     def read_log(
         self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
         most = logs.CHUNK if most is None else most
-        asked = {"do": "read", "uid": uid, "container": container, "attempt": attempt, "since": since_offset}
-        return self._chunk({**asked, "most": most}, least=since_offset)
+        request = {"do": "read", "uid": uid, "container": container, "attempt": attempt, "since": since_offset}
+        return self._chunk({**request, "most": most}, least=since_offset)
 
     def tail_log(
         self,
@@ -100,38 +100,38 @@ class LinkedNode:
         before: int | None = None,
     ) -> LogChunk:
         most = logs.TAIL_MOST if most is None else most
-        asked = {"do": "tail", "uid": uid, "container": container, "attempt": attempt, "lines": lines}
-        return self._chunk({**asked, "most": most, "before": before}, before=before)
+        request = {"do": "tail", "uid": uid, "container": container, "attempt": attempt, "lines": lines}
+        return self._chunk({**request, "most": most, "before": before}, before=before)
 
     def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
-        asked = {"do": "offset", "uid": uid, "container": container, "attempt": attempt}
-        head, _ = self._ask({**asked, "since_us": since_us})
-        return _shaped(head.get("offset"), int)
+        request = {"do": "offset", "uid": uid, "container": container, "attempt": attempt}
+        head, _ = self._request({**request, "since_us": since_us})
+        return _converted(head.get("offset"), int)
 
     def why_no_log(self, pod: Object) -> str:
         return logs.why_absent(pod)
 
     async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
         """Return what is asked for of a log, as it comes; NoLog when it was removed, NodeAway also amid it."""
-        asked = {"do": "text", "uid": uid, "container": container, "attempt": attempt}
-        stream = await _Stream.open(self, {**asked, "wanted": wanted._asdict()})
+        request = {"do": "text", "uid": uid, "container": container, "attempt": attempt}
+        stream = await _Stream.open(self, {**request, "wanted": wanted._asdict()})
         return stream.parts()
 
     async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
-        asked = {"do": "output", "uid": uid, "container": container, "attempt": attempt}
-        stream = await _Stream.open(self, asked)
+        request = {"do": "output", "uid": uid, "container": container, "attempt": attempt}
+        stream = await _Stream.open(self, request)
         return _records(stream.parts())
 
     def connect(self, request: dict[str, Any], fds: list[int]) -> socket.socket:
         """Hand a request and descriptors to who holds the link; OSError when nobody does."""
-        asked = json.dumps({**request, "key": server.key_of(settings.DATA)}).encode() + b"\n"
+        message = json.dumps({**request, "key": server.key_of(settings.DATA)}).encode() + b"\n"
         try:
             line = presence.connect(settings.DATA, self.node, CONNECT_S)
         except OSError:
             raise ConnectionRefusedError(errno.ECONNREFUSED, self.away("") or "its link has just ended") from None
         try:
-            sent = socket.send_fds(line, [asked], fds)
-            if rest := asked[sent:]:  # to send nothing fails where all was answered already
+            sent = socket.send_fds(line, [message], fds)
+            if rest := message[sent:]:  # to send nothing fails where all was answered already
                 line.sendall(rest)
             line.setblocking(False)
         except BaseException:
@@ -140,29 +140,29 @@ class LinkedNode:
         return line
 
     def usage(self, now: int) -> list[dict[str, Any]]:
-        """Return the figures that it told last; none when they are old."""
+        """Return the figures that it reported last; none when they are old."""
         found = figures.read(settings.DATA, self.node, now)
         return [found] if found else []
 
-    def _chunk(self, asked: dict[str, Any], *, before: int | None = None, least: int = 0) -> LogChunk:
-        head, body = self._ask(asked)
-        told = _shaped(head, _Head)
-        # Who reads on goes on where this ends, until nothing comes: it has to lead further each time.
-        if told.next != told.start + len(body) or told.start < 0 or (body and told.start < least):
+    def _chunk(self, request: dict[str, Any], *, before: int | None = None, least: int = 0) -> LogChunk:
+        head, body = self._request(request)
+        stretch = _converted(head, _Head)
+        # A reader goes on where this ends, until nothing comes: it has to lead further each time.
+        if stretch.next != stretch.start + len(body) or stretch.start < 0 or (body and stretch.start < least):
             raise NodeAway("The node's answer cannot be read: it is another stretch of the log.")
-        raw = Raw(body, told.start, told.next, told.ended)
-        chunk = logs.chunk_of(told.attempt, raw, told.asked, before)
+        raw = Raw(body, stretch.start, stretch.next, stretch.ended)
+        chunk = logs.chunk_of(stretch.attempt, raw, stretch.requested, before)
         return chunk._replace(lines=tuple(line for line in chunk.lines if TIME.fullmatch(line.time)))
 
-    def _ask(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        """Return the answer to a short question: its line, and what stands behind that; NoLog or NodeAway."""
-        if _resting.get(self.node, 0.0) > clock.monotonic():
+    def _request(self, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """Return the answer to a short request: its line, and the body behind that; NoLog or NodeAway."""
+        if _paused_until.get(self.node, 0.0) > clock.monotonic():
             raise NodeAway(self.away(""))
         try:
-            with closing(self.connect(asked, [])) as line:
-                head, body = _heard(line)
+            with closing(self.connect(request, [])) as line:
+                head, body = _receive_answer(line)
         except TimeoutError:
-            _resting[self.node] = clock.monotonic() + REST_S
+            _paused_until[self.node] = clock.monotonic() + PAUSE_S
             raise NodeAway(self.away("")) from None
         except OSError:
             raise NodeAway(self.away("") or f"The link of node {self.node} has just ended.") from None
@@ -171,45 +171,45 @@ class LinkedNode:
 
 
 class _Head(msgspec.Struct):
-    """What stands before a stretch of a log."""
+    """The line before a stretch of a log."""
 
     attempt: int
     start: int
     next: int
     ended: bool
-    asked: int
+    requested: int = msgspec.field(name="asked")
 
 
 class _Stream:
-    """What a node sends for as long as it is wanted, and the line that says how that ends."""
+    """What a node sends until it is closed, and the line that says how that ends."""
 
     def __init__(self, node: str, line: AnswerLine, fd: int) -> None:
         self._node, self._line, self._fd = node, line, fd
-        # Want nothing more: said by who has enough, and where nobody has even begun to read.
+        # Called by a reader that has enough, and where nobody has even begun to read.
         self.close = weakref.finalize(self, _let_go, line, fd)
 
     @classmethod
-    async def open(cls, node: LinkedNode, asked: dict[str, Any]) -> _Stream:
-        """Ask for it; NoLog or NodeAway when it is not to be had."""
+    async def open(cls, node: LinkedNode, request: dict[str, Any]) -> _Stream:
+        """Send the request; NoLog or NodeAway when there is no such stream."""
         ours, theirs = port_client.open_pipes(["stdout"])
-        # In a thread: who takes the request may be this very event loop, and busy. It is not to be stopped amid that.
-        asking = asyncio.ensure_future(asyncio.to_thread(_connected, node, asked, theirs))
+        # In a thread: the holder may be in this very event loop, and busy. The thread is not to be stopped amid that.
+        connecting = asyncio.ensure_future(asyncio.to_thread(_request_stream, node, request, theirs))
         try:
-            line = AnswerLine(await asyncio.shield(asking))
+            line = AnswerLine(await asyncio.shield(connecting))
         except OSError as error:
             port_client.close_all(ours)
             raise NodeAway(error.strerror or str(error)) from None
         except asyncio.CancelledError:
             port_client.close_all(ours)
-            asking.add_done_callback(_hang_up)
+            connecting.add_done_callback(_hang_up)
             raise
         stream = cls(node.node, line, ours["stdout"])
         try:
             async with asyncio.timeout(ANSWER_S):
-                said, _ = await line.hear()
-            if not said or "lost" in said:
+                answer, _ = await line.receive()
+            if not answer or "lost" in answer:
                 raise NodeAway(node.away("") or f"The link of node {node.node} has just ended.")
-            _check(said)
+            _check(answer)
         except BaseException as error:
             stream.close()
             if isinstance(error, TimeoutError):
@@ -222,25 +222,25 @@ class _Stream:
         try:
             while part := await pipes.read(self._fd):
                 yield part
-            said, _ = await self._line.hear()
-            if "ended" not in said:
+            answer, _ = await self._line.receive()
+            if "ended" not in answer:
                 raise NodeAway(f"Node {self._node} was lost before the log had ended; the rest is on that machine.")
         finally:
             self.close()
 
 
-def _connected(node: LinkedNode, asked: dict[str, Any], theirs: dict[str, int]) -> socket.socket:
-    """Ask a node for what it is to write to the descriptors, which are its from then on."""
+def _request_stream(node: LinkedNode, request: dict[str, Any], theirs: dict[str, int]) -> socket.socket:
+    """Have a node write to the descriptors, which are its own from then on."""
     try:
-        return node.connect({**asked, "streams": list(theirs)}, list(theirs.values()))
+        return node.connect({**request, "streams": list(theirs)}, list(theirs.values()))
     finally:
         port_client.close_all(theirs)
 
 
-def _hang_up(asking: asyncio.Future[socket.socket]) -> None:
+def _hang_up(connecting: asyncio.Future[socket.socket]) -> None:
     """Let go of an answer that nobody waits for any more."""
-    if not asking.cancelled() and asking.exception() is None:
-        asking.result().close()
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()
 
 
 def _let_go(line: AnswerLine, fd: int) -> None:
@@ -250,32 +250,32 @@ def _let_go(line: AnswerLine, fd: int) -> None:
 
 async def _records(parts: AsyncIterator[bytes]) -> AsyncIterator[list[tuple[str, bytes]]]:
     """Yield what a container wrote, by stream, from its records."""
-    held = b""
+    buffer = b""
     async for part in parts:
-        held += part
-        found, at = [], 0
-        while len(held) >= at + RECORD.size:
-            channel, size = RECORD.unpack_from(held, at)
+        buffer += part
+        records, offset = [], 0
+        while len(buffer) >= offset + RECORD.size:
+            channel, size = RECORD.unpack_from(buffer, offset)
             if size > LONGEST_RECORD or channel not in NAMES:
                 raise NodeAway("The node sends what is no output of a container.")
-            begin, end = at + RECORD.size, at + RECORD.size + size
-            if len(held) < end:
+            begin, end = offset + RECORD.size, offset + RECORD.size + size
+            if len(buffer) < end:
                 break
-            found.append((NAMES[channel], held[begin:end]))
-            at = end
-        held = held[at:]
-        if found:
-            yield found
+            records.append((NAMES[channel], buffer[begin:end]))
+            offset = end
+        buffer = buffer[offset:]
+        if records:
+            yield records
 
 
-def _heard(line: socket.socket) -> tuple[dict[str, Any], bytes]:
+def _receive_answer(line: socket.socket) -> tuple[dict[str, Any], bytes]:
     """Return a line of JSON and as many bytes behind it as it says; OSError when they do not come, or not in time."""
-    said, until = b"", clock.monotonic() + LONGEST_S
-    while b"\n" not in said:
-        said += _received(line, 65536, until)
-        if len(said) > LONGEST_HEAD + 65536:
+    received, until = b"", clock.monotonic() + LONGEST_S
+    while b"\n" not in received:
+        received += _receive_bytes(line, 65536, until)
+        if len(received) > LONGEST_HEAD + 65536:
             raise ConnectionResetError
-    first, _, rest = said.partition(b"\n")
+    first, _, rest = received.partition(b"\n")
     try:
         head = frames.json_of(first)
     except frames.BadFrame:
@@ -285,16 +285,16 @@ def _heard(line: socket.socket) -> tuple[dict[str, Any], bytes]:
         raise ConnectionResetError
     body = bytearray(rest)
     while len(body) < size:
-        body += _received(line, min(1 << 20, size - len(body)), until)
+        body += _receive_bytes(line, min(1 << 20, size - len(body)), until)
     return head, bytes(body[:size])
 
 
-def _received(line: socket.socket, size: int, until: float) -> bytes:
+def _receive_bytes(line: socket.socket, size: int, until: float) -> bytes:
     """Return what comes next; OSError at the end, after a silence, and from a monotonic time on."""
-    left = until - clock.monotonic()
-    if left <= 0:
+    remaining = until - clock.monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    line.settimeout(min(ANSWER_S, left))
+    line.settimeout(min(ANSWER_S, remaining))
     data = line.recv(size)
     if not data:
         raise ConnectionResetError
@@ -302,15 +302,15 @@ def _received(line: socket.socket, size: int, until: float) -> bytes:
 
 
 def _check(head: dict[str, Any]) -> None:
-    """Raise NoLog where a node says that there is no log, NodeAway where it did not look."""
+    """Raise NoLog where a node answers that there is no log, NodeAway where it could not look."""
     if "no" in head:
         raise NoLog(str(head["no"])[:1000])
     if "refused" in head or "lost" in head:
         raise NodeAway(str(head.get("refused") or head["lost"])[:1000])
 
 
-def _shaped(found: Any, kind: type[T]) -> T:
+def _converted(value: Any, kind: type[T]) -> T:
     try:
-        return msgspec.convert(found, kind)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise NodeAway(f"The node's answer cannot be read: {error}.") from None

@@ -1,4 +1,4 @@
-"""What the cluster may ask of its nodes, answered by this machine's files and its agent (`cluster.backend.Nodes`)."""
+"""This machine's answers for its nodes, from its files and its agent (`cluster.backend.Nodes`)."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ class LocalNodes:
         return server.call(settings.DATA, request, fds)
 
     def usage(self, now: int) -> list[dict[str, Any]]:
-        found = usage.read(Layout(settings.DATA), now)
-        return [found] if found else []
+        figures = usage.read(Layout(settings.DATA), now)
+        return [figures] if figures else []

@@ -3,8 +3,8 @@
 `DATA/run/nodes/<digest of the name>/` of a node that has ever been linked:
 
 * `state.json`: its name, and since when it is linked or away;
-* `port`: a socket behind which whoever holds the link takes requests (`node.link.holder`);
-* `usage.json`: what the node told last of its use.
+* `port`: a socket at which the process that holds the link takes requests (`node.link.holder`);
+* `usage.json`: the use that the node reported last.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from node.shim.shim import write_json
 PORT, STATE, USAGE = "port", "state.json", "usage.json"
 FRESH_NS = 2 * 10**9  # longer than the tick of any file system's clock
 BACKLOG = 128
-_known: dict[Path, tuple[int, frozenset[str]]] = {}
+_cached_names: dict[Path, tuple[int, frozenset[str]]] = {}
 
 
 class State(NamedTuple):
@@ -47,14 +47,14 @@ def names(data: Path) -> frozenset[str]:
         changed = folder.stat().st_mtime_ns
     except FileNotFoundError:
         return frozenset()
-    known = _known.get(folder)
-    if known is not None and known[0] == changed:
-        return known[1]
+    cached = _cached_names.get(folder)
+    if cached is not None and cached[0] == changed:
+        return cached[1]
     states = (_read(each) for each in folder.iterdir() if not each.name.startswith("."))
-    found = frozenset(state.node for state in states if state is not None)
+    nodes = frozenset(state.node for state in states if state is not None)
     if time.time_ns() - changed > FRESH_NS:
-        _known[folder] = changed, found
-    return found
+        _cached_names[folder] = changed, nodes
+    return nodes
 
 
 def state(data: Path, node: str) -> State | None:
@@ -65,14 +65,14 @@ def state(data: Path, node: str) -> State | None:
 def note(data: Path, node: str, *, linked: bool, now: int) -> None:
     """Note that a node is linked or away from now (ms) on."""
     folder = directory(data, node)
-    said = {"node": node, "linked": linked, "since": now}
+    state = {"node": node, "linked": linked, "since": now}
     if folder.exists():
-        write_json(str(folder / STATE), said)
+        write_json(str(folder / STATE), state)
         return
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # It is seen whole or not at all.
     draft = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
-    write_json(str(draft / STATE), said)
+    write_json(str(draft / STATE), state)
     with contextlib.suppress(OSError):  # somebody was faster
         draft.rename(folder)
 
@@ -99,16 +99,16 @@ def listen(data: Path, node: str) -> socket.socket:
 def connect(data: Path, node: str, timeout_s: float) -> socket.socket:
     """Return a connection to who holds the link of a node; OSError when nobody does."""
     folder = os.open(directory(data, node), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        ours.settimeout(timeout_s)
-        ours.connect(f"/proc/self/fd/{folder}/{PORT}")
+        connection.settimeout(timeout_s)
+        connection.connect(f"/proc/self/fd/{folder}/{PORT}")
     except OSError:
-        ours.close()
+        connection.close()
         raise
     finally:
         os.close(folder)
-    return ours
+    return connection
 
 
 def is_held(data: Path, node: str) -> bool:

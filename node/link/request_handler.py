@@ -1,4 +1,4 @@
-"""The node's side of a conversation: what the server asks is answered from this machine's files, and by its agent.
+"""The node's side of a conversation: the server's requests are answered from this machine's files, and by its agent.
 
 Answers are lines of JSON. A log comes behind its line, as it is on disk; one that is followed, and all that a command
 writes, on channels of its own. `{"no": why}` says that there is no such log.
@@ -42,33 +42,33 @@ class AgentAway(Exception):
 
 
 async def answer(conversation: Conversation, request: Request) -> None:
-    """Do what is asked for, until that is done or not wanted any more."""
+    """Carry out a request, until that is done or the server closes the conversation."""
     try:
         async with relay.tasks() as begin:
-            work = begin(_do(conversation, request))
+            work = begin(_dispatch(conversation, request))
             await asyncio.wait({work, begin(conversation.closed())}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 work.result()
     except NoLog as error:
-        await _last(conversation, {"no": str(error)})
+        await _send_last(conversation, {"no": str(error)})
     except AgentAway as error:
-        await _last(conversation, {"lost": str(error)})
+        await _send_last(conversation, {"lost": str(error)})
     except (LinkLost, BrokenPipeError):
         pass
     except (OSError, ValueError, TypeError, LookupError, BadFrame) as error:
         log.warning("what the server asked for was not done: %s", error)
-        await _last(conversation, {"refused": f"the node could not do it: {error}"})
+        await _send_last(conversation, {"refused": f"the node could not do it: {error}"})
     finally:
         with suppress(LinkLost):
             await conversation.close()
 
 
-async def _last(conversation: Conversation, said: dict[str, Any]) -> None:
+async def _send_last(conversation: Conversation, answer: dict[str, Any]) -> None:
     with suppress(LinkLost):
-        await conversation.say(said)
+        await conversation.send_json(answer)
 
 
-async def _do(conversation: Conversation, request: Request) -> None:
+async def _dispatch(conversation: Conversation, request: Request) -> None:
     do = request["do"]
     if do == "exec":
         await _exec(conversation, request)
@@ -86,24 +86,24 @@ async def _do(conversation: Conversation, request: Request) -> None:
         await _stream(conversation, output, _records)
     else:
         head, body = await log_stream.on_files(_of_files, request)
-        await conversation.say({**head, "size": len(body)})
+        await conversation.send_json({**head, "size": len(body)})
         await conversation.send(LINE, body)
 
 
 def _of_files(request: Request) -> tuple[Request, bytes]:
-    """Return what this machine's files of logs answer: a line, and what stands behind it."""
-    place: tuple[str, str, Any] = request.get("uid", ""), request.get("container", ""), request.get("attempt")
+    """Return the answer from this machine's log files: a line, and the body behind it."""
+    attempt_key: tuple[str, str, Any] = request.get("uid", ""), request.get("container", ""), request.get("attempt")
     match request["do"]:
         case "attempts":
-            return {"attempts": _here.log_attempts(*place[:2])}, b""
+            return {"attempts": _here.log_attempts(*attempt_key[:2])}, b""
         case "extents":
             return {}, json.dumps(_here.log_extents(dict.fromkeys(request["uids"], ""))).encode()
         case "offset":
-            return {"offset": _here.log_offset(*place, request["since_us"])}, b""
+            return {"offset": _here.log_offset(*attempt_key, request["since_us"])}, b""
         case "read":
-            attempt, raw, begin = logs.stretch(*place, request["since"], request["most"])
+            attempt, raw, begin = logs.stretch(*attempt_key, request["since"], request["most"])
         case "tail":
-            attempt, raw, begin = logs.last_stretch(*place, request["lines"], request["most"], request["before"])
+            attempt, raw, begin = logs.last_stretch(*attempt_key, request["lines"], request["most"], request["before"])
         case other:
             raise ValueError(f"a node of this version cannot {other}")
     head = {"attempt": attempt, "start": raw.start, "next": raw.next, "ended": raw.ended, "asked": begin}
@@ -112,12 +112,12 @@ def _of_files(request: Request) -> tuple[Request, bytes]:
 
 async def _stream(conversation: Conversation, parts: AsyncIterator[T], encode: Callable[[T], bytes]) -> None:
     """Send what is written to a log, as it comes, until that ends."""
-    await conversation.say({"started": True})
+    await conversation.send_json({"started": True})
     async with aclosing(cast("AsyncGenerator[T]", parts)):
         async for part in parts:
             await conversation.send(STDOUT, encode(part))
     await conversation.end(STDOUT)
-    await conversation.say({"ended": True})
+    await conversation.send_json({"ended": True})
 
 
 def _records(part: list[tuple[str, bytes]]) -> bytes:
@@ -157,21 +157,21 @@ def _call(request: Request, fds: list[int]) -> socket.socket:
 async def _watch(
     conversation: Conversation, line: AnswerLine, streams: dict[str, Descriptor], terminal: Descriptor | None
 ) -> None:
-    """Carry what a command reads and writes, and tell how it ends."""
+    """Carry what a command reads and writes, and send how it ends."""
     outputs = [Outgoing(conversation, CHANNEL_OF[name], each) for name, each in streams.items() if name != "stdin"]
     async with relay.tasks() as begin:
         begin(_resize(conversation, terminal))
         if "stdin" in streams:
             begin(relay.write(conversation, STDIN, streams["stdin"]))
         works = {begin(each.run()) for each in outputs}
-        while (said := (await line.hear())[0]) and "exitCode" not in said:
-            await conversation.say(said)
-        # The last word comes behind what the command wrote, however slowly that is taken.
-        await _drained(works, outputs)
-        await conversation.say(said)
+        while (answer := (await line.receive())[0]) and "exitCode" not in answer:
+            await conversation.send_json(answer)
+        # The exit code comes behind what the command wrote, however slowly that is read.
+        await _drain(works, outputs)
+        await conversation.send_json(answer)
 
 
-async def _drained(works: set[asyncio.Task[Any]], outputs: list[Outgoing]) -> None:
+async def _drain(works: set[asyncio.Task[Any]], outputs: list[Outgoing]) -> None:
     """Wait until an ended command's output has been sent; what it left behind may hold that open and is not waited for."""
     while works:
         done, works = await asyncio.wait(works, timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED)
@@ -180,9 +180,9 @@ async def _drained(works: set[asyncio.Task[Any]], outputs: list[Outgoing]) -> No
 
 
 async def _resize(conversation: Conversation, terminal: Descriptor | None) -> None:
-    """Give a terminal the sizes that whoever sits at it tells."""
-    while (said := await conversation.hear()) is not None:
-        size = said.get("size")
+    """Give a terminal the sizes that its client sends."""
+    while (message := await conversation.receive_json()) is not None:
+        size = message.get("size")
         if terminal is not None and isinstance(size, list):
             with suppress(OSError, TypeError, struct.error):  # no size, or no terminal
                 port_client.resize(terminal.fd, *size)
@@ -191,16 +191,16 @@ async def _resize(conversation: Conversation, terminal: Descriptor | None) -> No
 async def _attach(conversation: Conversation, request: Request) -> None:
     """Reach a container's input; what it writes is asked for as `output`."""
     with closing(AnswerLine(_call(request, []))) as line:
-        said, fds = await line.hear()
+        answer, fds = await line.receive()
         inputs = [Descriptor(fd) for fd in fds]
         try:
             async with relay.tasks() as begin:
                 for each in inputs:
                     begin(relay.write(conversation, STDIN, Descriptor(os.dup(each.fd))))
                     begin(_resize(conversation, each))
-                await conversation.say({**said, "input": bool(inputs)})
-                while said:  # until the container has ended
-                    said, _ = await line.hear()
+                await conversation.send_json({**answer, "input": bool(inputs)})
+                while answer:  # until the container has ended
+                    answer, _ = await line.receive()
         finally:
             for each in inputs:
                 each.close()
@@ -209,10 +209,10 @@ async def _attach(conversation: Conversation, request: Request) -> None:
 async def _connect(conversation: Conversation, request: Request) -> None:
     """Reach a port of a pod, and carry both ways of the connection to their ends."""
     with closing(AnswerLine(_call(request, []))) as line:
-        said, fds = await line.hear()
+        answer, fds = await line.receive()
     ends = [each for fd in fds for each in relay.halves(socket.socket(fileno=fd))]
     try:
-        await conversation.say(said or {"refused": "the container has ended"})
+        await conversation.send_json(answer or {"refused": "the container has ended"})
         if ends:
             reading, writing = ends
             out = Outgoing(conversation, STDOUT, reading).run()

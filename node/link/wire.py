@@ -17,8 +17,8 @@ from node.link.frames import CHANNELS, LINE, MOST_DATA, STDIN, BadFrame, Frame, 
 
 Send = Callable[[bytes], Awaitable[None]]
 
-MOST = 500  # conversations of a link that the server has at a time
-LAST = 2**32 - 1
+MOST_CONVERSATIONS = 500  # conversations of a link that the server has at a time
+LAST_NUMBER = 2**32 - 1
 LONGEST_LINE = 64 * 1024  # bytes of an answer in JSON
 SERVER_READS = frozenset(CHANNELS) - {STDIN}
 NODE_READS = frozenset({STDIN, LINE})
@@ -49,7 +49,7 @@ class Conversation:
         self.is_closed = False  # by the other side, or with the link
         self._channels = {channel: _Channel() for channel in CHANNELS}
         self._changed = asyncio.Event()
-        self._said = b""
+        self._buffer = b""
 
     async def send(self, channel: int, data: bytes) -> None:
         """Send bytes, waiting while the reader is slow; BrokenPipeError when nobody reads them, LinkLost when the conversation is over."""
@@ -76,40 +76,40 @@ class Conversation:
         return mine.receiving.next()
 
     async def done(self, channel: int, count: int) -> None:
-        """Say that so many bytes were handed on: only then as many more may come."""
+        """Grant the writer so many bytes more, as these were handed on."""
         more = self._channels[channel].receiving.done(count)
         if more and not self.is_closed:
             await self.wire.send(frames.credit(self.number, channel, more))
 
     async def end(self, channel: int) -> None:
-        """Say that nothing more is written to a channel, or read from it."""
+        """Tell the other side that nothing more is written to a channel, or read from it."""
         if not self.is_closed:
             await self.wire.send(Frame(Kind.END, self.number, channel))
 
-    async def say(self, answer: dict[str, Any]) -> None:
+    async def send_json(self, answer: dict[str, Any]) -> None:
         """Send a line of JSON."""
         await self.send(LINE, json.dumps(answer).encode() + b"\n")
 
-    async def hear(self) -> dict[str, Any] | None:
+    async def receive_json(self) -> dict[str, Any] | None:
         """Return the next line of JSON from the other side; None when there comes none."""
-        while b"\n" not in self._said:
+        while b"\n" not in self._buffer:
             part = await self.receive(LINE)
             await self.done(LINE, len(part))
             if not part:
                 return None
-            self._said += part
-            if len(self._said) > LONGEST_LINE:
+            self._buffer += part
+            if len(self._buffer) > LONGEST_LINE:
                 raise BadFrame("A line of JSON is too long.")
-        first, _, self._said = self._said.partition(b"\n")
+        first, _, self._buffer = self._buffer.partition(b"\n")
         return frames.json_of(first)
 
-    def unheard(self) -> bytes:
-        """Return what came behind the last line that was heard, which is not told again."""
-        rest, self._said = self._said, b""
+    def take_unread(self) -> bytes:
+        """Take what came behind the last line that was received."""
+        rest, self._buffer = self._buffer, b""
         return rest
 
     async def close(self) -> None:
-        """Want nothing more of it, or say that this is all; once is enough."""
+        """Close the conversation on both sides; once is enough."""
         if self.wire.conversations.pop(self.number, None) is not None and not self.is_closed:
             await self.wire.send(Frame(Kind.CLOSE, self.number))
 
@@ -118,7 +118,7 @@ class Conversation:
         while not self.is_closed:
             await self._change()
 
-    def take(self, frame: Frame) -> None:
+    def on_frame(self, frame: Frame) -> None:
         """Take in a frame of this conversation."""
         mine = self._channels[frame.channel]
         if frame.kind == Kind.DATA:
@@ -143,7 +143,7 @@ class Conversation:
         self._changed.set()
 
     async def _change(self) -> None:
-        # Who waits looks again each time: all are woken together, and none can miss what comes later.
+        # Every waiter checks its condition again: all are woken together, and none can miss a later change.
         self._changed.clear()
         await self._changed.wait()
 
@@ -168,25 +168,25 @@ class Wire:
         except OSError:
             raise LinkLost from None
 
-    def take(self, message: bytes) -> Frame | None:
+    def on_message(self, message: bytes) -> Frame | None:
         """Take in a message; return its frame where that belongs to no conversation that there is.
 
-        BadFrame when the other side does not keep to the protocol: then the link cannot go on.
+        BadFrame when the other side breaks the protocol: then the link cannot go on.
         """
         frame = frames.decode(message)
         if frame.kind in (Kind.BEAT, Kind.OPEN):
             return frame
         conversation = self.conversations.get(frame.conversation)
         if conversation is not None:  # else it was closed here while this was on its way
-            conversation.take(frame)
+            conversation.on_frame(frame)
         return None
 
     async def open(self, request: dict[str, Any]) -> Conversation:
         """Begin a conversation; LinkLost when the link is gone, BadFrame when the request is too long."""
-        self._last = self._last % LAST + 1
+        self._last = self._last % LAST_NUMBER + 1
         while self._last in self.conversations:
-            self._last = self._last % LAST + 1
-        conversation = self.begun(self._last)
+            self._last = self._last % LAST_NUMBER + 1
+        conversation = self.begin(self._last)
         try:
             await self.send(Frame(Kind.OPEN, conversation.number, 0, json.dumps(request).encode()))
         except BaseException:
@@ -194,10 +194,10 @@ class Wire:
             raise
         return conversation
 
-    def begun(self, number: int) -> Conversation:
+    def begin(self, number: int) -> Conversation:
         """Note a conversation that was begun; BadFrame when there is one of this number, or there are far too many."""
         # What was closed on one side is, for a moment, not closed on the other.
-        if number in self.conversations or len(self.conversations) >= 2 * MOST:
+        if number in self.conversations or len(self.conversations) >= 2 * MOST_CONVERSATIONS:
             raise BadFrame("A conversation was begun twice, or too many were.")
         conversation = self.conversations[number] = Conversation(self, number)
         return conversation

@@ -1,4 +1,4 @@
-"""What an agent asks of its cluster: the store of this machine (`node.pods.local_cluster`), or an API (`node.joined`)."""
+"""An agent's cluster: the store of this machine (`node.pods.local_cluster`), or an API (`node.joined`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AWAY = (DatabaseError, Unreachable)  # what a cluster raises that does not answe
 
 
 class Dismissed(Exception):
-    """The cluster does not know this node any more: its token was revoked, or has expired. The message says so."""
+    """The cluster refuses this node: its token was revoked, or has expired. The message says so."""
 
 
 class Following(Protocol):
@@ -27,40 +27,40 @@ class Following(Protocol):
 
     @property
     def subscription(self) -> Any:
-        """What is registered at the selector beside the descriptor that becomes readable when there is news."""
+        """What is registered at the selector beside the descriptor that becomes readable when there are changes."""
 
     def subscribe(self) -> None:
-        """Have news wake the process, before it waits."""
+        """Have changes wake the process, before it waits."""
 
     def hear(self) -> None:
-        """Take note that the descriptor is readable."""
+        """Handle that the descriptor is readable."""
 
     def due(self) -> float:
-        """Return the monotonic time at which `read` must be called although nothing was heard."""
+        """Return the monotonic time at which `read` must be called although the descriptor was not readable."""
 
     def hurry(self) -> None:
-        """Have `read` ask the cluster at once."""
+        """Have the next `read` query the cluster at once."""
 
     def read(self, apply: Callable[[Change], None], reload: Callable[[], None]) -> None:
         """Hand on every change after the position, in order; `reload` is called where history does not reach back to it."""
 
     def close(self) -> None:
-        """Hear no more."""
+        """End the subscription."""
 
 
 class Cluster(Protocol):
     """A cluster as an agent sees it. Every method may raise one of AWAY, and Dismissed.
 
-    What was asked of a cluster that did not answer may have been done all the same.
+    A request that a cluster did not answer may have been carried out all the same.
     """
 
     @property
     def listener(self) -> Following:
-        """What is heard of it."""
+        """Where the agent is in its log."""
 
     @property
     def lookup(self) -> Lookup:
-        """What containers are given from it."""
+        """Where ConfigMaps, Secrets and claims for containers are read."""
 
     def pods(self, node: str) -> tuple[int, list[Stored]]:
         """Return the pods that are bound to a node, and the revision at which they were so."""

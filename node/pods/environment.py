@@ -37,7 +37,7 @@ class Claim(NamedTuple):
 
 
 class Lookup(Protocol):
-    """What the node asks the cluster for; None when there is no ConfigMap, Secret or claim of a name."""
+    """What the node reads from the cluster; None when there is no ConfigMap, Secret or claim of a name."""
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         """Return the values of a ConfigMap by key."""
@@ -52,13 +52,13 @@ class Lookup(Protocol):
         """Return which of these claims there are."""
 
     def cluster(self) -> str:
-        """Return by what the cluster is told from any other; "" where it has no such thing."""
+        """Return the cluster's uid; "" where it has none."""
 
     def host_paths(self, pod: Pod) -> tuple[str, ...]:
         """Return the directories of this machine below which a pod may mount; none when it may not at all."""
 
     def is_administrators(self, pod: Pod) -> bool:
-        """Say whether everybody who had a hand in a pod is an administrator of all namespaces."""
+        """Whether everybody who had a hand in a pod is an administrator of all namespaces."""
 
 
 class Command(NamedTuple):
@@ -94,20 +94,20 @@ def search_path() -> str:
 def command(
     pod: Pod,
     container: Container,
-    place: PodAddress,
-    given: Mapping[str, str],
+    address: PodAddress,
+    initial: Mapping[str, str],
     lookup: Lookup,
     allocatable: Mapping[str, int],
 ) -> Command:
     """Return the container's argument list and environment, with every $(VAR) expanded.
 
-    given is what it starts from; ConfigError says what is missing.
+    initial are the variables to start from; ConfigError says what is missing.
     """
-    env = dict(given)
+    env = dict(initial)
     for source in container.env_from:
         env |= _all_of(pod, source.config_map_ref, source.secret_ref, source.prefix, lookup)
     for variable in container.env:
-        value = _value(pod, container, variable, place, env, lookup, allocatable)
+        value = _value(pod, container, variable, address, env, lookup, allocatable)
         if value is not None:
             env[variable.name] = value
     argv = [expand(text, env) for text in (*container.command, *container.args)]
@@ -115,7 +115,7 @@ def command(
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
-    """Replace $(NAME) by its value and $$ by $; a name that is not known stays as it is written."""
+    """Replace $(NAME) by its value and $$ by $; a name without a value stays as it is written."""
 
     def value(found: re.Match[str]) -> str:
         if found[0] == "$$":
@@ -126,13 +126,13 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 
 
 def unknown(text: str, env: Mapping[str, str]) -> str:
-    """Return the first name that a text refers to and nobody knows; "" when all are known."""
+    """Return the first name that a text refers to and that has no value; "" when all have one."""
     names = (found[1] for found in _REFERENCE.finditer(text) if found[0] != "$$")
     return next((name for name in names if name not in env), "")
 
 
 def _all_of(pod: Pod, config_map: object, secret: object, prefix: str, lookup: Lookup) -> dict[str, str]:
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for reference, kind, get in ((config_map, "configmap", lookup.config_map), (secret, "secret", lookup.secret)):
         if reference is None:
             continue
@@ -142,19 +142,19 @@ def _all_of(pod: Pod, config_map: object, secret: object, prefix: str, lookup: L
             if not getattr(reference, "optional", None):
                 raise ConfigError(f'{kind} "{name}" not found')
             continue
-        found |= {
+        variables |= {
             prefix + key: value.decode(errors="replace")
             for key, value in values.items()
             if _NAME.fullmatch(prefix + key)
         }
-    return found
+    return variables
 
 
 def _value(
     pod: Pod,
     container: Container,
     variable: EnvVar,
-    place: PodAddress,
+    address: PodAddress,
     env: Mapping[str, str],
     lookup: Lookup,
     allocatable: Mapping[str, int],
@@ -163,7 +163,7 @@ def _value(
     if source is None:
         return expand(variable.value, env)
     if source.field_ref is not None:
-        return pod_field(pod, source.field_ref.field_path, place)
+        return pod_field(pod, source.field_ref.field_path, address)
     if source.resource_field_ref is not None:
         return resource_field(pod, container, source.resource_field_ref, allocatable)
     if source.config_map_key_ref is not None:
@@ -185,7 +185,7 @@ def _key(pod: Pod, reference: KeyRef, kind: str, lookup: Lookup) -> str | None:
     raise ConfigError(f'{kind} "{reference.name}" has no key "{reference.key}"')
 
 
-def pod_field(pod: Pod, path: str, place: PodAddress) -> str:
+def pod_field(pod: Pod, path: str, address: PodAddress) -> str:
     """Return a field of the pod as text (the paths that Kubernetes allows)."""
     plain = {
         "metadata.name": pod.metadata.name,
@@ -193,10 +193,10 @@ def pod_field(pod: Pod, path: str, place: PodAddress) -> str:
         "metadata.uid": pod.metadata.uid,
         "spec.nodeName": pod.spec.node_name,
         "spec.serviceAccountName": pod.spec.service_account_name,
-        "status.hostIP": place.host_ip,
-        "status.hostIPs": place.host_ip,
-        "status.podIP": place.pod_ip,
-        "status.podIPs": place.pod_ip,
+        "status.hostIP": address.host_ip,
+        "status.hostIPs": address.host_ip,
+        "status.podIP": address.pod_ip,
+        "status.podIPs": address.pod_ip,
     }
     if path in plain:
         return plain[path]
@@ -204,10 +204,10 @@ def pod_field(pod: Pod, path: str, place: PodAddress) -> str:
     if path.startswith("metadata.") and path.removeprefix("metadata.") in maps:
         entries = maps[path.removeprefix("metadata.")]
         return "\n".join(f'{key}="{value}"' for key, value in sorted(entries.items()))
-    found = _SUBSCRIPT.fullmatch(path)
-    if found is None:
+    match = _SUBSCRIPT.fullmatch(path)
+    if match is None:
         raise ConfigError(f'the pod has no field "{path}" that can be referred to')
-    return maps[found[1]].get(found[2], "")
+    return maps[match[1]].get(match[2], "")
 
 
 def resource_field(pod: Pod, container: Container, reference: ResourceFieldRef, allocatable: Mapping[str, int]) -> str:
@@ -226,7 +226,7 @@ def resource_field(pod: Pod, container: Container, reference: ResourceFieldRef, 
 
 
 def claim_of(obj: Object) -> Claim:
-    """Return what a node wants to know of a stored claim."""
+    """Return a stored claim as far as a node needs it."""
     meta = obj["metadata"]
     return Claim(meta["uid"], parse_time(meta["creationTimestamp"]) / 1000)
 

@@ -21,7 +21,7 @@ _KINDS = {"containerStatuses": "containers", "initContainerStatuses": "initConta
 
 
 class ContainerEvent(NamedTuple):
-    """An event about a container; `listed` says in which list of its pod's spec that stands."""
+    """An event about a container; `listed` is the list of its pod's spec that has it."""
 
     listed: str
     container: str
@@ -30,9 +30,9 @@ class ContainerEvent(NamedTuple):
     type: EventType = EventType.WARNING
 
 
-def begun(pod: Pod, status: Mapping[str, Any]) -> list[tuple[str, str]]:
+def newly_backing_off(pod: Pod, status: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (kind in the spec, name) of the containers that wait to be started again in a new status and did not before."""
-    before = {
+    waiting = {
         each.name
         for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
         if each.state.waiting is not None and each.state.waiting.reason == _CRASH_LOOP
@@ -41,28 +41,28 @@ def begun(pod: Pod, status: Mapping[str, Any]) -> list[tuple[str, str]]:
         (kind, each["name"])
         for statuses, kind in _KINDS.items()
         for each in status.get(statuses) or ()
-        if each["state"].get("waiting", {}).get("reason") == _CRASH_LOOP and each["name"] not in before
+        if each["state"].get("waiting", {}).get("reason") == _CRASH_LOOP and each["name"] not in waiting
     ]
 
 
 def writes(cluster: Cluster, pod: Pod, status: Mapping[str, Any], now: int) -> list[Write]:
-    """Return what tells of the containers that have begun to wait: a new event, or one more time of the one there is."""
-    place = pod.metadata
-    whose = f"in pod {place.name}_{place.namespace}({place.uid})"
+    """Return the events of containers that have begun to back off: a new one, or one more count of the one there is."""
+    metadata = pod.metadata
+    pod_text = f"in pod {metadata.name}_{metadata.namespace}({metadata.uid})"
     return [
         event_write(
             cluster,
             pod,
-            ContainerEvent(kind, name, REASON, f"Back-off restarting failed container {name} {whose}"),
+            ContainerEvent(kind, name, REASON, f"Back-off restarting failed container {name} {pod_text}"),
             now,
         )
-        for kind, name in begun(pod, status)
+        for kind, name in newly_backing_off(pod, status)
     ]
 
 
 def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[ContainerEvent]:
-    """Return what is to be told of hooks that have failed, of attempts whose end the pod's status does not know yet."""
-    known = {
+    """Return the events of hooks that have failed, for attempts whose end is not in the pod's status yet."""
+    recorded = {
         state.terminated.container_id
         for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
         for state in (each.state, each.last_state)
@@ -79,34 +79,41 @@ def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[ContainerEvent]:
         for ended in reversed(runs.get(container.name, NEVER_RAN))
         if ended is not None
         and ended.hook
-        and (ended.engine_id or container_id(pod, container, ended.number)) not in known
+        and (ended.engine_id or container_id(pod, container, ended.number)) not in recorded
     ]
 
 
 def listed(pod: Pod, container: str) -> str:
-    """Return in which list of a pod's spec a container stands."""
+    """Return which list of a pod's spec has a container."""
     return "initContainers" if any(one.name == container for one in pod.spec.init_containers) else "containers"
 
 
-def lost(pod: Pod, why: str, now: int) -> dict[str, Any]:
+def lost(pod: Pod, reason: str, now: int) -> dict[str, Any]:
     """Return the event that says why a pod is taken away."""
-    return event(_about(pod), SHUTDOWN, why, now, component="kubelet", kind=WARNING)
+    return event(_about(pod), SHUTDOWN, reason, now, component="kubelet", kind=WARNING)
 
 
 def _about(pod: Pod) -> dict[str, Any]:
-    place = pod.metadata
-    metadata = {"namespace": place.namespace, "name": place.name, "uid": place.uid}
+    meta_ = pod.metadata
+    metadata = {"namespace": meta_.namespace, "name": meta_.name, "uid": meta_.uid}
     return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
 
 
-def event_write(cluster: Cluster, pod: Pod, wanted: ContainerEvent, now: int) -> Write:
-    """Return the write that records an event of a container: a new one, or one more time of the one there is."""
-    place = pod.metadata
-    for stored in cluster.events_about(place.namespace, place.uid):
-        known = stored.read(Event)
-        if known.reason == wanted.reason and known.message == wanted.message:
-            again = {"count": known.times + 1, "lastTimestamp": meta.timestamp(now)}
-            return Patch(EVENTS, stored.namespace, stored.name, again, uid=stored.uid)
-    created = event(_about(pod), wanted.reason, wanted.message, now, component="kubelet", kind=wanted.type)
-    created["involvedObject"]["fieldPath"] = f"spec.{wanted.listed}{{{wanted.container}}}"
+def event_write(cluster: Cluster, pod: Pod, container_event: ContainerEvent, now: int) -> Write:
+    """Return the write that records an event of a container: a new one, or one more count of the one there is."""
+    metadata = pod.metadata
+    for stored in cluster.events_about(metadata.namespace, metadata.uid):
+        existing = stored.read(Event)
+        if existing.reason == container_event.reason and existing.message == container_event.message:
+            patch = {"count": existing.times + 1, "lastTimestamp": meta.timestamp(now)}
+            return Patch(EVENTS, stored.namespace, stored.name, patch, uid=stored.uid)
+    created = event(
+        _about(pod),
+        container_event.reason,
+        container_event.message,
+        now,
+        component="kubelet",
+        kind=container_event.type,
+    )
+    created["involvedObject"]["fieldPath"] = f"spec.{container_event.listed}{{{container_event.container}}}"
     return Create(EVENTS, created)

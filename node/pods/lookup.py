@@ -1,4 +1,4 @@
-"""What the node asks the store for beside pods, and how it goes on when the store does not answer."""
+"""What the node reads from the store beside pods, and how it goes on when the store does not answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from node.pods.environment import Claim, claim_of, decoded
 
 
 def refused(outage: Outage, what: str, error: Exception) -> None:
-    """Note that the database did not do something, and have the next try begin with a new connection."""
+    """Note a failure of the database, and have the next try begin with a new connection."""
     outage.lasts(f"{what}: {error}")
     connections.close_all()
 
@@ -48,7 +48,7 @@ class StoreLookup:
         return {claim.uid for claim in store.find(CLAIMS, uid=uids)}
 
     def cluster(self) -> str:
-        """Return by what the cluster is told from any other, "" in a store without namespaces."""
+        """Return the cluster's uid, "" in a store without namespaces."""
         try:
             return joining.cluster()
         except NotFound:

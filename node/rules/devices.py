@@ -2,7 +2,7 @@
 
 GPUs are found (`node.containers.found_devices`); licences, ports or instruments are
 declared in the settings. A container that asks for n of a resource gets n
-particular ones, told in a variable, and nobody else has them meanwhile.
+particular ones, whose ids are in a variable, and nobody else has them meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Short(Exception):
 
 
 class Device(NamedTuple):
-    """One device, by the id that a pod is told, and the files of /dev that only who has it may open."""
+    """One device, by the id that its pod gets, and the files of /dev that only its holder may open."""
 
     id: str
     name: str = ""
@@ -43,7 +43,7 @@ class Device(NamedTuple):
 class Kind(NamedTuple):
     """All devices of one resource.
 
-    variables say the ids, separated by commas, to who has some; with `hides` they are empty for everybody else,
+    variables hold the ids, separated by commas, for holders of some; with `hides` they are empty for everybody else,
     where programs take a missing one for all devices.
     """
 
@@ -56,8 +56,8 @@ class Kind(NamedTuple):
 def parse(text: str) -> tuple[Kind, ...]:
     """Return the kinds that spaces or line breaks separate; DevicesError for what is none."""
     kinds = tuple(_kind(word) for word in text.split())
-    for place, kind in enumerate(kinds):
-        if kind.resource in {other.resource for other in kinds[:place]}:
+    for index, kind in enumerate(kinds):
+        if kind.resource in {other.resource for other in kinds[:index]}:
             raise DevicesError(f"{kind.resource} is declared twice; give all its ids at once.")
     return kinds
 
@@ -73,12 +73,12 @@ def _kind(word: str) -> Kind:
         )
     if names.env_name(variable) or "=" in variable:
         raise DevicesError(f"{variable!r} cannot be a variable's name; write letters, digits and _, such as LICENCE.")
-    found = tuple(
+    devices = tuple(
         Device(id_, files=(id_,) if id_.startswith("/dev/") else ()) for part in ids.split(",") for id_ in _ids(part)
     )
-    if len({one.id for one in found}) < len(found):
+    if len({one.id for one in devices}) < len(devices):
         raise DevicesError(f"{resource} has an id twice; nothing may be given out twice.")
-    return Kind(resource, (variable,), found)
+    return Kind(resource, (variable,), devices)
 
 
 def _ids(part: str) -> Iterable[str]:
@@ -101,16 +101,16 @@ def requested(pod: Pod, kinds: Iterable[Kind]) -> dict[str, int]:
 
 def assign(
     kinds: Iterable[Kind],
-    held: Iterable[Mapping[str, Iterable[str]]],
+    others: Iterable[Mapping[str, Iterable[str]]],
     wanted: Mapping[str, int],
     gone: Iterable[tuple[str, str]] = (),
 ) -> Assigned:
     """Return the ids that a pod gets, the first free ones; Short where there are too few. held are those of all other pods."""
-    taken = {(resource, each) for one in held for resource, ids in one.items() for each in ids}.union(gone)
+    unavailable = {(resource, each) for one in others for resource, ids in one.items() for each in ids}.union(gone)
     offered = {kind.resource: kind for kind in kinds}
     assigned: Assigned = {}
     for resource, count in wanted.items():
-        free = [one.id for one in offered[resource].devices if (resource, one.id) not in taken]
+        free = [one.id for one in offered[resource].devices if (resource, one.id) not in unavailable]
         if len(free) < count:
             raise Short(f"the pod asks for {count} {resource}, of which {len(free)} are free at the moment")
         assigned[resource] = tuple(free[:count])
@@ -123,7 +123,7 @@ def shares(pod: Pod, assigned: Mapping[str, Sequence[str]]) -> dict[str, Assigne
     Containers that run side by side share none. Init containers, which have
     ended before those begin, use the same ones (as a kubelet has it).
     """
-    found: dict[str, Assigned] = {}
+    by_container: dict[str, Assigned] = {}
     for resource, ids in assigned.items():
         begin = 0
         for container in (*pod.spec.init_containers, *pod.spec.containers):
@@ -131,22 +131,22 @@ def shares(pod: Pod, assigned: Mapping[str, Sequence[str]]) -> dict[str, Assigne
             text = resources.requests.get(resource, resources.limits.get(resource))
             count = quantity.units(text) if text is not None else 0
             if count:
-                found.setdefault(container.name, {})[resource] = tuple(ids[begin : begin + count])
+                by_container.setdefault(container.name, {})[resource] = tuple(ids[begin : begin + count])
             if is_sidecar(container) or any(container is one for one in pod.spec.containers):
                 begin += count
-    return found
+    return by_container
 
 
 def variables(kinds: Iterable[Kind], share: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """Return the variables that tell a container of its devices."""
-    found: dict[str, str] = {}
+    """Return the variables with the ids of a container's devices."""
+    values: dict[str, str] = {}
     for kind in kinds:
         ids = tuple(share.get(kind.resource, ()))
         if kind.hides or ids:
-            found |= dict.fromkeys(kind.variables, ",".join(ids))
+            values |= dict.fromkeys(kind.variables, ",".join(ids))
         for device in kind.devices:
-            found |= dict(device.env) if device.id in ids else {}
-    return found
+            values |= dict(device.env) if device.id in ids else {}
+    return values
 
 
 def files(kinds: Iterable[Kind], share: Mapping[str, Iterable[str]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -154,7 +154,7 @@ def files(kinds: Iterable[Kind], share: Mapping[str, Iterable[str]]) -> tuple[tu
     own: set[str] = set()
     others: set[str] = set()
     for kind in kinds:
-        has = set(share.get(kind.resource, ()))
+        ids = set(share.get(kind.resource, ()))
         for device in kind.devices:
-            (own if device.id in has else others).update(device.files)
+            (own if device.id in ids else others).update(device.files)
     return tuple(sorted(own)), tuple(sorted(others - own))

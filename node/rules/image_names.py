@@ -77,9 +77,9 @@ def built(text: str) -> str:
 
 def policy(container: Container) -> PullPolicy:
     """Return when the container's image is pulled: what it says, else always where nothing but `latest` is named."""
-    given = container.image_pull_policy
-    if given in tuple(PullPolicy):
-        return PullPolicy(given)
+    explicit = container.image_pull_policy
+    if explicit in tuple(PullPolicy):
+        return PullPolicy(explicit)
     name = parse(container.image)
     return PullPolicy.ALWAYS if name.tag == LATEST and not name.digest else PullPolicy.IF_NOT_PRESENT
 

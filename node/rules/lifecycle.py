@@ -1,9 +1,9 @@
-"""What a node does next for one pod, and what it says about it: a pure rule.
+"""What a node does next for one pod, and the status that it writes: a pure rule.
 
 `decide` looks at the pod as it is in the store and at the attempts that are on
-disk, and at nothing else. It is asked again whenever one of the two changed or
+disk, and at nothing else. It is called again whenever one of the two has changed or
 the time it named has come, so an agent that was killed loses nothing: the next
-one asks with the same two things.
+one calls it with the same two things.
 
 The rules are a kubelet's (pod lifecycle, restart policy and back-off of
 Kubernetes; design §5), with three reasons of this system: `NoCommand`,
@@ -80,7 +80,7 @@ class Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class Decision:
-    """What to do for a pod, what to write about it, and when to ask again."""
+    """What to do for a pod, what to write about it, and when to decide again."""
 
     status: dict[str, Any] = field(default_factory=dict)
     start: list[Start] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Decision:
 def decide(
     pod: Pod,
     runs: Mapping[str, Run],
-    place: PodAddress,
+    address: PodAddress,
     now_us: int,
     *,
     refusal: Refusal | None = None,
@@ -105,7 +105,7 @@ def decide(
     cannot be started at the moment, or not again, for example because their
     ConfigMap is not there.
     """
-    verdict = refusal or _verdict(pod, runs, place, now_us)
+    verdict = refusal or _verdict(pod, runs, address, now_us)
     lost = None if verdict else _lost(pod, runs)
     # A controller makes another pod when its own is deleted.
     if lost and not any(owner.controller for owner in pod.metadata.owner_references):
@@ -119,22 +119,22 @@ def decide(
     else:
         _run_on(pod, runs, now_us, decision, waiting)
         if pod.spec.active_deadline_seconds is not None:
-            _wake(decision, place.start_us + pod.spec.active_deadline_seconds * SECOND)
+            _wake(decision, address.start_us + pod.spec.active_deadline_seconds * SECOND)
     due = {start.container.name for start in decision.start}
     ended = {name for name, run in runs.items() if run.current is not None and not run.current.active}
     hindered = {name: why for name, why in (problems or {}).items() if name in due or name not in ended}
     waiting = hindered | waiting
-    _describe(pod, runs, place, now_us, decision, verdict, waiting)
+    _describe(pod, runs, address, now_us, decision, verdict, waiting)
     return decision
 
 
-def _verdict(pod: Pod, runs: Mapping[str, Run], place: PodAddress, now_us: int) -> Refusal | None:
+def _verdict(pod: Pod, runs: Mapping[str, Run], address: PodAddress, now_us: int) -> Refusal | None:
     """Return why the pod as a whole has failed, whatever its containers still do."""
     stops = {run.current.stopped for run in runs.values() if run.current is not None}
     if EVICTED in stops:
         return Refusal(EVICTED, pod.status.message or MESSAGES[EVICTED])
     seconds = pod.spec.active_deadline_seconds
-    if seconds is None or (DEADLINE not in stops and now_us < place.start_us + seconds * SECOND):
+    if seconds is None or (DEADLINE not in stops and now_us < address.start_us + seconds * SECOND):
         return None
     if DEADLINE in stops or not _all_done(pod, runs):
         return Refusal(DEADLINE, MESSAGES[DEADLINE])
@@ -142,10 +142,10 @@ def _verdict(pod: Pod, runs: Mapping[str, Run], place: PodAddress, now_us: int) 
 
 
 def _lost(pod: Pod, runs: Mapping[str, Run]) -> str | None:
-    """Return by what the machine has ended the pod, for good, None when it has not.
+    """Return the reason by which the machine has ended the pod for good, None when it has not.
 
-    Nobody else's deed counts as the machine's: a container that had failed by
-    itself has failed, and one that may start again in its place is not lost.
+    Only what the machine did counts: a container that had failed by itself has
+    failed, and one that may be started again is not lost.
     """
     if pod.metadata.deletion_timestamp or pod.status.phase in ENDED:
         return None
@@ -175,16 +175,16 @@ def _all_done(pod: Pod, runs: Mapping[str, Run]) -> bool:
 
 def _stop(pod: Pod, verdict: Refusal | None) -> Stop:
     if pod.metadata.deletion_timestamp:
-        asked = pod.metadata.deletion_grace_period_seconds
-        return Stop("Deleted", float(grace_s(pod) if asked is None else asked))
+        requested = pod.metadata.deletion_grace_period_seconds
+        return Stop("Deleted", float(grace_s(pod) if requested is None else requested))
     reason = verdict.reason if verdict else pod.status.reason or "Failed"
     return Stop(reason, float(grace_s(pod)))
 
 
 def grace_s(pod: Pod) -> int:
     """Return how many seconds the containers of a pod have to end; none at all is a number, too."""
-    given = pod.spec.termination_grace_period_seconds
-    return GRACE_S if given is None else given
+    seconds = pod.spec.termination_grace_period_seconds
+    return GRACE_S if seconds is None else seconds
 
 
 def _wake(decision: Decision, at_us: int) -> None:
@@ -223,9 +223,9 @@ def _advance(
         decision.start.append(Start(container, current.number + 1, streak))
         return
     name, key = container.name, f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
-    why = f": {current.message}" if current.message else ""
+    cause = f": {current.message}" if current.message else ""
     span = f"{delay_s}s" if delay_s < 60 else f"{delay_s // 60}m{delay_s % 60}s"
-    waiting[name] = Waiting("CrashLoopBackOff", f"back-off {span} restarting failed container={name} pod={key}{why}")
+    waiting[name] = Waiting("CrashLoopBackOff", f"back-off {span} restarting failed container={name} pod={key}{cause}")
     _wake(decision, due_us)
 
 
@@ -250,7 +250,7 @@ def _restarts(pod: Pod, container: Container, ended: Attempt) -> bool:
     policy = container.restart_policy or pod.spec.restart_policy or RestartPolicy.ALWAYS
     if policy == RestartPolicy.NEVER:
         return False
-    # One that was ended for its probe or hook starts again whatever it said at its end.
+    # One that was ended for its probe or hook starts again whatever its exit code.
     if ended.stopped in (SHUTDOWN, UNHEALTHY, POST_START):
         return True
     if policy == RestartPolicy.ALWAYS and (not init or is_sidecar(container)):
@@ -261,7 +261,7 @@ def _restarts(pod: Pod, container: Container, ended: Attempt) -> bool:
 def _describe(
     pod: Pod,
     runs: Mapping[str, Run],
-    place: PodAddress,
+    address: PodAddress,
     now_us: int,
     decision: Decision,
     verdict: Refusal | None,
@@ -281,7 +281,7 @@ def _describe(
     if pod.metadata.deletion_timestamp and not active:
         decision.over = True
     decision.status = status.compose(
-        pod, runs, place, phase=phase, now_us=now_us, reason=reason, message=message, waiting=waiting
+        pod, runs, address, phase=phase, now_us=now_us, reason=reason, message=message, waiting=waiting
     )
     if decision.lost:
         status.mark_disrupted(decision.status, decision.lost, now_us)

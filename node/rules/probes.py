@@ -1,15 +1,15 @@
-"""What the probes of a container say of it, by what they have found one after another: a pure rule.
+"""Whether a container has started, is ready and healthy, by the results of its probes: a pure rule.
 
 The rules are a kubelet's (pod lifecycle, container probes): until the startup
-probe has succeeded no other is asked, and the container counts neither as
-started nor as ready; a probe has an effect when it has found the same as often
+probe has succeeded no other is run, and the container counts neither as
+started nor as ready; a probe has an effect when its result was the same as often
 as its threshold says; a container whose startup or liveness probe has failed is
 ended and started again by its restart policy; the readiness probe goes on while
 a pod is being deleted, the others do not.
 
-All that is known belongs to one attempt, and is kept in memory. An agent that
-begins anew takes from the pod's status whether the attempt had started and was
-ready, and asks every probe again.
+The health belongs to one attempt, and is in memory only. An agent that
+starts takes from the pod's status whether the attempt had started and was
+ready, and runs every probe again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 class Tally(NamedTuple):
-    """How one probe has gone: when it is due, whether its answer is awaited, and how often it has found the same."""
+    """The results of one probe: when it is due, whether a result is pending, and how often the last one came in a row."""
 
     due_us: int
     pending: bool = False
@@ -43,7 +43,7 @@ class Tally(NamedTuple):
 
 
 class Health(NamedTuple):
-    """What is known of one attempt by its probes."""
+    """The health of one attempt by its probes."""
 
     number: int
     started: bool
@@ -63,7 +63,7 @@ def of(container: Container) -> dict[Kind, Probe]:
 
 
 def begin(probes: Mapping[Kind, Probe], attempt: Attempt, status: ContainerStatus | None = None) -> Health:
-    """Return what is known of an attempt before it was asked; known is what its pod's status says of it, if anything."""
+    """Return the health of an attempt before its first probe; `status` is its entry in the pod's status, if any."""
     return Health(
         attempt.number,
         Kind.STARTUP not in probes or (status is not None and status.started is True),
@@ -75,7 +75,7 @@ def begin(probes: Mapping[Kind, Probe], attempt: Attempt, status: ContainerStatu
 def due(
     health: Health, probes: Mapping[Kind, Probe], now_us: int, *, deleted: bool = False
 ) -> tuple[list[Kind], int | None]:
-    """Return the probes to ask now, and when the next is due; None: none before something else happens."""
+    """Return the probes to run now, and when the next is due; None: none before something else happens."""
     if health.failed:
         return [], None
     if not health.started:
@@ -98,13 +98,13 @@ def _bounded(due_us: int, probe: Probe, now_us: int) -> int:
 
 
 def with_pending(health: Health, kind: Kind, probe: Probe, now_us: int) -> Health:
-    """Return what is known when a probe has been asked."""
+    """Return the health when a probe was started."""
     next_us = now_us + (probe.period_seconds or PERIOD_S) * SECOND
     return _with(health, kind, health.tallies[kind]._replace(pending=True, due_us=next_us))
 
 
 def with_result(health: Health, kind: Kind, probe: Probe, *, passed: bool | None) -> Health:
-    """Return what is known when a probe has been answered; None when nothing could be found out, which counts for nothing."""
+    """Return the health after a result of a probe; `passed` is None when nothing could be found out, which changes nothing."""
     previous = health.tallies[kind]._replace(pending=False)
     if passed is None or health.failed:
         return _with(health, kind, previous)
@@ -121,9 +121,9 @@ def with_result(health: Health, kind: Kind, probe: Probe, *, passed: bool | None
 
 
 def is_worth_event(health: Health, kind: Kind, probe: Probe) -> bool:
-    """Whether a failure that was heard is told in an event: the first in a row, and the one that has an effect.
+    """Whether a failure gets an event: the first in a row does, and the one that has an effect.
 
-    A kubelet tells all of them. Here each event is a row in the log, and one that repeats itself for ever says nothing new.
+    A kubelet writes one for each. Here each event is a row in the log, and one that repeats itself for ever says nothing new.
     """
     tally = health.tallies[kind]
     return not tally.passed and tally.streak in (1, probe.failure_threshold or FAILURES)

@@ -1,8 +1,8 @@
 """Programs that plugins of jobs need on the machine of a pod, and how a node says which of them it has: pure.
 
 Containers run their machine's programs, whatever image they name. A node whose
-agent runs them so lists those that it has in an annotation; a node without the
-annotation says nothing of its programs.
+agent runs them so lists those that it has in an annotation; of a node without the
+annotation the programs are unknown.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def to_install(name: str) -> str:
     return next((package for program, package in PACKAGES.items() if program == name), "it")
 
 
-def written(found: Iterable[Program]) -> str:
+def written(installed: Iterable[Program]) -> str:
     """Return the annotation's value for the programs that a machine has."""
-    return ",".join(sorted(found))
+    return ",".join(sorted(installed))
 
 
 def read(annotations: Mapping[str, str]) -> frozenset[str] | None:
-    """Return which programs a node with these annotations says it has; None when it says nothing of them."""
+    """Return the programs of a node with these annotations; None where they are unknown."""
     if ANNOTATION not in annotations:
         return None
     return frozenset(annotations[ANNOTATION].split(",")) - {""}

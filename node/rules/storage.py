@@ -1,4 +1,4 @@
-"""How much of the disk a pod may use, and what is said of one that uses more: pure.
+"""How much of the disk a pod may use, and the message for one that uses more: pure.
 
 The rules are a kubelet's (local ephemeral storage, Kubernetes' eviction
 manager): an emptyDir has its `sizeLimit`, and one in memory that has none what
@@ -96,11 +96,11 @@ def excess(limits: Limits, used: Used) -> str:
 
 
 def _of(number: int, limit: int, used: Used) -> str:
-    has = _shown(number) if number < UNCOUNTED else f"{used.beyond}, which cannot be counted"
-    return f"{has}, and {_shown(limit)} are allowed"
+    has = _quantity(number) if number < UNCOUNTED else f"{used.beyond}, which cannot be counted"
+    return f"{has}, and {_quantity(limit)} are allowed"
 
 
-def _shown(number: int) -> str:
+def _quantity(number: int) -> str:
     return amounts.show(RESOURCE, number).rpartition(" ")[0]
 
 

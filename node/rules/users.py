@@ -49,8 +49,8 @@ def requested(pod: Pod, container: Container) -> RunAs:
     whole, own = pod.spec.security_context, container.security_context
 
     def first(field: str) -> int | None:
-        given = (getattr(each, field) for each in (own, whole) if each is not None)
-        return next((value for value in given if value is not None), None)
+        values = (getattr(each, field) for each in (own, whole) if each is not None)
+        return next((value for value in values if value is not None), None)
 
     group = group_of(pod)
     supplemental = whole.supplemental_groups if whole is not None else []
@@ -63,24 +63,24 @@ def group_of(pod: Pod) -> int | None:
     return pod.spec.security_context.fs_group if pod.spec.security_context is not None else None
 
 
-def problem(wish: RunAs, own: Own) -> str:
+def problem(run_as: RunAs, own: Own) -> str:
     """Return why a container cannot run as it asks, with a remedy; empty when it can."""
-    ids = [each for each in (wish.uid, wish.gid, *wish.groups) if each is not None]
+    ids = [each for each in (run_as.uid, run_as.gid, *run_as.groups) if each is not None]
     # -1 stands for "as before" in system calls.
     if wrong := [each for each in ids if not 0 <= each <= MOST_ID]:
         return f"{wrong[0]} is not the number of a user or group; give one from 0 to {MOST_ID}"
-    if wish.non_root and (own.uid if wish.uid is None else wish.uid) == 0:
-        if wish.uid is None:
+    if run_as.non_root and (own.uid if run_as.uid is None else run_as.uid) == 0:
+        if run_as.uid is None:
             return "container has runAsNonRoot and would run as root, who started this cluster; give it a runAsUser"
         return "container's runAsUser breaks non-root policy; give another runAsUser, or remove runAsNonRoot"
     others = [
         f"{field} {value}"
-        for field, value, known in (
-            ("runAsUser", wish.uid, (own.uid,)),
-            ("runAsGroup", wish.gid, (own.gid,)),
-            *(("the group", group, (own.gid, *own.groups)) for group in wish.groups),
+        for field, value, own_ids in (
+            ("runAsUser", run_as.uid, (own.uid,)),
+            ("runAsGroup", run_as.gid, (own.gid,)),
+            *(("the group", group, (own.gid, *own.groups)) for group in run_as.groups),
         )
-        if value is not None and value not in known
+        if value is not None and value not in own_ids
     ]
     if not others or (own.uid == 0 and own.mounts == "root"):
         return ""
@@ -92,13 +92,13 @@ def problem(wish: RunAs, own: Own) -> str:
     )
 
 
-def user(wish: RunAs, own: Own, primary_group: Callable[[int], int]) -> User | None:
+def user(run_as: RunAs, own: Own, primary_group: Callable[[int], int]) -> User | None:
     """Return whom a container's command becomes; None where it stays who the cluster is.
 
     Without a runAsGroup it has the group that the machine says is the user's.
     """
-    uid = own.uid if wish.uid is None else wish.uid
-    gid = wish.gid if wish.gid is not None else own.gid if uid == own.uid else primary_group(uid)
-    if own.uid != 0 or (uid, gid, wish.groups) == (own.uid, own.gid, ()):
+    uid = own.uid if run_as.uid is None else run_as.uid
+    gid = run_as.gid if run_as.gid is not None else own.gid if uid == own.uid else primary_group(uid)
+    if own.uid != 0 or (uid, gid, run_as.groups) == (own.uid, own.gid, ()):
         return None
-    return User(uid, gid, wish.groups)
+    return User(uid, gid, run_as.groups)

@@ -59,7 +59,7 @@ NODE_INFO = {
 
 
 class Fleet:
-    """All simulated nodes. One lease says that they live; a node that is to be lost gets one of its own."""
+    """All simulated nodes. They share one lease; a node that is to be lost gets one of its own."""
 
     def __init__(self, count: int, size: Size) -> None:
         self.count = count
@@ -80,9 +80,9 @@ class Fleet:
         store.commit(list(_tolerations()))
 
     def _corrections(self, now_us: int) -> Iterator[Group]:
-        found = store.find(NODES)
+        nodes = store.find(NODES)
         present = {
-            one.name: one for one in found if (one.object["metadata"].get("labels") or {}).get(SIMULATED) == "true"
+            one.name: one for one in nodes if (one.object["metadata"].get("labels") or {}).get(SIMULATED) == "true"
         }
         yield from (Group([Delete(NODES, "", name)]) for name in present if name not in self.addresses)
         for name, address in self.addresses.items():
@@ -91,10 +91,10 @@ class Fleet:
                 yield Group([Create(NODES, wanted)])
             elif self._differs(present[name], wanted):
                 stored = present[name]
-                about = {"metadata": wanted["metadata"], "spec": {"taints": tainted(_taints(stored))}}
+                patch = {"metadata": wanted["metadata"], "spec": {"taints": tainted(_taints(stored))}}
                 # The list of taints is written whole, so only if nobody else has changed the node.
                 yield Group([
-                    Patch(NODES, "", name, about, version=stored.version),
+                    Patch(NODES, "", name, patch, version=stored.version),
                     Patch(NODES, "", name, {"status": wanted["status"]}, "status"),
                 ])  # fmt: skip
 
@@ -142,8 +142,8 @@ class Fleet:
             "nodeInfo": NODE_INFO,
         }
 
-    def see(self, name: str, node: Node) -> bool:
-        """Take note of a node's wish to be lost or to be back; return whether it has just come back."""
+    def observe(self, name: str, node: Node) -> bool:
+        """Apply a node's annotation to be lost, or its absence; return whether the node has just come back."""
         if name not in self.addresses:
             return False
         text = node.metadata.annotations.get(FAIL_AT, "")
@@ -160,7 +160,7 @@ class Fleet:
                 ])  # fmt: skip
                 return True
         elif name not in self.lost and name not in self.loss_due:
-            self.loss_due[name] = clock.monotonic() + _seconds(text)
+            self.loss_due[name] = clock.monotonic() + _parsed_seconds(text)
         return False
 
     def lose(self) -> None:
@@ -181,7 +181,7 @@ class Fleet:
             log.info("simulated node %s fails as it was told to", name)
 
     def beat(self) -> bool:
-        """When it is time, renew the lease, and correct nodes called unready that live; say whether it was."""
+        """Renew the lease when that is due, and correct living nodes that count as unready; return whether it was."""
         if clock.monotonic() < self.due:
             return False
         self.due = clock.monotonic() + RETRY_S
@@ -197,7 +197,7 @@ class Fleet:
         return True
 
     def depart(self) -> None:
-        """Say that the whole fleet stops in order."""
+        """Write that the whole fleet stops in order."""
         now_us = clock.microseconds()
         ready = condition("Ready", False, "NodeShutdown", "The simulator was stopped.", now_us, None)
         ready["lastTransitionTime"] = time_text(now_us)
@@ -209,12 +209,12 @@ class Fleet:
 
 
 def _tolerations() -> Iterator[Group]:
-    """Yield what lets waiting pods in that asked for simulated nodes when these had no taint yet."""
+    """Yield the tolerations of waiting pods that selected simulated nodes when these had no taint yet."""
     for stored in store.find(PODS, phase=PodPhase.PENDING):
-        before = stored.object["spec"]
-        spec = dict(before)
+        old_spec = stored.object["spec"]
+        spec = dict(old_spec)
         tolerate(spec)
-        if spec != before:
+        if spec != old_spec:
             wanted = {"spec": {"tolerations": spec["tolerations"]}}
             yield Group([Patch(PODS, stored.namespace, stored.name, wanted, version=stored.version)])
 
@@ -223,7 +223,7 @@ def _taints(stored: Stored) -> list[dict[str, Any]]:
     return (stored.object.get("spec") or {}).get("taints") or []
 
 
-def _seconds(text: str) -> float:
+def _parsed_seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:

@@ -20,7 +20,7 @@ SCHEME = "simulated"
 
 @dataclass(slots=True)
 class Simulated:
-    """What the simulator knows of a pod between two of its stages."""
+    """A pod's state in the simulator between two of its stages."""
 
     pod: Pod
     revision: int
@@ -40,9 +40,9 @@ class Simulated:
 
     @classmethod
     def of(cls, pod: Pod, revision: int, now_us: int) -> Simulated:
-        """Return the state that a pod's status tells, as after a restart of the simulator."""
-        known = pod.status.container_statuses[0] if pod.status.container_statuses else None
-        running = known.state.running if known else None
+        """Return the state that follows from a pod's status, as after a restart of the simulator."""
+        container = pod.status.container_statuses[0] if pod.status.container_statuses else None
+        running = container.state.running if container else None
         started = parse_us(running.started_at or "", now_us) if running else 0
         inits = pod.status.init_container_statuses
         initialized = inits[0].state.terminated if inits else None
@@ -54,12 +54,12 @@ class Simulated:
             since_us=started or start_of(pod, now_us),
             begun_us=parse_us(initialized.finished_at, started) if initialized else started,
             started_us=started,
-            restarts=known.restart_count if known else 0,
-            last=_last(known, now_us) if known else None,
+            restarts=container.restart_count if container else 0,
+            last=_last(container, now_us) if container else None,
         )
 
     @property
-    def look(self) -> StagedPod:
+    def staged(self) -> StagedPod:
         """The pod as stages see it."""
         meta = self.pod.metadata
         return StagedPod(
@@ -74,7 +74,7 @@ class Simulated:
     def deadline_us(self) -> int | None:
         """When the pod will have been on its node for as long as it may; None where nothing ends it."""
         seconds, begun_us = self.pod.spec.active_deadline_seconds, parse_us(self.pod.status.start_time, 0)
-        if seconds is None or not begun_us or self.phase in ENDED or self.look.deleted:
+        if seconds is None or not begun_us or self.phase in ENDED or self.staged.deleted:
             return None
         return begun_us + seconds * SECOND
 
@@ -105,9 +105,9 @@ class Simulated:
         if self.started_us and pod.spec.init_containers:
             done = Run(Attempt(0, AttemptState.ENDED, 0, self.begun_us, self.begun_us))
             runs |= dict.fromkeys((container.name for container in pod.spec.init_containers), done)
-        place = PodAddress(pod.status.pod_ip or address(pod.metadata.uid), host_ip, start_of(pod, now_us))
+        pod_address = PodAddress(pod.status.pod_ip or address(pod.metadata.uid), host_ip, start_of(pod, now_us))
         return status.compose(
-            pod, runs, place, phase=self.phase, now_us=now_us, reason=self.reason or pod.status.reason,
+            pod, runs, pod_address, phase=self.phase, now_us=now_us, reason=self.reason or pod.status.reason,
             message=self.message or pod.status.message, scheme=SCHEME,
         )  # fmt: skip
 
@@ -117,13 +117,13 @@ class Simulated:
         return Attempt(self.restarts, AttemptState.ENDED, 0, self.started_us, now_us, self.exit_code)
 
 
-def _last(known: ContainerStatus, now_us: int) -> Attempt | None:
-    """Return the attempt before the present one, as a container's status tells of it."""
-    ended = known.last_state.terminated
+def _last(container: ContainerStatus, now_us: int) -> Attempt | None:
+    """Return the attempt before the present one, from a container's status."""
+    ended = container.last_state.terminated
     if ended is None:
         return None
     times = parse_us(ended.started_at, now_us), parse_us(ended.finished_at, now_us)
-    return Attempt(known.restart_count - 1, AttemptState.ENDED, 0, *times, ended.exit_code)
+    return Attempt(container.restart_count - 1, AttemptState.ENDED, 0, *times, ended.exit_code)
 
 
 def address(uid: str) -> str:

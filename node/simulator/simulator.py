@@ -2,7 +2,7 @@
 
 Pods wait in a heap for the time of their next stage. What is due is taken in
 batches and written in one commit; so is what a commit brings forth at once.
-The statuses are made by the same code as a real node's. Nothing is kept that
+The statuses are made by the same code as a real node's. There is no state that
 the store does not have: a simulator that was killed goes on from the statuses.
 """
 
@@ -39,16 +39,16 @@ from node.simulator.start_together import Gatherings
 
 BATCH = 1000  # status writes in one commit
 RETRY_S = 0.5
-THROUGH = 8  # stages that a pod may pass at once; more would be a circle in the stage files
+MOST_STAGES = 8  # stages that a pod may pass at once; more would be a circle in the stage files
 log = logging.getLogger(__name__)
 
 
 class Simulator:
     """All simulated nodes and their pods.
 
-    `run` works until a signal comes. Whoever waits otherwise calls `begin`,
-    then `work` when the log has news or `patience` is over, and hands in a
-    subscription of his own.
+    `run` works until a signal comes. A caller with another way to wait calls
+    `begin`, then `work` when the log has changes or `patience` is over, and
+    passes a subscription of its own.
     """
 
     def __init__(
@@ -103,21 +103,21 @@ class Simulator:
     def begin(self) -> None:
         """Bring the fleet up, and take on its pods where their statuses say they are."""
         self.fleet.announce()
-        self._look_anew()
+        self._relist()
 
-    def _look_anew(self) -> None:
-        """Learn of every pod and node as it is, of the ConfigMaps when they are asked for; go on in the log from there."""
+    def _relist(self) -> None:
+        """Read every pod and node, ConfigMaps when a pod is held for one; go on in the log from there."""
         with store.reading() as revision:
-            found = {stored.uid: stored for stored in store.find(PODS)}
+            stored_pods = {stored.uid: stored for stored in store.find(PODS)}
             nodes = store.find(NODES)
         self.holds = Holds()
-        self.gatherings.keep(found)
-        for uid in self.pods.keys() - found.keys():
+        self.gatherings.retain(stored_pods)
+        for uid in self.pods.keys() - stored_pods.keys():
             del self.pods[uid]
         for stored in nodes:
-            self.fleet.see(stored.name, stored.read(Node))
-        for stored in found.values():
-            self._take_body(stored)
+            self.fleet.observe(stored.name, stored.read(Node))
+        for stored in stored_pods.values():
+            self._apply_object(stored)
         self.own = {own for own in self.own if own > revision}
         self.listener.position = revision
         self._gather()
@@ -145,18 +145,18 @@ class Simulator:
         """Have pods wait no longer when the wall clock was set back."""
         if back_us := self.set_back.since_last_look():
             log.info("the clock was set back by %.0f s", back_us / 1e6)
-            for uid, known in self.pods.items():
-                known.since_us -= back_us
-                self._schedule(uid, known, clock.microseconds())
+            for uid, simulated in self.pods.items():
+                simulated.since_us -= back_us
+                self._schedule(uid, simulated, clock.microseconds())
 
     def patience(self) -> float:
         """Return for how many seconds nothing is due."""
         now = clock.monotonic()
-        dues = [self.listener.due() - now, self.fleet.due - now]
-        dues += [due - now for due in self.fleet.loss_due.values()]
+        delays = [self.listener.due() - now, self.fleet.due - now]
+        delays += [due - now for due in self.fleet.loss_due.values()]
         if self.heap:
-            dues.append(max((self.heap[0][0] - clock.microseconds()) / 1e6, self.write_again_at - now))
-        return max(0.0, min(dues))
+            delays.append(max((self.heap[0][0] - clock.microseconds()) / 1e6, self.write_again_at - now))
+        return max(0.0, min(delays))
 
     def _wait(self, timeout: float) -> None:
         self.listener.subscribe()
@@ -167,52 +167,52 @@ class Simulator:
                 os.read(key.fd, 512)
 
     def _read_changes(self) -> None:
-        self.listener.read(self._apply, self._look_anew)
+        self.listener.read(self._apply, self._relist)
         self._gather()
 
     def _apply(self, change: Change) -> None:
         if change.revision in self.own:
             self.own.discard(change.revision)
         elif change.resource == NODES.id:
-            if change.verb != "DELETED" and self.fleet.see(change.name, change.read(Node)):
+            if change.verb != "DELETED" and self.fleet.observe(change.name, change.read(Node)):
                 self._wake(lambda pod: pod.spec.node_name == change.name)
         elif change.resource == CONFIGMAPS.id:
-            if self.holds.see(change):
+            if self.holds.observe(change):
                 self._wake(lambda pod: hold_of(pod) == change.key)
         elif change.verb == "DELETED":
             self.pods.pop(change.uid, None)
             self.gatherings.leave(change.uid)
         else:
-            known = self.pods.get(change.uid)
-            if known is None or known.revision < change.revision:
-                self._take_body(change)
+            simulated = self.pods.get(change.uid)
+            if simulated is None or simulated.revision < change.revision:
+                self._apply_object(change)
 
     def _wake(self, concerns: Callable[[Pod], bool]) -> None:
-        for uid, known in self.pods.items():
-            if concerns(known.pod):
-                self._schedule(uid, known, clock.microseconds())
+        for uid, simulated in self.pods.items():
+            if concerns(simulated.pod):
+                self._schedule(uid, simulated, clock.microseconds())
 
-    def _take_body(self, source: Stored | Change) -> None:
+    def _apply_object(self, source: Stored | Change) -> None:
         try:
-            self._take(source.read(Pod), source.revision)
+            self._apply_pod(source.read(Pod), source.revision)
         except ValidationError as error:
             log.error("pod %s cannot be read and is left alone: %s", source.key, error)
 
-    def _take(self, pod: Pod, revision: int) -> None:
-        """Learn of a pod, or of its newest version."""
+    def _apply_pod(self, pod: Pod, revision: int) -> None:
+        """Take on a new pod, or the newest version of one."""
         uid = pod.metadata.uid
-        self.gatherings.see(pod)
+        self.gatherings.observe(pod)
         if pod.spec.node_name not in self.fleet.addresses:
             return
-        known = self.pods.get(uid)
+        simulated = self.pods.get(uid)
         if pod.status.phase in ENDED and not pod.metadata.deletion_timestamp:
             self.pods.pop(uid, None)
             return
-        if known is None:
-            known = self.pods[uid] = Simulated.of(pod, revision, clock.microseconds())
+        if simulated is None:
+            simulated = self.pods[uid] = Simulated.of(pod, revision, clock.microseconds())
         else:
-            known.pod, known.revision, known.phase = pod, revision, pod.status.phase
-        self._schedule(uid, known, clock.microseconds())
+            simulated.pod, simulated.revision, simulated.phase = pod, revision, pod.status.phase
+        self._schedule(uid, simulated, clock.microseconds())
 
     def _gather(self) -> None:
         """Schedule the pods of jobs that have come together: their clocks begin."""
@@ -221,35 +221,35 @@ class Simulator:
             if uid in self.pods:
                 self._schedule(uid, self.pods[uid], now_us)
 
-    def _schedule(self, uid: str, known: Simulated, now_us: int) -> None:
+    def _schedule(self, uid: str, simulated: Simulated, now_us: int) -> None:
         """Put a pod into the heap for its next stage; what was planned before is void."""
-        known.turn = next(self.turns)
-        known.stage, due = self._next(known)
+        simulated.turn = next(self.turns)
+        simulated.stage, due = self._next(simulated)
         if due is not None:
-            heapq.heappush(self.heap, (due, known.turn, uid))
+            heapq.heappush(self.heap, (due, simulated.turn, uid))
         if len(self.heap) > 2 * len(self.pods) + 1000:
             # Drop entries that are void, so that plans for next year do not pile up.
             turns = {one.turn for one in self.pods.values()}
             self.heap = [entry for entry in self.heap if entry[1] in turns]
             heapq.heapify(self.heap)
 
-    def _next(self, known: Simulated) -> tuple[Stage | None, int | None]:
-        """Return what happens next to a pod, and when; None for a time that is not known yet."""
-        if known.removed or known.pod.spec.node_name in self.fleet.lost:
+    def _next(self, simulated: Simulated) -> tuple[Stage | None, int | None]:
+        """Return the next stage of a pod, and when it is due; None for a time that is not determined yet."""
+        if simulated.removed or simulated.pod.spec.node_name in self.fleet.lost:
             return None, None
-        stage = stages.match(self.stages, known.look)
-        due = self._due(stage, known) if stage else None
-        deadline = known.deadline_us
+        stage = stages.match(self.stages, simulated.staged)
+        due = self._due(stage, simulated) if stage else None
+        deadline = simulated.deadline_us
         if deadline is not None and (due is None or deadline < due):
             return stages.DEADLINE_STAGE, deadline
         return stage, due
 
-    def _due(self, stage: Stage, known: Simulated) -> int | None:
-        annotations = known.pod.metadata.annotations
-        begins = [known.since_us]
+    def _due(self, stage: Stage, simulated: Simulated) -> int | None:
+        annotations = simulated.pod.metadata.annotations
+        begins = [simulated.since_us]
         if stages.waits_for_job(stage.delay, annotations):
-            begins.append(self.gatherings.began(known.pod) or 0)
-        if stage.delay.wait_for_job and (hold := hold_of(known.pod)):
+            begins.append(self.gatherings.began(simulated.pod) or 0)
+        if stage.delay.wait_for_job and (hold := hold_of(simulated.pod)):
             begins.append(self.holds.since_us(hold) or 0)
         if not all(begins):
             return None
@@ -264,38 +264,38 @@ class Simulator:
         due: list[tuple[str, Simulated]] = []
         while self.heap and self.heap[0][0] <= now_us and len(due) < BATCH:
             _, turn, uid = heapq.heappop(self.heap)
-            known = self.pods.get(uid)
-            if known is not None and known.turn == turn and known.pod.spec.node_name not in self.fleet.lost:
-                due.append((uid, known))
+            simulated = self.pods.get(uid)
+            if simulated is not None and simulated.turn == turn and simulated.pod.spec.node_name not in self.fleet.lost:
+                due.append((uid, simulated))
         if due:
-            for _, known in due:
-                self._through(known, now_us)
+            for _, simulated in due:
+                self._pass_stages(simulated, now_us)
             try:
-                outcomes = store.commit([Group(self._writes(known, now_us)) for _, known in due])
+                outcomes = store.commit([Group(self._writes(simulated, now_us)) for _, simulated in due])
             except DatabaseError:
-                for uid, known in due:
-                    self._back(uid, known, now_us)
+                for uid, simulated in due:
+                    self._restore(uid, simulated, now_us)
                 raise
-            for (uid, known), outcome in zip(due, outcomes, strict=True):
-                self._written(uid, known, outcome, now_us)
+            for (uid, simulated), outcome in zip(due, outcomes, strict=True):
+                self._on_written(uid, simulated, outcome, now_us)
             self._gather()
         return len(due) == BATCH
 
-    def _through(self, known: Simulated, now_us: int) -> None:
+    def _pass_stages(self, simulated: Simulated, now_us: int) -> None:
         """Pass a pod through the stage that is due, and through those that then are due at once."""
-        for _ in range(THROUGH):
-            if known.stage is None:
+        for _ in range(MOST_STAGES):
+            if simulated.stage is None:
                 return
-            known.pass_through(known.stage, now_us)
-            known.stage, due = self._next(known)
+            simulated.pass_through(simulated.stage, now_us)
+            simulated.stage, due = self._next(simulated)
             if due is None or due > now_us:
                 return
 
-    def _writes(self, known: Simulated, now_us: int) -> list[Write]:
-        meta = known.pod.metadata
-        if known.pod.status.phase in ENDED:
+    def _writes(self, simulated: Simulated, now_us: int) -> list[Write]:
+        meta = simulated.pod.metadata
+        if simulated.pod.status.phase in ENDED:
             return [Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)]
-        status = known.status(self.fleet.addresses[known.pod.spec.node_name], now_us)
+        status = simulated.status(self.fleet.addresses[simulated.pod.spec.node_name], now_us)
         # Replacing the status is much cheaper than merging it, and the version makes sure that nothing is lost.
         named = {
             "namespace": meta.namespace,
@@ -304,26 +304,26 @@ class Simulator:
             "resourceVersion": meta.resource_version,
         }
         writes: list[Write] = [Update(PODS, {"metadata": named, "status": status}, "status")]
-        if known.removed:
+        if simulated.removed:
             writes.append(Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0))
         return writes
 
-    def _back(self, uid: str, known: Simulated, now_us: int) -> None:
-        """Nothing was written: the pod is where its stored status says, and what is due stays due."""
-        self.pods[uid] = again = Simulated.of(known.pod, known.revision, now_us)
-        self._schedule(uid, again, now_us)
+    def _restore(self, uid: str, simulated: Simulated, now_us: int) -> None:
+        """Reset a pod to its stored status, as nothing was written: what was due stays due."""
+        self.pods[uid] = restored = Simulated.of(simulated.pod, simulated.revision, now_us)
+        self._schedule(uid, restored, now_us)
 
-    def _written(self, uid: str, known: Simulated, outcome: list[Stored] | ApiError, now_us: int) -> None:
+    def _on_written(self, uid: str, simulated: Simulated, outcome: list[Stored] | ApiError, now_us: int) -> None:
         if isinstance(outcome, ApiError):
             # Somebody else changed the pod meanwhile; the log has it, and the pod goes on from that.
-            self._back(uid, known, now_us)
+            self._restore(uid, simulated, now_us)
             self.listener.hurry()
             return
-        known.pod, known.revision = outcome[0].read(Pod), outcome[0].revision
-        if known.revision > self.listener.position:
-            self.own.add(known.revision)
-        self.gatherings.see(known.pod)
-        if known.removed or known.phase in ENDED:
+        simulated.pod, simulated.revision = outcome[0].read(Pod), outcome[0].revision
+        if simulated.revision > self.listener.position:
+            self.own.add(simulated.revision)
+        self.gatherings.observe(simulated.pod)
+        if simulated.removed or simulated.phase in ENDED:
             self.pods.pop(uid, None)
         else:
-            self._schedule(uid, known, now_us)
+            self._schedule(uid, simulated, now_us)

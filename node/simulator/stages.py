@@ -116,16 +116,16 @@ def load(directory: Path = DEFAULT) -> list[Stage]:
     return stages
 
 
-def match(stages: Sequence[Stage], look: StagedPod) -> Stage | None:
-    """Return what happens next to a pod, None when nothing does."""
+def match(stages: Sequence[Stage], pod: StagedPod) -> Stage | None:
+    """Return the first stage that matches a pod, None when none does."""
     for stage in stages:
         select = stage.select
         if (
-            (select.phase is None or look.phase in select.phase)
-            and (select.deleted is None or select.deleted == look.deleted)
-            and (select.accepted is None or select.accepted == look.accepted)
-            and (select.restart_policy is None or look.restart_policy in select.restart_policy)
-            and (select.fails is None or select.fails == look.fails)
+            (select.phase is None or pod.phase in select.phase)
+            and (select.deleted is None or select.deleted == pod.deleted)
+            and (select.accepted is None or select.accepted == pod.accepted)
+            and (select.restart_policy is None or pod.restart_policy in select.restart_policy)
+            and (select.fails is None or select.fails == pod.fails)
         ):
             return stage
     return None

@@ -29,12 +29,12 @@ class Holds:
     def since_us(self, key: str) -> int | None:
         """Return since when a ConfigMap exists, None when it does not."""
         if key not in self._since_us:
-            found = store.by_keys(CONFIGMAPS, [key]).get(key)
-            self._since_us[key] = found.created * 1000 if found else None
+            stored = store.by_keys(CONFIGMAPS, [key]).get(key)
+            self._since_us[key] = stored.created * 1000 if stored else None
         return self._since_us[key]
 
-    def see(self, change: Change) -> bool:
-        """Take note of a ConfigMap's change; return whether pods that were held by it may go on."""
+    def observe(self, change: Change) -> bool:
+        """Apply a ConfigMap's change; return whether pods that were held by it may go on."""
         if change.key not in self._since_us or change.verb == "MODIFIED":
             return False
         self._since_us[change.key] = change.at * 1000 if change.verb == "ADDED" else None

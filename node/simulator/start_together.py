@@ -46,8 +46,8 @@ class Gatherings:
         self._job_of: dict[str, str] = {}
         self._touched: set[str] = set()
 
-    def see(self, pod: Pod) -> None:
-        """Take note of a pod's phase."""
+    def observe(self, pod: Pod) -> None:
+        """Record a pod's phase."""
         if pod.metadata.annotations.get(WAIT) != "true":
             return
         owner = _owner(pod)
@@ -61,7 +61,7 @@ class Gatherings:
             self._touched.add(owner)
 
     def leave(self, uid: str) -> None:
-        """Take note that a pod is gone; when all of a job are, its clock is set back."""
+        """Record that a pod is gone; when all of a job are, its clock is reset."""
         owner = self._job_of.pop(uid, "")
         job = self._jobs.get(owner)
         if job is not None:
@@ -69,8 +69,8 @@ class Gatherings:
             if not job.running:
                 del self._jobs[owner]
 
-    def keep(self, uids: Container[str]) -> None:
-        """Take note that all other pods are gone."""
+    def retain(self, uids: Container[str]) -> None:
+        """Record that all other pods are gone."""
         for uid in [uid for uid in self._job_of if uid not in uids]:
             self.leave(uid)
 
@@ -79,9 +79,9 @@ class Gatherings:
         touched = [job for owner in self._touched if (job := self._jobs.get(owner)) and job.began_us is None]
         self._touched.clear()
         jobs = [job for job in touched if not job.expected]
-        found = store.by_keys(JOBS, [job.key for job in jobs if job.key]) if jobs else {}
+        by_key = store.by_keys(JOBS, [job.key for job in jobs if job.key]) if jobs else {}
         for job in jobs:
-            stored = found.get(job.key)
+            stored = by_key.get(job.key)
             job.expected = sum(task.replicas for task in stored.read(_Job).spec.tasks) if stored else 1
         pods: list[str] = []
         for job in touched:

@@ -1,10 +1,10 @@
 """Where the files of claims are: each node has a directory of a claim's uid, which goes with the claim.
 
-Names come back: a claim that is deleted and made anew is another one, and
-perhaps somebody else's. So a directory is found by the uid. A pod keeps what it
-was given first, also when its claim is deleted and a container of it starts
-again: the uids stand in a file beside its attempts, by which the next agent
-knows, too, which directories are in use.
+Names come back: a claim that is deleted and created again is another one, and
+perhaps somebody else's. So a directory is found by the uid. A pod stays with its
+first directory, also when its claim is deleted and a container of it starts
+again: the uids are in a file beside its attempts, from which the next agent
+reads, too, which directories are in use.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def begin(layout: Layout) -> None:
 def directory(layout: Layout, pod: Pod, name: str, lookup: Lookup) -> Path:
     """Return where a pod finds the files of a claim, which need not exist yet; ConfigError when there is no such claim."""
     file = layout.pod(pod.metadata.uid) / CLAIMS
-    given = read_json(str(file))
-    if name not in given:
+    claim_uids = read_json(str(file))
+    if name not in claim_uids:
         namespace = pod.metadata.namespace
         claim = lookup.claim(namespace, name)
         if claim is None:
@@ -57,9 +57,9 @@ def directory(layout: Layout, pod: Pod, name: str, lookup: Lookup) -> Path:
         write_identity(home / CLAIM, identity)
         if not (home / FILES).exists():
             _adopt(layout.named_claims, namespace, name, claim, home / FILES)
-        given[name] = claim.uid
-        write_json(str(file), given, sync=True)
-    return layout.claim(given[name]) / FILES
+        claim_uids[name] = claim.uid
+        write_json(str(file), claim_uids, sync=True)
+    return layout.claim(claim_uids[name]) / FILES
 
 
 def _adopt(earlier: Path, namespace: str, name: str, claim: Claim, files: Path) -> None:
@@ -71,10 +71,10 @@ def _adopt(earlier: Path, namespace: str, name: str, claim: Claim, files: Path) 
     """
     old = earlier / namespace / name
     try:
-        found, updated = os.lstat(old), os.lstat(earlier).st_mtime
+        status, updated = os.lstat(old), os.lstat(earlier).st_mtime
     except (FileNotFoundError, NotADirectoryError):
         return
-    if stat.S_ISDIR(found.st_mode) and claim.made <= min(found.st_ctime, updated):
+    if stat.S_ISDIR(status.st_mode) and claim.made <= min(status.st_ctime, updated):
         file_trees.move(old, files)
         old.symlink_to(files)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def begin(folder: Path) -> bool:
-    """Make the directory, if it is not there; tell whether it can be used.
+    """Make the directory, if it is not there; return whether it can be used.
 
     It cannot where the machine has no shared memory, or where somebody else
     has made something of this name: then these volumes are on the disk.
@@ -26,9 +26,9 @@ def begin(folder: Path) -> bool:
 
 
 def is_own(folder: Path) -> bool:
-    """Tell whether the directory is there and this cluster's alone: everybody on the machine may make one of its name before us."""
+    """Whether the directory is there and this cluster's alone: everybody on the machine may make one of its name before us."""
     try:
-        found = os.lstat(folder)
+        status = os.lstat(folder)
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077

@@ -27,7 +27,7 @@ Files = Mapping[str, tuple[bytes, int]]
 
 DATA = "..data"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_HELD = Bounds(entries=100_000, seconds=5.0)
+_COMPARED = Bounds(entries=100_000, seconds=5.0)
 _REMOVING_S = 1.0  # more than was published has only who wrote there himself, and his volume goes with him
 
 
@@ -42,8 +42,8 @@ def publish(volume: int, files: Files, group: int = -1) -> None:
         parts = path.split("/")
         if not path.strip("./") or path.startswith(("/", "..")) or ".." in parts or "\0" in path:
             raise ValueError(f"{path!r} must be a relative path without '..' that does not start with '..'.")
-    before = _current(volume)
-    if before and _holds(volume, before, files):
+    current = _current(volume)
+    if current and _holds(volume, current, files):
         return
     try:
         _show(volume, files, group)
@@ -85,7 +85,7 @@ def _holds(volume: int, version: str, files: Files) -> bool:
     try:
         with Walk(volume) as way:
             folder = way.go(version).fd
-            entries = (entry for _, entry in file_trees.walk(".", folder, _HELD))
+            entries = (entry for _, entry in file_trees.walk(".", folder, _COMPARED))
             number = sum(not entry.is_dir(follow_symlinks=False) for entry in entries)
             reached = all(
                 os.readlink(name, dir_fd=volume) == f"{DATA}/{name}" for name in {path.split("/")[0] for path in files}
@@ -102,10 +102,10 @@ def _same(folder: int, path: str, content: bytes, mode: int) -> bool:
     with Walk(folder) as way:
         fd = os.open(name, _READ, dir_fd=way.go(path[: -len(name)]).fd)
     with os.fdopen(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_size != len(content):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size != len(content):
             return False
-        return stat.S_IMODE(found.st_mode) == mode & 0o777 and file.read(len(content) + 1) == content
+        return stat.S_IMODE(status.st_mode) == mode & 0o777 and file.read(len(content) + 1) == content
 
 
 def _write(folder: int, path: str, content: bytes, mode: int, group: int) -> None:
@@ -134,10 +134,10 @@ def _clear(volume: int, names: set[str], version: str) -> None:
     """Take away the links and versions that are not shown any more; what else lies there is not ours, or a mount point."""
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=volume)
     try:
-        found = os.listdir(folder)  # noqa: PTH208
+        entries = os.listdir(folder)  # noqa: PTH208
     finally:
         os.close(folder)
-    for name in found:
+    for name in entries:
         old = name.startswith("..") and name not in (DATA, version)
         if old or (name not in names and _target(volume, name) == f"{DATA}/{name}"):
             try:

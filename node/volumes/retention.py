@@ -19,7 +19,7 @@ FRESH_S = 60  # a directory this young may belong to a pod that was not seen in 
 log = logging.getLogger(__name__)
 
 
-class Left(NamedTuple):
+class LeftDirectory(NamedTuple):
     """The directory of a pod that does not run, and the size of its logs."""
 
     path: Path
@@ -28,18 +28,18 @@ class Left(NamedTuple):
 
 
 def clean(layout: Layout, living: Collection[str], running: Collection[str], *, days: float, most_bytes: int) -> int:
-    """Remove what is not kept; return how many pods' logs went.
+    """Remove what is not to be retained; return how many pods' logs went.
 
     living are the uids of pods that the store has, running those of pods that
     may have processes. A pod that is gone loses its scratch directories at
     once. Logs go when they are older than `days`, and the oldest go first while
-    all logs together are larger than `most_bytes`; running pods keep theirs.
+    all logs together are larger than `most_bytes`; those of running pods stay.
     """
     in_memory = os.listdir(layout.memory) if memory_volumes.is_own(layout.memory) else []  # noqa: PTH208
     for uid in in_memory:
         if uid != layout.memory_trash.name and uid not in living and uid not in running:
             free_memory(layout, uid)
-    left = []
+    leftovers = []
     for path in layout.pods.iterdir() if layout.pods.exists() else ():
         if not path.is_dir() or path.is_symlink() or path.name in running:
             continue
@@ -48,23 +48,23 @@ def clean(layout: Layout, living: Collection[str], running: Collection[str], *, 
                 remove_scratch(layout, path.name)
             containers = attempts.containers(layout, path.name)
             size = sum(file_trees.size(layout.container(path.name, name)).bytes for name in containers)
-            left.append(Left(path, age, size))
-    total = sum(one.size for one in left)
+            leftovers.append(LeftDirectory(path, age, size))
+    total = sum(leftover.size for leftover in leftovers)
     count = 0
-    for one in sorted(left, key=lambda one: -one.age_s):
-        old = one.age_s > days * DAY_S and one.path.name not in living
+    for leftover in sorted(leftovers, key=lambda leftover: -leftover.age_s):
+        old = leftover.age_s > days * DAY_S and leftover.path.name not in living
         if old or total > most_bytes:
-            discard(one.path, layout.trash)
-            total -= one.size
+            discard(leftover.path, layout.trash)
+            total -= leftover.size
             count += 1
     if count:
         log.info("logs removed: %d pods", count)
     return count
 
 
-def prune(layout: Layout, uid: str, container: str, keep: int = attempts.KEPT) -> None:
+def prune(layout: Layout, uid: str, container: str, retained: int = attempts.RETAINED) -> None:
     """Remove all but the latest attempts of a container that restarts again and again."""
-    for number in attempts.numbers(layout.container(uid, container))[:-keep]:
+    for number in attempts.numbers(layout.container(uid, container))[:-retained]:
         discard(layout.attempt(uid, container, number), layout.trash)
 
 

@@ -1,4 +1,4 @@
-"""Looking at what pods with limits have on the disk, and removing what was discarded, again and again, in a thread of its own."""
+"""Measuring what pods with limits have on the disk, and removing what was discarded, again and again, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StorageWatch(Repeated):
     """Which pods use more of the disk than they may. Pods without a limit cost nothing."""
 
     def __init__(self, layout: Layout) -> None:
-        super().__init__(self.look, "storage", EVERY_S, "looking at what pods have on the disk", log)
+        super().__init__(self.check, "storage", EVERY_S, "looking at what pods have on the disk", log)
         self._layout = layout
         self._watched: dict[str, Limits] = {}
         self._excess: dict[str, str] = {}
@@ -36,14 +36,14 @@ class StorageWatch(Repeated):
         self._trash = Trash(layout.memory_trash, layout.trash)
 
     def watch(self, pod: Pod) -> None:
-        """Look at a pod from now on, if it has limits."""
+        """Measure a pod from now on, if it has limits."""
         if limits := storage.limits(pod):
             self._watched[pod.metadata.uid] = limits
         if any(map(storage.is_in_memory, pod.spec.volumes)):
             self._in_memory.add(pod.metadata.uid)
 
     def forget(self, uid: str) -> None:
-        """Look at a pod no more; its volumes in memory go, and one that had too much loses all that it has beside its logs."""
+        """Measure a pod no more; its volumes in memory go, and one that had too much loses all that it has beside its logs."""
         self._watched.pop(uid, None)
         if uid in self._in_memory:
             self._in_memory.discard(uid)
@@ -55,8 +55,8 @@ class StorageWatch(Repeated):
         """Return what pods have too much of, by uid."""
         return dict(self._excess)
 
-    def look(self) -> None:
-        """Look once at every pod, and clear away what those had that were evicted, and volumes in memory of those that are over.
+    def check(self) -> None:
+        """Measure every pod once, and remove the files of evicted ones, and volumes in memory of those that have ended.
 
         A pod with more files or levels of directories than can be counted has too much of what it has a limit of.
         """

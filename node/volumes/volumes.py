@@ -29,16 +29,16 @@ from node.volumes import claims, memory_volumes, published_files
 SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
 PUBLISHED = ("config_map", "secret", "downward_api", "projected")
 GROUP_READS = 0o440
-ANSWER_S = 1.0
-_waiting: dict[Path, threading.Thread] = {}
-MADE = {"DirectoryOrCreate": Make.DIRECTORY, "FileOrCreate": Make.FILE}
+FILE_SYSTEM_S = 1.0
+_checks: dict[Path, threading.Thread] = {}
+CREATED = {"DirectoryOrCreate": Make.DIRECTORY, "FileOrCreate": Make.FILE}
 
 
 def refusal(pod: Pod, layout: Layout) -> Refusal | None:
     """Return why this node cannot give the pod its volumes, None when it can.
 
-    What is said here of a hostPath is a first answer: it is looked at again
-    when it is mounted, because a pod can exchange it meanwhile.
+    A hostPath is checked again when it is mounted, because a pod can exchange
+    it meanwhile.
     """
     for volume in pod.spec.volumes:
         if volume.host_path is not None:
@@ -50,7 +50,9 @@ def refusal(pod: Pod, layout: Layout) -> Refusal | None:
         if problem:
             return Refusal("UnsupportedVolume", f"Volume {volume.name} cannot be had. {problem}")
     mounted = [
-        mount.mount_path for one in (*pod.spec.init_containers, *pod.spec.containers) for mount in one.volume_mounts
+        mount.mount_path
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        for mount in container.volume_mounts
     ]
     wrong = [
         path for path in mounted if not path.startswith("/") or os.path.normpath(path) == "/" or ".." in path.split("/")
@@ -79,15 +81,15 @@ def _host_path_problem(volume: Volume, layout: Layout) -> str:
 def answers(path: Path) -> bool:
     """Whether the file system at a path of the machine answers, which one on the network may not for hours.
 
-    It is a thread that waits for it, so that pods without it go on; asked again meanwhile the answer is No at once.
+    A thread waits for it, so that pods without it go on; until that has an answer, further calls return False at once.
     """
-    thread = _waiting.pop(path, None)
+    thread = _checks.pop(path, None)
     if thread is None:
         thread = threading.Thread(target=os.access, args=(path, os.F_OK), name="file system", daemon=True)
         thread.start()
-        thread.join(ANSWER_S)
+        thread.join(FILE_SYSTEM_S)
     if thread.is_alive():
-        _waiting[path] = thread
+        _checks[path] = thread
     return not thread.is_alive()
 
 
@@ -103,9 +105,11 @@ class Prepared(NamedTuple):
 class Volumes:
     """Makes the directories of one pod's volumes."""
 
-    def __init__(self, pod: Pod, place: PodAddress, layout: Layout, lookup: Lookup, *, in_memory: bool = False) -> None:
+    def __init__(
+        self, pod: Pod, address: PodAddress, layout: Layout, lookup: Lookup, *, in_memory: bool = False
+    ) -> None:
         self.pod = pod
-        self.place = place
+        self.address = address
         self.layout = layout
         self.lookup = lookup
         self.in_memory = in_memory  # whether emptyDirs that ask for memory get it
@@ -137,7 +141,7 @@ class Volumes:
                 raise ConfigError(
                     f'volume "{volume.name}": hostPath "{source.path}" is not allowed. {hostpaths.remedy()}'
                 )
-            return Prepared(Path(source.path), within=within, make=MADE.get(source.type or "", Make.NOTHING))
+            return Prepared(Path(source.path), within=within, make=CREATED.get(source.type or "", Make.NOTHING))
         claim = volume.persistent_volume_claim
         if claim is not None:
             root = claims.directory(self.layout, self.pod, claim.claim_name, self.lookup)
@@ -160,7 +164,7 @@ class Volumes:
                 shim_users.give_folder(way.fd, self.group)
             elif claim is not None and self.group is not None:
                 try:
-                    file_trees.give(way.fd, self.group)
+                    file_trees.give_to_group(way.fd, self.group)
                 except Beyond as error:
                     raise ConfigError(
                         f'persistentvolumeclaim "{claim.claim_name}" cannot be given to the group {self.group}: it has {error}; '
@@ -223,7 +227,7 @@ class Volumes:
         files = {}
         for item in source.get("items") or ():
             path = (item.get("fieldRef") or {}).get("fieldPath", "")
-            text = environment.pod_field(self.pod, path, self.place) if path else ""
+            text = environment.pod_field(self.pod, path, self.address) if path else ""
             files[item.get("path", "")] = (text.encode(), item.get("mode") or 0o644)
         return files
 
@@ -231,15 +235,15 @@ class Volumes:
 def expressions(
     pod: Pod,
     container: Container,
-    place: PodAddress,
-    given: Mapping[str, str],
+    address: PodAddress,
+    initial: Mapping[str, str],
     lookup: Lookup,
     allocatable: Mapping[str, int],
 ) -> Mapping[str, str]:
-    """Return the variables that a container's subPathExpr may name: its own, and those that are given."""
+    """Return the variables that a container's subPathExpr may name: its own, and the initial ones."""
     if not any(mount.sub_path_expr for mount in container.volume_mounts):
-        return given
-    return environment.command(pod, container, place, given, lookup, allocatable).env
+        return initial
+    return environment.command(pod, container, address, initial, lookup, allocatable).env
 
 
 def binds(
@@ -251,7 +255,7 @@ def binds(
     Here the same is tried in order that the pod says what is wrong, and that a
     missing subPath is there where nothing is mounted.
     """
-    found = []
+    mounts = []
     for mount in container.volume_mounts:
         if mount.name not in directories:
             raise ConfigError(f'the pod has no volume "{mount.name}"')
@@ -278,13 +282,13 @@ def binds(
         try:
             os.close(open_source(bind, str(state)))
         except (PathRefused, OSError) as error:
-            why = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
+            reason = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
             what = "subPath" if below else "volume"
             raise ConfigError(
-                f'failed to prepare {what} for volumeMount "{mount.name}" of container "{container.name}": {why}'
+                f'failed to prepare {what} for volumeMount "{mount.name}" of container "{container.name}": {reason}'
             ) from None
-        found.append(bind)
-    return tuple(found)
+        mounts.append(bind)
+    return tuple(mounts)
 
 
 def variables(container: Container, binds: Sequence[Bind], *, mounted: bool) -> dict[str, str]:

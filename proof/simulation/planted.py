@@ -643,9 +643,9 @@ def skips_ahead(put: Put) -> None:
     read = Listener.read
 
     def ahead(self: Listener, apply: Callable[[Change], None], reload: Callable[[], None]) -> None:
-        asked = self._asked_at
+        asked = self._read_at
         read(self, apply, reload)
-        if self._asked_at != asked:
+        if self._read_at != asked:
             self.position = max(self.position, store.revision())
 
     put(Listener, "read", ahead)
@@ -658,7 +658,7 @@ def nudge_for_read(put: Put) -> None:
 
     def hear(self: Listener) -> None:
         self.subscription.drain()
-        self._asked_at = clock.monotonic()
+        self._read_at = clock.monotonic()
         self.subscribe()
 
     put(Listener, "hear", hear)

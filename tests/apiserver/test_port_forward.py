@@ -355,7 +355,7 @@ async def test_no_process_that_the_server_starts_has_what_a_node_hands_over():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         socket.send_fds(theirs, [b"{}\n"], [theirs.fileno()])
-        _, (fd,) = await AnswerLine(ours).hear()
+        _, (fd,) = await AnswerLine(ours).receive()
         assert not os.get_inheritable(fd)
         os.close(fd)
 

@@ -181,7 +181,7 @@ class TestOnePod:
         for _ in range(20):
             node.annotate()
             node.daemon._wait(0.01)
-            node.agent._notice()
+            node.agent._collect()
             node.agent._step()
             node.agent._write()
         assert node.until_end()["exitCode"] == 7
@@ -344,7 +344,7 @@ class TestBadLuck:
             other.execute("BEGIN IMMEDIATE")
             node.let_go()
             until(lambda: node.daemon._wait(0.01) or not node.shims())
-            node.agent._notice()
+            node.agent._collect()
             for _ in range(5):
                 node.agent._step()
                 node.agent._write()

@@ -223,16 +223,16 @@ def answering():
 async def test_answers_come_one_by_one_and_what_is_no_answer_or_has_no_end_is_nobody_s():
     with answering() as (line, theirs):
         theirs.sendall(b'{"started": 1}\n{"exit')
-        assert await line.hear() == ({"started": 1}, [])
+        assert await line.receive() == ({"started": 1}, [])
         theirs.sendall(b'Code": 0}\n')
         theirs.close()
-        assert [await line.hear(), await line.hear()] == [({"exitCode": 0}, []), ({}, [])]
+        assert [await line.receive(), await line.receive()] == [({"exitCode": 0}, []), ({}, [])]
     for said in (b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"):
         with answering() as (line, theirs):
             theirs.sendall(said)
-            assert await line.hear() == ({}, [])
+            assert await line.receive() == ({}, [])
     with answering() as (line, theirs):
         writing = asyncio.ensure_future(pipes.write(theirs.fileno(), bytes(64 * 1024 * 1024)))
-        assert await line.hear() == ({}, [])
+        assert await line.receive() == ({}, [])
         assert not writing.done()
         writing.cancel()

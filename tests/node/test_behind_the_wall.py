@@ -332,7 +332,7 @@ class TestUsers:
         (volume / "link").symlink_to(outside)
         os.link(outside / "file", volume / "hard")
         fd = os.open(volume, os.O_PATH)
-        file_trees.give(fd, 55)
+        file_trees.give_to_group(fd, 55)
         os.close(fd)
         groups = {path.name: path.stat().st_gid for path in (volume, volume / "deep", volume / "deep" / "file")}
         assert groups == {"volume": 55, "deep": 55, "file": 55}

@@ -191,7 +191,7 @@ class TestTrash:
         subprocess.run(["chattr", "-i", left / "stays"], check=True)
         emptied.empty(1.0)
         assert left.exists(), "it is not tried again at once"
-        later = clock.monotonic() + trash.AGAIN_S
+        later = clock.monotonic() + trash.RETRY_S
         monkeypatch.setattr(clock, "monotonic", lambda: later)
         emptied.empty(1.0)
         assert not left.exists()
@@ -212,14 +212,14 @@ class TestAgent:
         os.utime(layout.pod("gone"), (0, 0))
         node.clean()
         assert not layout.pod("gone").exists()
-        node.agent.storage.look()
+        node.agent.storage.check()
         status = node.until_phase("Failed")
         assert status["reason"] == "Evicted"
         assert ": more than 100 levels of directories, which cannot be counted, and 1 GiB are" in status["message"]
         node.until(lambda: not node.agent.pods)
-        node.agent.storage.look()
+        node.agent.storage.check()
         assert not (layout.pod(uid) / "_volumes").exists()
-        until(lambda: node.agent.storage.look() or not list(layout.trash.iterdir()), every_s=0)
+        until(lambda: node.agent.storage.check() or not list(layout.trash.iterdir()), every_s=0)
 
     def test_work_beside_pods_that_fails_ends_no_agent_and_no_thread_and_is_told_once(self, node, caplog, monkeypatch):
         monkeypatch.setattr(storage_watch, "EVERY_S", 0.001)
@@ -229,7 +229,7 @@ class TestAgent:
         for _ in range(2):
             node.clean()
         for _ in range(2):
-            sweep._do(lambda: {}["x"])
+            sweep._guard(lambda: {}["x"])
         for watch, name in ((StorageWatch(layout), "look"), (Sampler(layout, "n", list), "sample")):
 
             def failing(name=name):
@@ -276,7 +276,7 @@ class TestTrees:
         if not os.geteuid():
             fd = os.open(tree, os.O_PATH)
             with pytest.raises(Beyond, match="more than 1 levels"):
-                file_trees.give(fd, 55, Bounds(levels=1))
+                file_trees.give_to_group(fd, 55, Bounds(levels=1))
             os.close(fd)
 
     @cases("make", {

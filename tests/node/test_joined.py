@@ -194,7 +194,7 @@ class TestJoined:
         file = begun.data / f"node/pods/{uid}/_volumes/v/..data/k"
         for text in ("new", "newer"):
             change(CONFIGMAPS, "c", data={"k": text})
-            begun.agent.cluster.lookup.look()  # what its thread does every ten seconds
+            begun.agent.cluster.lookup.check()  # what its thread does every ten seconds
             begun.until(lambda text=text: file.read_text() == text)
             begun.again()
         assert begun.shims() == before
@@ -229,9 +229,9 @@ class TestJoined:
         watch, heard_of = begun.agent.listener, []
         monkeypatch.setattr(reflection, "LONGEST_WAIT_S", 0.1)
         monkeypatch.setattr(proxying, "QUIET_S", 0.0)  # as little may pass between what is told
-        monkeypatch.setattr(watch, "tell", lambda heard, tell=watch.tell: (heard_of.append(heard), tell(heard)))
+        monkeypatch.setattr(watch, "put", lambda item, put=watch.put: (heard_of.append(item), put(item)))
         with monkeypatch.context() as asleep:
-            asleep.setattr(watch, "_take", lambda line: None)
+            asleep.setattr(watch, "_on_line", lambda line: None)
             begun.delete("goes", grace=0)
             settings.HISTORY_HOURS = 0
             retention.run(clock.monotonic() + HANG_S, now=clock.milliseconds() + 3_600_000)
@@ -255,7 +255,7 @@ class TestJoined:
         assert membership.read(begun.data) == kept
         store.write(Patch(NODES, "", NODE, {"status": {"conditions": []}}, "status"))
         wish = begun.wish._replace(token=invitations.invite(access.CONSOLE, NODE, 3600).secret)
-        joining.join(begun.data, joining.again(kept, wish), NODE)
+        joining.join(begun.data, joining.with_token(kept, wish), NODE)
         begun.again()
         begun.let_go()
         assert begun.until_end()["exitCode"] == 4
@@ -297,7 +297,7 @@ class TestJoined:
             for seconds in (0.05, 1000):
                 monkeypatch.setattr(client, "ANSWER_S", seconds)
                 with pytest.raises(Unreachable, match="takes too long"):
-                    asking.ask("GET", "/version")
+                    asking.call("GET", "/version")
 
     def test_only_a_cluster_dismisses_a_node(self, monkeypatch):
         """What may stand before a server asks people for a password."""
@@ -305,7 +305,7 @@ class TestJoined:
         status = b'{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401}'
         for body, error in ((b"<h1>401 Authorization Required</h1>", Unreachable), (status, Dismissed)):
             with answering(body, code=401) as server, pytest.raises(error):
-                client_of(server).ask("GET", "/api/v1/pods")
+                client_of(server).call("GET", "/api/v1/pods")
 
     def test_a_watch_that_says_what_nobody_foresaw_is_begun_again(self):
         pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "resourceVersion": "7"}}

@@ -244,7 +244,7 @@ class TestEvents:
         "init container": ((), status(init={"i": LOOPS}), [("initContainers", "i")]),
     })  # fmt: skip
     def test_a_wait_is_told_when_it_begins(self, before, after, expected):
-        assert events.begun(waiting_pod(*before), after) == expected
+        assert events.newly_backing_off(waiting_pod(*before), after) == expected
 
     def test_one_event_for_each_container_counts_its_waits(self, db):
         store.write(Create(NAMESPACES, {"metadata": {"name": "default"}}))

@@ -28,12 +28,12 @@ from node.agent import server
 from node.link import figures, frames, holder, linked_node, presence
 from node.link.all_nodes import AllNodes
 from node.link.figures import Figures
-from node.link.flow import WINDOW, WORTH_TELLING, Receiving, Sending
-from node.link.frames import CHANNELS, LARGEST, LINE, MOST_DATA, STDIN, STDOUT, BadFrame, Frame, Kind
+from node.link.flow import CREDIT_STEP, WINDOW, Receiving, Sending
+from node.link.frames import CHANNELS, LARGEST_FRAME, LINE, MOST_DATA, STDIN, STDOUT, BadFrame, Frame, Kind
 from node.link.linked_node import LinkedNode
 from node.link.local_nodes import LocalNodes
 from node.link.request_handler import RECORD
-from node.link.wire import MOST, NODE_READS, SERVER_READS, LinkLost, Wire
+from node.link.wire import MOST_CONVERSATIONS, NODE_READS, SERVER_READS, LinkLost, Wire
 from node.paths import Layout
 from node.shim import control_socket
 from node.shim.crilog import CriLog
@@ -88,7 +88,7 @@ class TestLinkedNode:
     @pytest.fixture
     def data(self, settings, tmp_path):
         settings.DATA = tmp_path
-        linked_node._resting.clear()
+        linked_node._paused_until.clear()
         return tmp_path
 
     @pytest.fixture
@@ -98,7 +98,7 @@ class TestLinkedNode:
     @trying(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(some_lines, st.lists(questions, min_size=1, max_size=12))
     def test_by_a_link_a_log_reads_as_the_files_do(self, lines, asked):
-        linked_node._resting.clear()  # a test before this one may have had a node that did not answer
+        linked_node._paused_until.clear()  # a test before this one may have had a node that did not answer
         with TemporaryDirectory() as folder, override_settings(DATA=Path(folder)):
             write(Path(folder), lines, segment_bytes=2000, count=3)
             with linked(Path(folder)):
@@ -152,7 +152,7 @@ class TestLinkedNode:
             monkeypatch.setattr(linked_node, "ANSWER_S", 1000)
             with pytest.raises(NodeAway, match="does not answer"):
                 there.read_log(UID, "main")
-        linked_node._resting.clear()
+        linked_node._paused_until.clear()
         monkeypatch.setattr(linked_node, "LONGEST_S", 0.05)
         begins = says(b'{"size": 10}\n12345', closes=False)
         with linked(data, answer=begins), pytest.raises(NodeAway, match="not answer"):
@@ -293,12 +293,12 @@ class TestLinkedNode:
     def test_figures_that_nobody_can_reckon_with_are_not_kept(self, data):
         presence.note(data, "there", linked=True, now=0)
         found = Figures(data, "there")
-        found.take({"machine": [1, 2, 3]})
+        found.store({"machine": [1, 2, 3]})
         for told in (
             {"machine": [10**400, 2, 3]}, {"machine": [-1, 2, 3]}, {"containers": [[UID, "main", 1, 2, 10**30]]},
             {"devices": {"gpu": {"0": {"use": float("nan")}}}}, {"devices": {"gpu": {"0": {"use": float("inf")}}}},
         ):  # fmt: skip
-            found.take(told)
+            found.store(told)
             assert figures.read(data, "there", clock.milliseconds())["machine"] == [1, 2, 3]
 
     def test_a_node_that_beats_all_the_time_is_not_listened_to_each_time(self, data, caplog, monkeypatch):
@@ -327,7 +327,7 @@ class TestFrames:
     @given(some_frames)
     def test_a_frame_is_the_same_on_the_other_side(self, frame):
         message = frames.encode(frame)
-        assert len(message) <= LARGEST
+        assert len(message) <= LARGEST_FRAME
         assert frames.decode(message) == frame
         if frame.kind == Kind.CREDIT:
             assert frames.credit(frame.conversation, frame.channel, frames.count_of(frame)) == frame
@@ -395,12 +395,12 @@ class OneChannel(RuleBasedStateMachine):
     @invariant()
     def no_more_than_a_window_is_unread(self):
         assert self.sent - self.read <= WINDOW
-        assert self.receiving.held <= WINDOW
+        assert self.receiving.unread <= WINDOW
 
     @invariant()
     def nobody_waits_for_ever(self):
         if not (self.on_the_way or self.credits) and self.receiving.is_empty:
-            assert self.sending.left > WINDOW - WORTH_TELLING
+            assert self.sending.credit > WINDOW - CREDIT_STEP
 
 
 TestOneChannel = OneChannel.TestCase
@@ -428,13 +428,13 @@ class Ends:
         self.largest = 0
 
     async def _to_node(self, message):
-        frame = self.node.take(message)
+        frame = self.node.on_message(message)
         if frame is not None:
-            self.begun.append(self.node.begun(frame.conversation))
+            self.begun.append(self.node.begin(frame.conversation))
 
     async def _to_server(self, message):
-        self.server.take(message)
-        held = [each._channels[STDOUT].receiving.held for each in self.server.conversations.values()]
+        self.server.on_message(message)
+        held = [each._channels[STDOUT].receiving.unread for each in self.server.conversations.values()]
         self.largest = max([self.largest, *held])
 
     async def open(self):
@@ -464,8 +464,8 @@ class TestWire:
         flows = asyncio.ensure_future(_said(node_fast, STDOUT, bytes(20 * WINDOW)))
         assert len(await drain(fast, STDOUT)) == 20 * WINDOW
         await flows
-        await node_slow.say({"still": "heard"})
-        assert await slow.hear() == {"still": "heard"}
+        await node_slow.send_json({"still": "heard"})
+        assert await slow.receive_json() == {"still": "heard"}
         assert not stuck.done()
         assert ends.largest <= WINDOW
         assert len(await drain(slow, STDOUT)) == 20 * WINDOW
@@ -477,10 +477,10 @@ class TestWire:
         with pytest.raises(BrokenPipeError):
             await ours.send(STDIN, b"x")
         await theirs.send(STDOUT, b"all of it")
-        await theirs.say({"exitCode": 3})
+        await theirs.send_json({"exitCode": 3})
         await theirs.close()
         assert await drain(ours, STDOUT) == b"all of it"
-        assert [await ours.hear(), await ours.hear()] == [{"exitCode": 3}, None]
+        assert [await ours.receive_json(), await ours.receive_json()] == [{"exitCode": 3}, None]
 
     @pytest.mark.parametrize("end", ["close", "lose"])
     async def test_who_waits_for_room_is_woken_by_the_end(self, end):
@@ -512,15 +512,15 @@ class TestWire:
         ours, theirs = await ends.open()
         writing = asyncio.ensure_future(theirs.send(LINE, bytes(WINDOW)))
         with pytest.raises(BadFrame):
-            await ours.hear()
+            await ours.receive_json()
         await writing
         ends.server.conversations.pop(ours.number)
         await theirs.send(STDOUT, b"late")
-        assert ends.server.take(frames.encode(Frame(Kind.CLOSE, 999))) is None
+        assert ends.server.on_message(frames.encode(Frame(Kind.CLOSE, 999))) is None
 
     @cases("story", {
         "begun twice": [Frame(Kind.OPEN, 1, 0, b"{}")] * 2,
-        "far too many": [Frame(Kind.OPEN, n, 0, b"{}") for n in range(2 * MOST + 1)],
+        "far too many": [Frame(Kind.OPEN, n, 0, b"{}") for n in range(2 * MOST_CONVERSATIONS + 1)],
         "a credit of nothing": [Frame(Kind.OPEN, 1), Frame(Kind.CREDIT, 1)],
         "a credit too much": [Frame(Kind.OPEN, 1), frames.credit(1, STDOUT, 1)],
         "data too much": [Frame(Kind.OPEN, 1), *[FULL] * (WINDOW // MOST_DATA + 1)],

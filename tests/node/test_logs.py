@@ -281,7 +281,7 @@ class TestExtents:
                 act, *arguments = do.get(step, ((path / "status.json").touch,))
                 act(*arguments)
             known = log_extents.of_pods(layout, [UID])
-            log_extents._known.clear()
+            log_extents._cached_names.clear()
             assert known == log_extents.of_pods(layout, [UID])
             if path.exists():
                 assert (known[-1].end, known[-1].ended) == (logs.end_of(path), (path / "status.json").exists())

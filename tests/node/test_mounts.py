@@ -391,7 +391,7 @@ def test_fifos_where_the_node_looks_hold_nobody(begun):
     main = container("test -p $VOLUME_V; sleep 600", mount("v", subPath="pipe"), **limited)
     volumes = [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}]
     begun.submit(volumes=volumes, initContainers=[first], containers=[main], until="Running")
-    begun.agent.storage.look()
+    begun.agent.storage.check()
     begun.shell("true", "other", until="Succeeded")
     begun.remove()
     retention.clean(begun.agent.layout, set(), set(), days=0, most_bytes=0)

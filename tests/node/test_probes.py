@@ -67,7 +67,7 @@ def asked(attempts):
         with contextlib.closing(Checks(key)) as checks:
             action = Action(host=host, port=port, **fields)
             checks.start(Check("u", "main", 0, Kind.LIVENESS, action, seconds), directory)
-            (answer,) = until(checks.take)
+            (answer,) = until(checks.results)
             return answer.passed, answer.message
 
     return ask

@@ -252,7 +252,7 @@ def play(pod, most=4):
     """Yield what a pod's stages write, each after its delay, on a clock that only stages move."""
     known, now_us, all_stages = Simulated.of(pod, 1, BEGIN_US), BEGIN_US, stages.load()
     for _ in range(most):
-        stage = stages.match(all_stages, known.look)
+        stage = stages.match(all_stages, known.staged)
         if stage is None or known.removed:
             return
         now_us = known.since_us + stages.delay_us(stage.delay, pod.metadata.annotations)

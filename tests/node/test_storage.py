@@ -79,13 +79,13 @@ class TestDisk:
             homes[name] = node.data / "node" / "pods" / uid
         written = [home / each for home in homes.values() for each in ("_volumes/v/big", "_work/big")]
         node.until(lambda: [each.stat().st_size for each in written if each.exists()] == [3_000_000] * 3)
-        node.until(lambda: node.agent.storage.look() or len(node.agent.storage.excess()) == 2)
+        node.until(lambda: node.agent.storage.check() or len(node.agent.storage.excess()) == 2)
         for name in ("volume", "scratch"):
             status = node.until_phase("Failed", name)
             assert status["reason"] == "Evicted"
             assert re.search(r"2\.8\d MiB, and 1 MiB are allowed", status["message"])
         node.until(lambda: len(node.agent.pods) == 1)
-        node.agent.storage.look()
+        node.agent.storage.check()
         for name in ("volume", "scratch"):
             left = {one.name for one in homes[name].iterdir()}
             assert left & {"_work", "_tmp", "_volumes", "main"} == {"main"}, "its log stays"
@@ -168,7 +168,7 @@ class TestOwnPlaces:
         assert begun.ran(script, initContainers=[first], **OF_MEMORY) == ["tmpfs", "hello"]
         assert begun.agent.layout.memory.stat().st_mode & 0o777 == 0o700
         begun.until(lambda: not begun.agent.pods)
-        begun.agent.storage.look()
+        begun.agent.storage.check()
         assert in_memory(begun) == []
 
     def test_volume_in_memory_outlives_its_container_and_its_agent(self, begun):
@@ -183,14 +183,14 @@ class TestOwnPlaces:
         script = "head -c 3000000 /dev/zero > /v/much; echo done; sleep 600"
         uid = begun.shell(script, **OF_MEMORY, **BRIEF)
         begun.until(lambda: "done" in begun.printed(uid))
-        begun.agent.storage.look()
+        begun.agent.storage.check()
         status = begun.until_phase("Failed")
         assert (status["reason"], "2.86 MiB, and 1 MiB are allowed" in status["message"]) == ("Evicted", True)
         begun.until(lambda: not begun.agent.pods)
         for name in ("lost", "kept"):  # of pods that are gone, of which one is known
             (begun.agent.layout.memory / name).mkdir()
         retention.clean(begun.agent.layout, {"kept"}, set(), days=1, most_bytes=1 << 30)
-        begun.agent.storage.look()
+        begun.agent.storage.check()
         assert in_memory(begun) == ["kept"]
 
     def test_directory_that_is_not_ours_alone_is_not_used(self, tmp_path):
@@ -319,7 +319,7 @@ class TestClaims:
         begun.until(lambda: not begun.agent.pods)
         begun.clean()
         assert (begun.files(first).exists(), begun.files(second).exists()) == (False, True)
-        begun.agent.storage.look()
+        begun.agent.storage.check()
         assert list(begun.agent.layout.trash.iterdir()) == []
 
     @RESTARTS

@@ -106,7 +106,7 @@ class HeldPorts:
         asyncio.get_running_loop().remove_reader(line)
         with line, contextlib.suppress(OSError):
             line.send(json.dumps({"leave": True}).encode())
-            if line.recv(port_holder.LARGEST):
+            if line.recv(port_holder.DATAGRAM_BYTES):
                 return True
             os.waitpid(self._holding.pid, 0)  # where it is a child of this process
         return False
@@ -126,7 +126,7 @@ class HeldPorts:
         line = self._holding.line
         with contextlib.suppress(OSError):
             line.send(json.dumps({"take": address}).encode())
-            _, descriptors, _, _ = socket.recv_fds(line, port_holder.LARGEST, 1)
+            _, descriptors, _, _ = socket.recv_fds(line, port_holder.DATAGRAM_BYTES, 1)
             return socket.socket(fileno=descriptors[0]) if descriptors else None
         return None  # it has ended, which is heard in a moment
 
@@ -159,7 +159,7 @@ class HeldPorts:
         try:
             with theirs:
                 control_socket.send(str(folder), request, [theirs.fileno()], port_holder.NAME)
-            answer: dict[str, Any] = json.loads(line.recv(port_holder.LARGEST) or b"{}")
+            answer: dict[str, Any] = json.loads(line.recv(port_holder.DATAGRAM_BYTES) or b"{}")
         except OSError:
             answer = {}
         if answer:

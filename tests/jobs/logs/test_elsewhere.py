@@ -188,7 +188,7 @@ def test_first_page_reads_the_end_of_each_log_once(gang, api):
 @pytest.fixture
 def linked_gang(alice, tmp_path, settings):
     settings.DATA = tmp_path
-    linked_node._resting.clear()
+    linked_node._paused_until.clear()
     pods = [running(node=NODE), running(index=1, node=NODE)]
     return Gang(alice, world.make("train", "Running", pods=pods, tasks=(("worker", 2),)))
 

@@ -128,7 +128,7 @@ def _join_anew(data: Path, found: Membership, wish: JoinOptions) -> Membership:
     """Join with the token that was given, in place of one of the node's own that is not known any more."""
     if wish.token:
         try:
-            return joining.join(data, joining.again(found, wish), found.name)
+            return joining.join(data, joining.with_token(found, wish), found.name)
         except Dismissed:
             pass
     return found
