@@ -23,16 +23,16 @@ _BINARY_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _NO_AMOUNTS: Amounts = {}
 
 
-class _AskedContainer(View):
+class _RequestContainer(View):
     restart_policy: str = ""
     resources: ResourceRequirements = ResourceRequirements()
 
 
-class _AskedPod(View):
-    """As much of a pod spec as says what it asks for."""
+class _RequestPod(View):
+    """As much of a pod spec as its request depends on."""
 
-    containers: list[_AskedContainer] = []
-    init_containers: list[_AskedContainer] = []
+    containers: list[_RequestContainer] = []
+    init_containers: list[_RequestContainer] = []
     overhead: Quantities = {}
     resources: ResourceRequirements | None = None
 
@@ -65,7 +65,7 @@ def of(resource_list: Mapping[str, Any] | None) -> Amounts:
 
 
 def pod_request(pod_spec: PodSpecLike | dict[str, Any]) -> Amounts:
-    """Return what a pod asks of a node, from its spec as JSON or as a struct.
+    """Return what a pod requests of a node, from its spec as JSON or as a struct.
 
     Kubernetes' rule (reference: volcano-scheduler §1.2): the sum of the
     containers, or an init container where that is more, plus overhead; an init
@@ -73,15 +73,15 @@ def pod_request(pod_spec: PodSpecLike | dict[str, Any]) -> Amounts:
     start after it. Limits stand in for missing requests; requests of the pod as
     a whole replace the sum. One pod always counts as `pods: 1`.
     """
-    spec: PodSpecLike = msgspec.convert(pod_spec, _AskedPod) if isinstance(pod_spec, dict) else pod_spec
+    spec: PodSpecLike = msgspec.convert(pod_spec, _RequestPod) if isinstance(pod_spec, dict) else pod_spec
     running: Amounts = {}
     starting: Amounts = {}
     for container in spec.init_containers:
-        asked = _container_request(container.resources)
+        own_request = _container_request(container.resources)
         if container.restart_policy == ContainerRestartPolicy.ALWAYS:
-            _grow(running, asked)
-            asked = _NO_AMOUNTS
-        starting = _larger(starting, add(running, asked))
+            _grow(running, own_request)
+            own_request = _NO_AMOUNTS
+        starting = _larger(starting, add(running, own_request))
     for container in spec.containers:
         _grow(running, _container_request(container.resources))
     request = _larger(running, starting) if starting else running
@@ -133,7 +133,7 @@ def subtract(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
 
 
 def fits(request: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    """Say whether every resource of request is free in that amount; asking for nothing always fits."""
+    """Whether every resource of request is free in that amount; an empty request always fits."""
     return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in request.items())
 
 

@@ -7,7 +7,7 @@ all: how an object is shown and stored, what a field selector means, and whose
 is which field. A field that has no name in the other form is left out, as
 every field is that a kind does not know.
 
-Objects are in the form of the resource that they are asked for from the
+Objects are in the form of the requested resource from the
 request's body to what `cluster.api` hands to the store, and in the stored form
 everywhere else; `apiserver.http.forms` shows what leaves.
 """

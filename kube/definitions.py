@@ -79,7 +79,7 @@ def prefix(group: str, version: str) -> str:
 
 
 def exists(name: str) -> bool:
-    """Say whether there is a definition of this name."""
+    """Whether there is a definition of this name."""
     return name in _own() or name in _kubernetes()
 
 
@@ -100,11 +100,11 @@ def checked(name: str) -> Object:
     schema = named(name)
     if name in _own() or not name.startswith(KUBERNETES):
         return schema
-    asked = _validation().get(name, {})
-    bounds = asked.get("properties", {})
+    validation = _validation().get(name, {})
+    bounds = validation.get("properties", {})
     properties = schema.get("properties", {})
     merged = {field: _merged(inner, bounds[field]) for field, inner in properties.items() if field in bounds}
-    return {**schema, "required": asked.get("required", []), "properties": {**properties, **merged}}
+    return {**schema, "required": validation.get("required", []), "properties": {**properties, **merged}}
 
 
 def properties(name: str) -> dict[str, Object]:

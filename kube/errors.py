@@ -2,21 +2,21 @@
 
 ApiError
   BadRequest             400  the request cannot be read
-  Unauthorized           401  nobody knows who is asking
-  Forbidden              403  who is asking may not, or admission refuses
+  Unauthorized           401  the client is not authenticated
+  Forbidden              403  the client may not do this, or admission refuses
   NotFound               404  the name is not there
   MethodNotAllowed       405  nobody may do this here
-  NotAcceptable          406  the answer cannot be written in any form asked for
+  NotAcceptable          406  the answer cannot be written in any accepted form
   AlreadyExists          409  the name is taken
   Conflict               409  resourceVersion is not the current one
-  Expired                410  the history asked for is already compacted
+  Expired                410  the requested history is already compacted
   RequestEntityTooLarge  413  the body or the patch is too large
   UnsupportedMediaType   415  the body is written in a form that cannot be read
   Invalid                422  the object breaks its schema or a rule
   TooManyRequests        429  ask again later
   InternalError          500  a defect of the server
   ServiceUnavailable     503  the server is starting or has lost a part
-  Timeout                504  what was asked for did not happen in time
+  Timeout                504  the request was not completed in time
 
 Texts are Kubernetes' own (reference: kubernetes-api §2.5), so that kubectl and
 the clients read them as they are used to.
@@ -28,9 +28,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-MOST_CAUSES = 256  # that an answer tells; more would help nobody and cost memory
+MOST_CAUSES = 256  # in an answer; more would help nobody and cost memory
 WRONG_TYPE = "FieldValueTypeInvalid"
-LONGEST_SHOWN = 500  # characters of a refused value in a message
+LONGEST_QUOTED = 500  # characters of a refused value in a message
 
 
 class Cause(NamedTuple):
@@ -47,8 +47,8 @@ class Cause(NamedTuple):
 class ApiError(Exception):
     """An answer of the API other than success.
 
-    `resource` (its id, such as `jobs.batch.volcano.sh`) and `name` say what it is about.
-    `noted` is the message for records, without what only the asker may read.
+    `resource` (its id, such as `jobs.batch.volcano.sh`) and `name` are those of the object.
+    `noted` is the message for records, without what only the client may read.
     """
 
     code = 500
@@ -109,14 +109,14 @@ class BadRequest(ApiError):
 
 
 class Unauthorized(ApiError):
-    """Nobody knows who is asking."""
+    """The client is not authenticated."""
 
     code = 401
     reason = "Unauthorized"
 
 
 class Forbidden(ApiError):
-    """Who is asking may not do this, or admission refuses it."""
+    """The client may not do this, or admission refuses it."""
 
     code = 403
     reason = "Forbidden"
@@ -210,7 +210,7 @@ class Conflict(ApiError):
 
 
 class Expired(ApiError):
-    """The history asked for is already compacted."""
+    """The requested history is already compacted."""
 
     code = 410
     reason = "Expired"
@@ -246,7 +246,7 @@ class Invalid(ApiError):
 
     @classmethod
     def of(cls, kind: str, name: str, causes: Sequence[Cause]) -> Invalid:
-        """Refuse an object for its causes, of which the first are told; kind is `Pod` or `Job.batch.volcano.sh`."""
+        """Refuse an object for its causes, of which the first are listed; kind is `Pod` or `Job.batch.volcano.sh`."""
         texts = [str(cause) for cause in causes[:MOST_CAUSES]]
         if len(causes) > MOST_CAUSES:
             texts.append(f"and {len(causes) - MOST_CAUSES:,} more")
@@ -281,7 +281,7 @@ class ServiceUnavailable(ApiError):
 
 
 class Timeout(ApiError):
-    """What was asked for did not happen in time."""
+    """The request was not completed in time."""
 
     code = 504
     reason = "Timeout"
@@ -326,9 +326,9 @@ _BY_CODE = {each.code: each for each in reversed(_CLASSES)}
 
 
 def of_status(status: Mapping[str, Any], code: int) -> ApiError:
-    """Return the error that a server's Status says, the inverse of `ApiError.status`; code is that of the answer.
+    """Return the error of a server's Status, the inverse of `ApiError.status`; code is that of the answer.
 
-    A body that is no Status, such as a proxy's page, is told by its code alone.
+    For a body that is no Status, such as a proxy's page, the code alone decides.
     """
     details = status.get("details") or {}
     kind, group = str(details.get("kind") or ""), str(details.get("group") or "")
@@ -400,7 +400,7 @@ def quoted(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=not _is_text(value))
     except (RecursionError, TypeError, ValueError):
         text = f'"<{type(value).__name__}>"'
-    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+    return text if len(text) <= LONGEST_QUOTED else text[:LONGEST_QUOTED] + "…"
 
 
 def _is_text(value: Any) -> bool:

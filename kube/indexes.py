@@ -1,4 +1,4 @@
-"""By what the store finds the objects of each kind: one function per kind, which does dict lookups only."""
+"""The index columns by which the store finds objects: one function per kind, which does dict lookups only."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def config_map(obj: Object) -> Index:
 
 
 def pod(obj: Object) -> Index:
-    """A pod has no queue of its own: kube.usage tells which one it uses, from its pod group."""
+    """A pod has no queue of its own: `kube.usage` derives it from the pod group."""
     owner, creator = _common(obj)
     status = _part(obj, "status")
     node = _part(obj, "spec").get("nodeName") or ""
@@ -66,14 +66,14 @@ def pod(obj: Object) -> Index:
 
 
 def _trouble(status: dict[str, Any], phase: str, *, is_ending: bool) -> str:
-    """Return the word for why a pod does not run although it has its node."""
-    found = pod_health.trouble(
+    """Return the cause for which a pod does not run although it has its node."""
+    trouble = pod_health.trouble(
         phase,
         is_ending=is_ending,
         containers=[_state(each) for each in status.get("containerStatuses") or ()],
         inits=[_state(each) for each in status.get("initContainerStatuses") or ()],
     )
-    return found.cause.value if found else ""
+    return trouble.cause.value if trouble else ""
 
 
 def _state(status: dict[str, Any]) -> pod_health.State:

@@ -1,8 +1,8 @@
 """Reading JSON that may have any shape.
 
-Admission looks at what a person wrote before it is known to fit the schema.
-These readers answer with something empty where the type is not the expected
-one, so that every rule can run on every input and all problems are told at
+Admission rules run on what a person wrote before the schema has accepted it.
+These readers return something empty where the type is not the expected
+one, so that every rule can run on every input and all problems are reported at
 once; the wrong type itself is `kube.schema`'s to report.
 """
 

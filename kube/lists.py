@@ -46,5 +46,5 @@ def rules(definition: str) -> dict[str, ListRule]:
 
 
 def is_atomic(definition: str) -> bool:
-    """Say whether objects of a definition have one owner and are replaced whole by server-side apply."""
+    """Whether objects of a definition have one owner and are replaced whole by server-side apply."""
     return bool(definition) and definitions.named(definition).get(definitions.MAP_TYPE) == "atomic"

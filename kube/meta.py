@@ -1,6 +1,6 @@
-"""What all objects share: what the server alone writes of their metadata, their keys and versions, and the texts of times.
+"""What all objects share: the metadata that the server alone writes, keys and versions, and the texts of times.
 
-Objects travel as plain JSON (`Object`), so that fields nobody here knows are
+Objects travel as plain JSON (`Object`), so that fields without a view here are
 never lost. A clock is always whole milliseconds since the epoch, named `now`.
 """
 

@@ -15,8 +15,10 @@ def lies_in(path: str, folder: str) -> bool:
 
 def problem(path: str) -> str:
     """Return why no volume may be mounted at a path, with the remedy; "" when it may."""
-    place = posixpath.normpath("/" + path.lstrip("/"))
-    if place != "/" and (lies_in(place, SHARED_MEMORY) or not any(lies_in(place, each) for each in KERNELS)):
+    normalized = posixpath.normpath("/" + path.lstrip("/"))
+    if normalized != "/" and (
+        lies_in(normalized, SHARED_MEMORY) or not any(lies_in(normalized, each) for each in KERNELS)
+    ):
         return ""
     return (
         f"must not be /, nor at or below {', '.join(KERNELS[:-1])} or {KERNELS[-1]}, which are each container's own"

@@ -50,7 +50,7 @@ def problem(pattern: str) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Tell whether a pattern is found anywhere in text; one that does not compile is found nowhere."""
+    """Whether a pattern is found anywhere in text; one that does not compile is found nowhere."""
     try:
         return compiled(pattern).search(text) is not None
     except (PatternError, UnicodeEncodeError):

@@ -30,7 +30,7 @@ class Cause(StrEnum):
     OTHER = "ContainerWaits"
 
 
-SAID: Final[dict[str, str]] = {
+TEXTS: Final[dict[str, str]] = {
     Cause.IMAGE: "without an image",
     Cause.SECRET: "without a Secret",
     Cause.CONFIG_MAP: "without a ConfigMap",
@@ -68,8 +68,8 @@ _BY_WORDS: Final = (
 )
 
 
-TOLD: Final = "PodsKept"
-"""The reason of a job's state whose message tells what keeps its pods from running."""
+PODS_KEPT: Final = "PodsKept"
+"""The reason of a job's state whose message says what keeps its pods from running."""
 
 
 class State(NamedTuple):
@@ -81,22 +81,22 @@ class State(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """Why a pod does not run, and the place of the container that says so: the containers come first, then init containers."""
+    """Why a pod does not run, and the position of the container in question: the containers come first, then init containers."""
 
     cause: Cause
-    place: int
+    position: int
 
 
 def trouble(phase: str, *, is_ending: bool, containers: Sequence[State], inits: Sequence[State] = ()) -> Trouble | None:
     """Return why a pod does not run although it has its node; None where it runs, has ended or is ended, or is on its way.
 
-    A pod of which no container is told of is what its phase says.
+    For a pod without container statuses the phase decides.
     """
     if is_ending or phase in ENDED:
         return None
-    for place, each in enumerate((*containers, *inits)):
+    for index, each in enumerate((*containers, *inits)):
         if not each.is_running and each.reason not in _ON_THE_WAY:
-            return Trouble(_cause(each), place)
+            return Trouble(_cause(each), index)
     if phase == PodPhase.RUNNING and containers and not any(each.is_running for each in containers):
         return Trouble(Cause.STARTS_AGAIN, 0)
     return None
@@ -104,8 +104,8 @@ def trouble(phase: str, *, is_ending: bool, containers: Sequence[State], inits: 
 
 def _cause(waits: State) -> Cause:
     if waits.reason == _NOT_CONFIGURED:
-        found = (cause for words, cause in _BY_WORDS if words.search(waits.message))
-        return next(found, Cause.CONFIGURATION)
+        causes = (cause for words, cause in _BY_WORDS if words.search(waits.message))
+        return next(causes, Cause.CONFIGURATION)
     return _BY_REASON.get(waits.reason, Cause.OTHER)
 
 
@@ -153,35 +153,35 @@ class Health(NamedTuple):
     @property
     def words(self) -> list[str]:
         """`3 crash-looping`, `1 without an image`; of every cause."""
-        return [f"{self.troubled[cause]} {SAID[cause]}" for cause in self.causes]
+        return [f"{self.troubled[cause]} {TEXTS[cause]}" for cause in self.causes]
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """`3 pods are crash-looping, 1 without an image.`; empty where nothing keeps a pod from running."""
         if not self.troubled:
             return ""
         first = self.causes[0]
         verb = "pod is" if self.troubled[first] == 1 else "pods are"
-        return ", ".join([f"{self.troubled[first]} {verb} {SAID[first]}", *self.words[1:]]) + "."
+        return ", ".join([f"{self.troubled[first]} {verb} {TEXTS[first]}", *self.words[1:]]) + "."
 
 
-def why(shown: Health, reason: str, message: str) -> str:
-    """Return why pods of a job do not run, as it is told wherever the job is, given reason and message of its state.
+def trouble_text(health: Health, reason: str, message: str) -> str:
+    """Return the sentence about why pods of a job do not run, from the reason and message of its state, or from their numbers.
 
-    Its controller says which pods and what of them; of one that has not looked yet, or is not ours, there are the numbers.
+    The controller's message names the pods; where it has none yet, or the controller is not ours, there are the numbers.
     """
-    return message if reason == TOLD and shown.troubled else shown.said
+    return message if reason == PODS_KEPT and health.troubled else health.text
 
 
-def health(running: int, found: Mapping[tuple[str, str], int]) -> Health:
-    """Return how a job's pods do: of those in phase Running, less those that are found in that phase with a cause.
+def health(running: int, numbers: Mapping[tuple[str, str], int]) -> Health:
+    """Return the health of a job's pods: of those in phase Running less those in that phase with a cause.
 
-    found has the numbers of pods by phase and cause; what is no cause of ours is left out.
+    `numbers` are those of pods by phase and cause; unknown causes are left out.
     """
     troubled: dict[str, int] = {}
     idle = 0
-    for (phase, cause), number in found.items():
-        if cause in SAID:
+    for (phase, cause), number in numbers.items():
+        if cause in TEXTS:
             troubled[cause] = troubled.get(cause, 0) + number
             idle += number if phase == PodPhase.RUNNING else 0
     return Health(max(running - idle, 0), troubled)

@@ -423,7 +423,7 @@ ALL = (
 
 
 def _review(kind: str, group: str, *, namespaced: bool = False) -> Resource:
-    """Return a question that is answered at once."""
+    """Return a review, which is answered at once and not stored."""
     settings = {"group": group, "namespaced": namespaced, "verbs": ("create",), "stored": False}
     return _core(kind, f"{kind.lower()}s", (), **settings)
 
@@ -436,7 +436,7 @@ TOKEN_REVIEWS = _review("TokenReview", "authentication.k8s.io")
 SELF_SUBJECT_REVIEWS = _review("SelfSubjectReview", "authentication.k8s.io")
 
 
-# Who binds a pod by its path instead asks pods/binding.
+# The same as pods/binding, for clients that do not use the pod's path.
 BINDINGS = _review("Binding", "", namespaced=True)
 
 
@@ -463,7 +463,7 @@ POD_METRICS = _metrics(
     namespaced=True,
 )
 
-# Computed when asked for; nothing of them is stored.
+# Computed at each request; nothing of them is stored.
 VIRTUAL: tuple[Resource, ...] = (
     SELF_SUBJECT_ACCESS_REVIEWS,
     SELF_SUBJECT_RULES_REVIEWS,
@@ -488,12 +488,12 @@ class _Tables:
 
     def __init__(self, custom: Iterable[Resource] = ()) -> None:
         self.custom = tuple(resource for resource in custom if resource.id not in _BUILT_IN)
-        known = (*BUILT_IN, *(resource for resource in self.custom if resource.served))
-        self.served = known
+        served = (*BUILT_IN, *(resource for resource in self.custom if resource.served))
+        self.served = served
         stored = (resource for resource in self.custom if resource.storage)
         self.by_id = {resource.id: resource for resource in (*ALL, *VIRTUAL, *stored)}
-        self.by_kind = {(resource.api_version, resource.kind): resource for resource in known}
-        self.by_path = {(resource.group, resource.version, resource.plural): resource for resource in known}
+        self.by_kind = {(resource.api_version, resource.kind): resource for resource in served}
+        self.by_path = {(resource.group, resource.version, resource.plural): resource for resource in served}
 
 
 _tables = _Tables()
@@ -507,7 +507,7 @@ def set_custom(custom: Iterable[Resource]) -> None:
 
 
 def set_source(refresh: Callable[[], None]) -> None:
-    """Call refresh when an id is asked for that is not known: it may belong to a kind that was added elsewhere."""
+    """Call refresh for an id that is not in the table: it may belong to a kind that was added by another process."""
     global _refresh
     _refresh = refresh
 
@@ -518,7 +518,7 @@ def custom() -> tuple[Resource, ...]:
 
 
 def is_built_in(id: str) -> bool:  # noqa: A002  it is the attribute's name
-    """Tell whether a kind is part of the cluster itself."""
+    """Whether a kind is part of the cluster itself."""
     return id in _BUILT_IN
 
 
@@ -559,7 +559,7 @@ def of_stored(id: str, obj: Object) -> Resource:  # noqa: A002  it is the attrib
 
 
 def by_kind(api_version: str, kind: str) -> Resource | None:
-    """Return the resource of an object's apiVersion and kind, or None if the cluster does not know it."""
+    """Return the resource of an object's apiVersion and kind, or None if the cluster does not serve it."""
     return _tables.by_kind.get((api_version, kind))
 
 

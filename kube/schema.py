@@ -25,10 +25,10 @@ from kube.kinds.fields import INT32_MAX, INT64_MAX
 from kube.meta import Object, parse_duration, parse_time
 
 DEEPEST = 100  # levels of passed-through JSON
-MOST_UNKNOWN = 100  # unknown fields that are told of one object; more help nobody
+MOST_UNKNOWN = 100  # unknown fields that are reported of one object; more help nobody
 _TOO_DEEP = f"is nested more than {DEEPEST} levels deep"
 
-# The path of a field that is not known, and the names of those that are known beside it.
+# The path of an unknown field, and the names of the known ones beside it.
 _Unknown = tuple[str, Iterable[str]]
 # A place in an object: the place around it, and a field name, map key or list index.
 Where = tuple[Any, "str | int | _Key"]
@@ -47,14 +47,14 @@ def check(obj: Any, definition: str, path: str = "") -> list[Cause]:
 
 
 def unknown_fields(obj: Any, definition: str) -> list[str]:
-    """Return the paths of the first fields that a definition does not know, such as `spec.tasks[0].replica`."""
+    """Return the paths of the first fields that a definition does not have, such as `spec.tasks[0].replica`."""
     return [path for path, _ in _unknown(obj, definition)]
 
 
 def misspelled(obj: Any, definition: str) -> dict[str, str]:
     """Return the unknown fields with the name nearest to each of those that may stand there, "" where none is near."""
     found = _unknown(obj, definition)[:MOST_UNKNOWN]
-    return {path: _nearest(path.rpartition(".")[2], known) for path, known in found}
+    return {path: _nearest(path.rpartition(".")[2], names) for path, names in found}
 
 
 def _unknown(obj: Any, definition: str) -> list[_Unknown]:
@@ -63,11 +63,11 @@ def _unknown(obj: Any, definition: str) -> list[_Unknown]:
         _of(definition).unknown(obj, "", found)
     except RecursionError:
         pass  # what is deeper is refused by the check
-    return [(path.encode("utf-8", "backslashreplace").decode(), known) for path, known in found]
+    return [(path.encode("utf-8", "backslashreplace").decode(), names) for path, names in found]
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    folded = {each.lower(): each for each in known}
+def _nearest(name: str, names: Iterable[str]) -> str:
+    folded = {each.lower(): each for each in names}
     return next((folded[each] for each in get_close_matches(name.lower(), folded, n=1)), "")
 
 
@@ -135,7 +135,7 @@ class _Any:
             causes.add(errors.wrong_type(_text(where), value, "must be a JSON value"))
 
     def unknown(self, value: Any, path: str, found: list[_Unknown]) -> None:
-        """Add the fields in value that are not known; path is where value stands."""
+        """Add the unknown fields in value; path is that of the value."""
 
     def without_nulls(self, value: Any) -> Any:
         return value
@@ -342,7 +342,7 @@ def _check_encodable(value: str, where: Where, causes: _Causes) -> None:
 
 
 def _check_int64(value: int, where: Where, causes: _Causes) -> bool:
-    """Refuse a number that no store and no client could hold; say whether it is fine."""
+    """Refuse a number that no store and no client could hold; return whether it is fine."""
     if abs(value) <= INT64_MAX:
         return True
     causes.add(errors.invalid(_text(where), value, f"should be less than or equal to {INT64_MAX}"))
@@ -414,8 +414,8 @@ def _pattern(pattern: str) -> _Rule:
 
 
 def _enum(allowed: list[str]) -> _Rule:
-    known = frozenset(allowed) | {""}
-    return lambda value, where: None if value in known else errors.not_supported(_text(where), value, allowed)
+    accepted = frozenset(allowed) | {""}
+    return lambda value, where: None if value in accepted else errors.not_supported(_text(where), value, allowed)
 
 
 def _format(name: str) -> _Rule:

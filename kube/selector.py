@@ -40,7 +40,7 @@ class Requirement:
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether the labels meet the condition."""
+        """Whether the labels meet the condition."""
         return _MATCH[self.operator](labels.get(self.key), self.values)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class LabelSelector:
     nothing: bool = False
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Say whether an object with these labels is selected."""
+        """Whether an object with these labels is selected."""
         present = labels or {}
         return not self.nothing and all(requirement.matches(present) for requirement in self.requirements)
 
@@ -77,7 +77,7 @@ class FieldSelector:
     terms: tuple[tuple[str, bool, str], ...] = ()
 
     def matches(self, obj: Object) -> bool:
-        """Say whether the object is selected; a field that is absent reads as empty."""
+        """Whether the object is selected; a field that is absent reads as empty."""
         return all((field_text(obj, path) == value) is equal for path, equal, value in self.terms)
 
     def __str__(self) -> str:

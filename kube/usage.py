@@ -12,7 +12,7 @@ One rule for everybody who counts pods by queue (reference: volcano-queue-podgro
 * A pod of another scheduler uses no queue. Which names mean ours depends on the
   cluster: where Kubernetes' own scheduler works, `default-scheduler` is that one.
 
-A pod takes what it asks for from when it has a node until it has ended.
+A pod takes its request from when it has a node until it has ended.
 
 In a queue are its pod groups, and the pods on nodes that use it without a group. A queue in which no group is
 unfinished and no such pod is left is empty. What a group's phase says is not enough: it is written by whoever
@@ -39,9 +39,9 @@ from kube.kinds.scheduling import PodGroupPhase
 DEFAULT_QUEUE = "default"
 ROOT_QUEUE = "root"
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+"""By which pods without a group, and namespaces for pods and pod groups, name a queue."""
 ESTIMATE_ANNOTATION = "ui.volcano.sh/running-estimate"
 """On a pod group: how long it will run once it has begun, as a Go duration; of a job's group its runningEstimate."""
-"""By which pods without a group, and namespaces for pods and pod groups, name a queue."""
 VOLCANO = frozenset({"volcano"})
 """What pods of ours name as their scheduler where Kubernetes' own one works as well."""
 
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class QueuedPod(Protocol):
-    """What says which queue a pod uses. group is the key of its pod group, or empty; `wish` is what it names itself."""
+    """What decides which queue a pod uses. group is the key of its pod group, or empty; `wish` is what it names itself."""
 
     @property
     def namespace(self) -> str: ...
@@ -82,26 +82,26 @@ def queue_of(pod: QueuedPod, groups: Mapping[str, str], namespaces: Mapping[str,
 
 
 class QueueAnnotations(View):
-    """The annotations of a pod that say where it belongs."""
+    """The annotations of a pod that name its pod group and queue."""
 
     group: str = field(default="", name="scheduling.k8s.io/group-name")
     queue: str = field(default="", name=QUEUE_ANNOTATION)
     job_queue: str = field(default="", name="volcano.sh/queue-name")
 
 
-class AskingContainer(View):
-    """What a container asks of its node. Undecoded: equal bytes ask for the same."""
+class RequestContainer(View):
+    """A container's requests of its node. Undecoded: equal bytes request the same."""
 
     resources: Raw = NOTHING
     restart_policy: str | None = None
     ports: Raw = NOTHING
 
 
-class AskingSpec(View):
-    """What a pod asks of its node."""
+class RequestSpec(View):
+    """A pod's requests of its node."""
 
-    containers: list[AskingContainer] = []
-    init_containers: list[AskingContainer] | None = None
+    containers: list[RequestContainer] = []
+    init_containers: list[RequestContainer] | None = None
     overhead: Raw = NOTHING
     resources: Raw = NOTHING
     node_name: str | None = None
@@ -111,8 +111,8 @@ class AskingSpec(View):
 RequestKey = tuple[tuple[bytes, ...], tuple[tuple[bytes, str | None], ...], bytes, bytes]
 
 
-def request_key(spec: AskingSpec) -> RequestKey:
-    """Return everything that `request_of` depends on: equal keys ask for the same."""
+def request_key(spec: RequestSpec) -> RequestKey:
+    """Return everything that `request_of` depends on: equal keys request the same."""
     return (
         tuple(bytes(container.resources) for container in spec.containers),
         tuple((bytes(each.resources), each.restart_policy) for each in spec.init_containers or ()),
@@ -121,12 +121,12 @@ def request_key(spec: AskingSpec) -> RequestKey:
     )
 
 
-# Pods of one template ask for the same: their amounts are worked out once.
+# Pods of one template request the same: their amounts are worked out once.
 @lru_cache(maxsize=4096)
 def request_of(key: RequestKey) -> Amounts:
-    """Return what pods with a key ask of a node, to be read only; ValueError when it cannot be read."""
+    """Return what pods with a key request of a node, to be read only; ValueError when it cannot be read."""
     containers, init_containers, overhead, resources = key
-    asked: dict[str, Any] = {
+    spec: dict[str, Any] = {
         "containers": [{"resources": value_of(each) or {}} for each in containers],
         "initContainers": [
             {"resources": value_of(each) or {}, "restartPolicy": policy or ""} for each, policy in init_containers
@@ -134,12 +134,12 @@ def request_of(key: RequestKey) -> Amounts:
         "overhead": value_of(overhead) or {},
     }
     if (whole := value_of(resources)) is not None:
-        asked["resources"] = whole
-    return amounts.pod_request(asked)
+        spec["resources"] = whole
+    return amounts.pod_request(spec)
 
 
 def value_of(raw: Raw | bytes) -> Any:
-    """Decode bytes that were kept; absent is None."""
+    """Decode the bytes of a value; absent is None."""
     data = bytes(raw)
     return msgspec.json.decode(data) if data else None
 
@@ -154,7 +154,7 @@ class Owner(NamedTuple):
 
 
 class PodUse(NamedTuple):
-    """A pod that has not ended: what says which queue it uses, and what it takes; nothing while it has no node.
+    """A pod that has not ended: what decides which queue it uses, and what it takes; nothing while it has no node.
 
     group is the key of its pod group, "" for a pod of another scheduler. The amounts are shared.
     """
@@ -194,12 +194,12 @@ def pod_use(body: bytes, schedulers: Collection[str]) -> PodUse | None:
     pod = _pod(body)
     if pod.status.phase in ENDED:
         return None
-    asked: Amounts = {}
+    request: Amounts = {}
     if pod.spec.node_name:
         try:
-            asked = request_of(request_key(pod.spec))
+            request = request_of(request_key(pod.spec))
         except ValueError:
-            asked = {"pods": 1}
+            request = {"pods": 1}
     notes = pod.metadata.annotations or QueueAnnotations()
     namespace = pod.metadata.namespace
     ours = (pod.spec.scheduler_name or "") in schedulers
@@ -209,13 +209,13 @@ def pod_use(body: bytes, schedulers: Collection[str]) -> PodUse | None:
         f"{namespace}/{notes.group}" if ours and notes.group else "",
         notes.queue or notes.job_queue,
         ours,
-        asked,
+        request,
         _controller(pod.metadata),
     )
 
 
 def group_use(body: bytes) -> GroupUse:
-    """Return what there is to know of a pod group; ValidationError when it cannot be read."""
+    """Return a pod group as it counts for usage; ValidationError when it cannot be read."""
     group = _group(body)
     phase = group.status.phase or PodGroupPhase.PENDING.value
     return GroupUse(queue_named(group.spec.queue), phase, _controller(group.metadata))
@@ -263,7 +263,7 @@ class Usage:
         self._other_groups: defaultdict[str, set[str]] = defaultdict(set)  # queue → the same of pod groups
 
     def put_pod(self, key: str, use: PodUse | None) -> set[str]:
-        """Take over a pod; None when it has ended or is gone."""
+        """Put a pod; None when it has ended or is gone."""
         before = self._pods.get(key)
         after = (use, self._queue_of(use)) if use else None
         if before == after:
@@ -280,16 +280,16 @@ class Usage:
         return changed
 
     def put_group(self, key: str, group: GroupUse | None) -> set[str]:
-        """Take over a pod group; None when it is gone."""
+        """Put a pod group; None when it is gone."""
         before = self._groups.get(key)
         if before == group:
             return set()
-        is_moved = _place_of(before) != _place_of(group)
+        is_moved = _counting_key(before) != _counting_key(group)
         pods = [(each, *self._pods[each]) for each in self._members.get(key, ())] if is_moved else []
         for pod in pods:
             self._count(*pod, -1)
-        _put(self._groups, key, group)
-        _put(self._queues, key, group.queue if group else None)
+        _set_or_drop(self._groups, key, group)
+        _set_or_drop(self._queues, key, group.queue if group else None)
         changed = {queue for _, _, queue in pods}
         for each, use, _ in pods:
             self._pods[each] = use, self._queue_of(use)
@@ -298,10 +298,10 @@ class Usage:
         return changed | self._count_group(key)
 
     def put_namespace(self, name: str, queue: str) -> set[str]:
-        """Take over the queue that a namespace names; empty when it names none or is gone."""
+        """Put the queue that a namespace names; empty when it names none or is gone."""
         if self._namespaces.get(name, "") == queue:
             return set()
-        _put(self._namespaces, name, queue or None)
+        _set_or_drop(self._namespaces, name, queue or None)
         changed: set[str] = set()
         for key in [key for key, (use, _) in self._pods.items() if use.namespace == name]:
             changed |= self.put_pod(key, self._pods[key][0])
@@ -314,11 +314,11 @@ class Usage:
             for key in self._others.get(queue, ()):
                 use = self._pods[key][0]
                 group = self._groups.get(use.group)
-                owner = (group.owner if group else None) or use.owner or _itself(use.group if group else "", key)
-                _hold(found, use.namespace, owner, use)
+                owner = (group.owner if group else None) or use.owner or _stand_in(use.group if group else "", key)
+                _add_holder(found, use.namespace, owner, use)
             for key in self._other_groups.get(queue, ()):
                 if key not in self._members:
-                    _hold(found, key.partition("/")[0], self._groups[key].owner or _itself(key, ""), None)
+                    _add_holder(found, key.partition("/")[0], self._groups[key].owner or _stand_in(key, ""), None)
         return sorted(found.values(), key=lambda each: (-each.held.get("cpu", 0), each.namespace, each.owner))
 
     def _queue_of(self, use: PodUse) -> str:
@@ -327,7 +327,7 @@ class Usage:
     def _count(self, key: str, use: PodUse, queue: str, sign: int) -> None:
         """Count a pod where it belongs, as long as its group is what it is."""
         if use.group:
-            _keep(self._members, use.group, key, sign)
+            _set_member(self._members, use.group, key, sign)
         if use.node:
             _add(self.on_node, use.node, use.amounts, sign)
             _bump(self._placed, use.group, sign)
@@ -339,22 +339,22 @@ class Usage:
         if group is None and use.node:
             _bump(self.loose_in, queue, sign)
         if not _is_job(use.owner if group is None else group.owner):
-            _keep(self._others, queue, key, sign)
+            _set_member(self._others, queue, key, sign)
 
     def _count_group(self, key: str) -> set[str]:
         """Count a pod group as what it is by now."""
-        before, after = self._counted.get(key), self._standing(key)
+        before, after = self._counted.get(key), self._counted_as(key)
         if before == after:
             return set()
         for counted, sign in ((before, -1), (after, 1)):
             if counted is not None:
                 _bump(self.groups_in[counted.queue], counted.phase, sign)
                 if counted.is_other:
-                    _keep(self._other_groups, counted.queue, key, sign)
-        _put(self._counted, key, after)
+                    _set_member(self._other_groups, counted.queue, key, sign)
+        _set_or_drop(self._counted, key, after)
         return {counted.queue for counted in (before, after) if counted is not None}
 
-    def _standing(self, key: str) -> _Counted | None:
+    def _counted_as(self, key: str) -> _Counted | None:
         group = self._groups.get(key)
         if group is None:
             return None
@@ -375,51 +375,51 @@ def _is_job(owner: Owner | None) -> bool:
     return owner is not None and owner.is_job
 
 
-def _place_of(group: GroupUse | None) -> tuple[str, Owner | None] | None:
-    """Return what of a group decides where its pods are counted."""
+def _counting_key(group: GroupUse | None) -> tuple[str, Owner | None] | None:
+    """Return the part of a group that decides where its pods are counted."""
     return (group.queue, group.owner) if group else None
 
 
-def _itself(group: str, pod: str) -> Owner:
-    """Return what stands for the owner of a group or a pod that has none."""
+def _stand_in(group: str, pod: str) -> Owner:
+    """Return a stand-in for the owner of a group or a pod that has none."""
     return Owner("PodGroup" if group else "Pod", (group or pod).partition("/")[2])
 
 
-def _hold(found: dict[tuple[str, Owner], Holder], namespace: str, owner: Owner, use: PodUse | None) -> None:
+def _add_holder(holders: dict[tuple[str, Owner], Holder], namespace: str, owner: Owner, use: PodUse | None) -> None:
     """Add what a pod holds to its owner's; None for a pod group without pods."""
-    known = found.get((namespace, owner)) or Holder(namespace, owner, 0, 0, {})
+    holder = holders.get((namespace, owner)) or Holder(namespace, owner, 0, 0, {})
     if use is not None:
-        placed, held = int(bool(use.node)), amounts.add(known.held, use.amounts)
-        known = known._replace(placed=known.placed + placed, waiting=known.waiting + 1 - placed, held=held)
-    found[namespace, owner] = known
+        placed, held = int(bool(use.node)), amounts.add(holder.held, use.amounts)
+        holder = holder._replace(placed=holder.placed + placed, waiting=holder.waiting + 1 - placed, held=held)
+    holders[namespace, owner] = holder
 
 
-def _keep(known: defaultdict[str, set[str]], where: str, key: str, sign: int) -> None:
-    """Take a key into one set or out of it; an empty set is forgotten."""
+def _set_member(sets: defaultdict[str, set[str]], where: str, key: str, sign: int) -> None:
+    """Add a key to one set or discard it; an empty set is dropped."""
     if sign > 0:
-        known[where].add(key)
+        sets[where].add(key)
         return
-    known[where].discard(key)
-    if not known[where]:
-        del known[where]
+    sets[where].discard(key)
+    if not sets[where]:
+        del sets[where]
 
 
 def _bump(counter: Counter[str], key: str, by: int) -> None:
-    """Add to a counter that keeps no zeros."""
+    """Add to a counter, dropping zeros."""
     counter[key] += by
     if not counter[key]:
         del counter[key]
 
 
-def _put(known: dict[str, T], key: str, value: T | None) -> None:
+def _set_or_drop(values: dict[str, T], key: str, value: T | None) -> None:
     if value is None:
-        known.pop(key, None)
+        values.pop(key, None)
     else:
-        known[key] = value
+        values[key] = value
 
 
 def _add(totals: defaultdict[str, Amounts], key: str, more: Mapping[str, int], sign: int) -> None:
-    """Add amounts to one total; what becomes nothing is forgotten."""
+    """Add amounts to one total; what becomes zero is dropped."""
     total = totals[key]
     for name, amount in more.items():
         left = total.get(name, 0) + sign * amount
@@ -450,7 +450,7 @@ class _PodStatus(View):
 
 class _Pod(View):
     metadata: _PodMetadata = _PodMetadata()
-    spec: AskingSpec = AskingSpec()
+    spec: RequestSpec = RequestSpec()
     status: _PodStatus = _PodStatus()
 
 

@@ -20,7 +20,7 @@ _cached_names: dict[str, tuple[int, tuple[str, ...]]] = {}  # the time of change
 
 
 def of_pods(layout: Layout, uids: Iterable[str]) -> list[LogExtent]:
-    """Return what is kept of the logs of pods: of each container each attempt, in order; nothing of an unknown uid."""
+    """Return the extents of the logs of pods: of each container each attempt, in order; none of an unknown uid."""
     return [extent for uid in uids for extent in _of_pod(layout, uid)]
 
 

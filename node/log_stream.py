@@ -24,7 +24,7 @@ _files = ThreadPoolExecutor(4, "node-log")
 
 
 def start_of(directory: Path, options: LogText) -> int:
-    """Return the offset of the first entry that is asked for; FileNotFoundError when the log was removed."""
+    """Return the offset of the first requested entry; FileNotFoundError when the log was removed."""
     begin = 0
     if options.tail_lines is not None:
         begin = logs.tail_offset(directory, options.tail_lines)
@@ -35,7 +35,7 @@ def start_of(directory: Path, options: LogText) -> int:
 
 
 async def text(directory: Path, begin: int, options: LogText) -> AsyncIterator[bytes]:
-    """Yield what is asked for of an instance's log; when it is followed, until that instance ends."""
+    """Yield the requested part of an instance's log; when it is followed, until that instance ends."""
     remaining, fresh = options.limit_bytes, True
     async for raw in entries(directory, begin, follow=options.follow):
         part, fresh = logs.rendered(raw.data, stream=options.stream, times=options.timestamps, fresh=fresh)

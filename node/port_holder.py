@@ -1,8 +1,8 @@
-"""The process that keeps the addresses of a stopped cluster while pods of it go on: standard library only.
+"""The process that holds the addresses of a stopped cluster while pods of it go on: standard library only.
 
 A pod could otherwise listen where the pages were, and browsers that have them open would send it the cookies of their
 sessions. So every `up` gives its sockets to this process, one for each state directory, which has them as well. When an
-`up` ends, in whichever way, its connection to this process breaks. From then on whoever asks at these addresses is told
+`up` ends, in whichever way, its connection to this process breaks. From then on clients of these addresses get the answer
 that the cluster is stopped, until another `up` takes them over, or no pod runs any more and this process ends. A socket
 is never closed in between.
 
@@ -151,7 +151,7 @@ class Holder:
             os.close(self._shim.descriptor)
             self._shim = None
 
-    # Those who run.
+    # Owners.
 
     def _accept_owner(self) -> None:
         received = control_socket.receive(self._door)
@@ -208,7 +208,7 @@ class Holder:
         self._selector.unregister(owner.line)
         self._start_answering()
 
-    # Those who ask.
+    # Clients.
 
     def _start_answering(self) -> None:
         """Answer at all addresses that nobody has, unless enough are being answered."""

@@ -95,7 +95,7 @@ def writes(command: CommandFact, queue: QueueFact | None, now: int) -> list[Writ
         return found
     problem = _problem(command, queue)
     kind = events.WARNING if problem else events.NORMAL
-    message = f"{command.asked}: {problem}" if problem else f"{command.asked}."
+    message = f"{command.request_text}: {problem}" if problem else f"{command.request_text}."
     event = events.event(queue.about, REASON, message, now, component=COMPONENT, kind=kind)
     found.append(Create(EVENTS, event))
     wish = asked_wish(command, queue)

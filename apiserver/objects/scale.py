@@ -58,7 +58,7 @@ async def _patch(request: Request, resource: Resource) -> Response:
         try:
             new = patch.json_patch(old, change) if how == "json" else patch.merge(old, change)
         except patch.PatchError as error:
-            raise BadRequest(error.told) from None
+            raise BadRequest(error.detail) from None
         return _checked(request, new)
 
     return await _written(request, resource, patched, options)

@@ -117,7 +117,7 @@ def patched(resource: Resource, old: Object, change: Object | list[Object], how:
     except patches.PatchTooLargeError as error:
         raise RequestEntityTooLarge(str(error)) from None
     except patches.PatchError as error:
-        raise Invalid(f"{REJECTED}: {error.told}", noted=f"{REJECTED}: {error}") from None
+        raise Invalid(f"{REJECTED}: {error.detail}", noted=f"{REJECTED}: {error}") from None
 
 
 def scale(

@@ -67,7 +67,7 @@ class Definitions(Consumer[DefinitionsState]):
             crd = state.definitions.get(name)
             if crd is not None and not crd["metadata"].get("deletionTimestamp"):
                 others = (other for key, other in state.definitions.items() if key != name)
-                status = naming.status(crd, naming.taken(crd["spec"]["group"], others), now)
+                status = naming.status(crd, naming.names_in_use(crd["spec"]["group"], others), now)
                 if status != crd.get("status"):
                     groups.append(Group([Update(DEFINITIONS, {**crd, "status": status}, "status")], name))
                 continue

@@ -126,7 +126,7 @@ def show(stored: Stored) -> EventRow:
         namespace=about.namespace,
         name=about.name,
         times=event.times,
-        seen=event.seen,
+        seen=event.last_seen,
         source=event.source.get("component", "") or event.reporting_component,
         url=_address(about.kind, about.namespace, about.name),
     )

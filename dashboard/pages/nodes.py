@@ -266,7 +266,7 @@ def _pod_row(stored: Stored) -> str:
             "pod": pod,
             "id": f"pod-{stored.uid}",
             "job": owner.name if owner and owner.kind == JOBS.kind else "",
-            "kept": pod_health.SAID.get(PODS.index(stored.object).trouble, ""),
+            "kept": pod_health.TEXTS.get(PODS.index(stored.object).trouble, ""),
             "phase": "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase or "Pending",
             "requests": [amounts.show(name, request[name]) for name in usage_bar.in_order(request) if name != "pods"],
             "created": stored.created,

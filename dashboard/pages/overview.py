@@ -233,7 +233,7 @@ def _failures(failed: list[Stored], now: int) -> list[Trouble]:
 def _not_running(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
     """Return the jobs with the most pods that do not run although they have their nodes, by uid, among the namespaces seen."""
     found: dict[str, dict[tuple[str, str], int]] = {}
-    causes = tuple(pod_health.SAID)
+    causes = tuple(pod_health.TEXTS)
     for (owner, phase, cause), number in store.tally(
         PODS, ("owner", "phase", "trouble"), trouble=causes, namespace=jobs
     ).items():
@@ -242,7 +242,7 @@ def _not_running(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
     troubles = {}
     for stored in store.find(JOBS, namespace=jobs, uid=most) if most else ():
         state = stored.read(_Job).status.state
-        sentence = pod_health.why(pod_health.health(0, found[stored.uid]), state.reason, state.message)
+        sentence = pod_health.trouble_text(pod_health.health(0, found[stored.uid]), state.reason, state.message)
         since = state.last_transition_time or stored.created
         phase = state.phase or "Pending"
         troubles[stored.uid] = Trouble(phase, "jobs:detail", stored.namespace, stored.name, sentence, since)

@@ -28,7 +28,7 @@ def request(command: CommandFact, job: JobFact) -> Request:
 
 def command_event(command: CommandFact, action: Action | None, job: JobFact) -> str:
     """Say who asked for what, and what is to be expected of it where that is nothing or little."""
-    return f"{command.asked}{_note(action, job)}."
+    return f"{command.request_text}{_note(action, job)}."
 
 
 def _note(action: Action | None, job: JobFact) -> str:

@@ -452,7 +452,7 @@ class _Round:
         codes = sorted({code for pod in self.diff.failed for code in pod.exit_codes})
         group = self.known.group
         why = group.waiting_reason if group and decision.reason == phases.UNSCHEDULABLE else ""
-        if decision.reason == pod_health.TOLD:
+        if decision.reason == pod_health.PODS_KEPT:
             why = Counter(pod.kept.kept for pod in self.diff.kept if pod.kept is not None).most_common(1)[0][0]
         changes: dict[str, Any] = {"waitingReason": why or None}
         if decision.reason:

@@ -162,7 +162,7 @@ class _Draft:
 
     def event(self, change: Change) -> None:
         event = _events.decode(change.body)
-        last = moment(event.seen) or change.at
+        last = moment(event.last_seen) or change.at
         self.told[change.name] = EventRecord(
             kind=event.involved_object.kind,
             name=event.involved_object.name,

@@ -175,7 +175,7 @@ def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | Non
     )
     if found is None:
         return None
-    container, kept = [*statuses, *inits][found.place], found.cause.value
+    container, kept = [*statuses, *inits][found.position], found.cause.value
     waiting, ended = container.state.waiting, container.last_state.terminated
     if found.cause is Kept.CRASH_LOOP:
         looping = Failure(pod, task, kept=kept)

@@ -86,7 +86,7 @@ PENDING_RULES = (
     PhaseRule(lambda s: not s.admitted and not s.waiting, None, WAITING_FOR_QUEUE, messages.waiting_for_queue),
     PhaseRule(lambda s: bool(s.waiting), None, UNSCHEDULABLE, messages.unschedulable),
     PhaseRule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),
-    PhaseRule(lambda s: bool(s.kept), None, pod_health.TOLD, messages.obstacle_summary),
+    PhaseRule(lambda s: bool(s.kept), None, pod_health.PODS_KEPT, messages.obstacle_summary),
     PhaseRule(lambda s: bool(s.held_back), None, "WaitingForTasks", messages.waiting_for_tasks),
     PhaseRule(always, None, "WaitingForPods", messages.progress),
 )
@@ -126,7 +126,7 @@ RUNNING_RULES = (
     ),
     PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
-    PhaseRule(lambda s: bool(s.kept), None, pod_health.TOLD, messages.obstacle_summary),
+    PhaseRule(lambda s: bool(s.kept), None, pod_health.PODS_KEPT, messages.obstacle_summary),
     PhaseRule(lambda s: bool(s.held_back), None, "WaitingForTasks", messages.waiting_for_tasks),
     PhaseRule(always, None, "PodsRunning", messages.progress),
 )

@@ -208,7 +208,7 @@ class Pod(View):
     @property
     def kept_word(self) -> str:
         """The same in a word or two, beside the phase: `crash-looping`; empty where nothing does."""
-        return pod_health.SAID[self.kept.kept] if self.kept else ""
+        return pod_health.TEXTS[self.kept.kept] if self.kept else ""
 
     @property
     def is_ended(self) -> bool:

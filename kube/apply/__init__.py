@@ -1,6 +1,6 @@
-"""Server-side apply: whose is which field, and what becomes of an object when a manager says what it wants.
+"""Server-side apply: who manages which field, and what becomes of an object when a manager applies its configuration.
 
-`apply` lays a manager's whole wish over an object; `track` notes who changed
+`apply` lays a manager's whole configuration over an object; `track` records who changed
 what in any other write. Both return a new object with its `managedFields`
 and change none of their arguments, of which the result shares parts. The
 semantics are Kubernetes' own (reference: kubernetes-api §3.5; "Server-Side
@@ -100,7 +100,7 @@ class _Write:
 
     def whole(self, part: Object) -> Object:
         """Return the object with another part."""
-        return domain.put(_meant(self.base, self.config), part, self.resource, self.subresource)
+        return domain.put(_with_identity(self.base, self.config), part, self.resource, self.subresource)
 
     def completed(self, part: Object) -> Object:
         """Return a part with what the server fills in."""
@@ -127,22 +127,22 @@ def _apply(write: _Write, manager: str, force: bool, now: int) -> Object:
     _set_time(after, entries, whose, resource, part != write.before, now)
     result = write.whole(part)
     if manager == kubectl.MANAGER and not write.subresource:
-        result = kubectl.noted(result, write.config)
+        result = kubectl.with_annotation(result, write.config)
     return domain.with_managed(result, managed.listed(after, resource))
 
 
-def _meant(base: Object, config: Object) -> Object:
-    """Return the object with what the configuration says of which one it means."""
-    given = config.get("metadata") or {}
+def _with_identity(base: Object, config: Object) -> Object:
+    """Return the object with the configuration's preconditions, and its name where it is new."""
+    metadata = config.get("metadata") or {}
     fields = domain.PRECONDITIONS if base else (*domain.PRECONDITIONS, "name", "namespace")
-    said = {f: given[f] for f in fields if given.get(f)}
-    return {**base, "metadata": {**(base.get("metadata") or {}), **said}}
+    identity = {f: metadata[f] for f in fields if metadata.get(f)}
+    return {**base, "metadata": {**(base.get("metadata") or {}), **identity}}
 
 
 def _entries_before(write: _Write, now: int) -> Entries:
-    """Return who manages what before an apply; fields that nobody is known to manage get a manager of their own."""
+    """Return who manages what before an apply; fields without a recorded manager get one of their own."""
     resource, form = write.resource, write.form
-    entries = _current(managed.stored(write.base, resource), form)
+    entries = _current(managed.stored_entries(write.base, resource), form)
     if entries:
         return entries
     found, _ = merge.changes(domain.empty(write.before), write.before, form)
@@ -185,28 +185,28 @@ def _set_time(after: Entries, entries: Entries, whose: Key, resource: Resource, 
     if whose not in after:
         return
     entry, last = after[whose], entries.get(whose)
-    kept = last is not None and last.fields == entry.fields and not changed
-    time = last.time if last is not None and kept and last.time else timestamp(now)
+    unchanged = last is not None and last.fields == entry.fields and not changed
+    time = last.time if last is not None and unchanged and last.time else timestamp(now)
     after[whose] = ManagerEntry(entry.fields, resource.api_version, time)
 
 
 def track(
     old: Object | None, new: Object, resource: Resource, *, manager: str, subresource: str = "", now: int
 ) -> Object:
-    """Return the object after a write other than apply, with what it changed noted as the manager's.
+    """Return the object after a write other than apply, with what it changed recorded as the manager's.
 
     A new object is tracked from the start, an old one when its managers are
-    known. In `new` a client may send the managedFields that it read, changed
-    ones, or none, which keeps the old; an empty list or one with an empty
-    entry makes all managers forgotten. Through a subresource they cannot be changed.
+    recorded. In `new` a client may send the managedFields that it read, changed
+    ones, or none, which retains the old; an empty list or one with an empty
+    entry drops all managers. Through a subresource they cannot be changed.
     """
-    given = (new.get("metadata") or {}).get("managedFields")
+    managed_fields = (new.get("metadata") or {}).get("managedFields")
     if subresource and old is not None:
-        entries = managed.stored(old, resource)
+        entries = managed.stored_entries(old, resource)
     else:
-        entries = {} if managed.is_reset(given) else managed.sent(new, old, resource)
+        entries = {} if managed.is_reset(managed_fields) else managed.requested_entries(new, old, resource)
     if old is not None and not entries:
-        return new if given is None else domain.with_managed(new, [])
+        return new if managed_fields is None else domain.with_managed(new, [])
     form = shape.of(resource)
     entries = _current(entries, form)
     after = domain.part(new, resource, subresource)
@@ -222,7 +222,7 @@ def track(
 
 
 def same_but_times(a: Object, b: Object) -> bool:
-    """Tell whether two objects differ in nothing but the times of their managedFields."""
+    """Whether two objects differ in nothing but the times of their managedFields."""
     one, two = a.get("metadata") or {}, b.get("metadata") or {}
     if "managedFields" not in one and "managedFields" not in two:
         return a == b

@@ -20,8 +20,8 @@ def part(obj: Object, resource: Resource, subresource: str) -> Object:
     """Return the part of an object that managers share in a write; it has metadata unless it is the status."""
     if subresource == "status":
         return {"status": obj["status"]} if "status" in obj else {}
-    given = obj.get("metadata")
-    metadata = {k: v for k, v in given.items() if k not in SERVERS} if type(given) is dict else {}
+    full = obj.get("metadata")
+    metadata = {k: v for k, v in full.items() if k not in SERVERS} if type(full) is dict else {}
     annotations = metadata.get("annotations")
     if type(annotations) is dict and CREATOR_ANNOTATION in annotations:
         metadata["annotations"] = {k: v for k, v in annotations.items() if k != CREATOR_ANNOTATION}
@@ -41,8 +41,8 @@ def empty(obj: Object) -> Object:
 def put(obj: Object, new: Object, resource: Resource, subresource: str) -> Object:
     """Return obj with another part in place of its own."""
     if subresource == "status":
-        kept = {key: value for key, value in obj.items() if key != "status"}
-        return {**kept, **new}
+        rest = {key: value for key, value in obj.items() if key != "status"}
+        return {**rest, **new}
     before = obj.get("metadata") or {}
     metadata = {key: value for key, value in before.items() if key in SERVERS} | new.get("metadata", {})
     creator = (before.get("annotations") or {}).get(CREATOR_ANNOTATION)

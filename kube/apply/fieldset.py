@@ -2,7 +2,7 @@
 
 A set is a tree of dicts. A key names a step into the object: `f:spec` a
 field, `k:{"name":"web"}` the item of a list with that key, `v:"x"` a value in
-a list that is a set, `i:0` a place in a list. A node is in the set when it
+a list that is a set, `i:0` an index in a list. A node is in the set when it
 is empty or holds the key ".": so `{"f:a": {}, "f:b": {".": {}, "f:c": {}}}`
 is the set of a, b and b.c. The root is never in a set; an empty root is the
 empty set. Sets are values: no function changes its arguments, and results
@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from kube.errors import LONGEST_SHOWN, quoted
+from kube.errors import LONGEST_QUOTED, quoted
 
 Fields = dict[str, "Fields"]
 Path = tuple[str, ...]
@@ -100,7 +100,7 @@ def _node(children: Fields) -> Fields | None:
 
 
 def holds(fields: Fields, path: Path) -> bool:
-    """Tell whether the field at path is in the set."""
+    """Whether the field at path is in the set."""
     node = fields
     for step in path:
         found = node.get(step)
@@ -147,7 +147,7 @@ def _step_text(step: str) -> str:
     if kind == "k":
         items = msgspec.json.decode(content).items()
         return f"[{','.join(f'{name}={quoted(value)}' for name, value in items)}]"
-    return f"[={content[:LONGEST_SHOWN]}]" if kind == "v" else f"[{content}]"
+    return f"[={content[:LONGEST_QUOTED]}]" if kind == "v" else f"[{content}]"
 
 
 def key_step(values: dict[str, Any]) -> str:

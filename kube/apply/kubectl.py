@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 def still_applied(
     live: Object, part: Callable[[Object], Object], completed: Callable[[Object], Object], shape: Shape
 ) -> Fields:
-    """Return the fields that client-side apply last applied and that have kept their values.
+    """Return the fields that client-side apply last applied and that still have their values.
 
     part gives the part of an object that is applied, completed fills in what the server would.
     """
@@ -47,15 +47,15 @@ def still_applied(
     return fieldset.difference(fieldset.difference(claimed, changed), removed)
 
 
-def noted(obj: Object, config: Object) -> Object:
-    """Return an object that has the annotation with the configuration in it."""
+def with_annotation(obj: Object, config: Object) -> Object:
+    """Return an object that has the annotation, with the configuration in it."""
     if not _annotation(obj):
         return obj
     metadata = config.get("metadata") or {}
-    given = metadata.get("annotations")
-    if type(given) is dict and LAST_APPLIED in given:
-        kept = {key: value for key, value in given.items() if key != LAST_APPLIED}
-        config = {**config, "metadata": {**metadata, "annotations": kept}}
+    annotated = metadata.get("annotations")
+    if type(annotated) is dict and LAST_APPLIED in annotated:
+        others = {key: value for key, value in annotated.items() if key != LAST_APPLIED}
+        config = {**config, "metadata": {**metadata, "annotations": others}}
     annotations = {**obj["metadata"]["annotations"], LAST_APPLIED: _encode(config).decode() + "\n"}
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 

@@ -43,7 +43,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ManagerEntry:
-    """What one manager manages, said in which version of the kind, and since when.
+    """What one manager manages, in which version of the kind, and since when.
 
     The fields are named as in the version of the write that looks at them.
     """
@@ -63,11 +63,11 @@ def key(manager: str, operation: str, resource: Resource, subresource: str) -> K
 
 
 def is_reset(managed: Any) -> bool:
-    """Tell whether somebody asks to forget all managers: by an empty list, or one that holds an empty entry."""
+    """Whether a client drops all managers: by an empty list, or one that holds an empty entry."""
     return type(managed) is list and (not managed or managed == [{}])
 
 
-def stored(obj: Object, resource: Resource) -> Entries:
+def stored_entries(obj: Object, resource: Resource) -> Entries:
     """Return the entries of an object from the store; none where they cannot be read."""
     try:
         return _entries(_listed(obj), resource, _as_it_is)
@@ -75,17 +75,17 @@ def stored(obj: Object, resource: Resource) -> Entries:
         return {}
 
 
-def sent(obj: Object, old: Object | None, resource: Resource) -> Entries:
+def requested_entries(obj: Object, old: Object | None, resource: Resource) -> Entries:
     """Return the entries of an object that a client wants stored: its own, otherwise those of the old one."""
-    given = _listed(obj)
-    known = _listed(old) if old is not None else None
-    if not given or given == known:
-        return stored(old, resource) if old is not None else {}
+    listed_new = _listed(obj)
+    listed_old = _listed(old) if old is not None else None
+    if not listed_new or listed_new == listed_old:
+        return stored_entries(old, resource) if old is not None else {}
     try:
-        entries = _entries(given, resource, fieldset.parse)
+        entries = _entries(listed_new, resource, fieldset.parse)
     except FieldsError:
         entries = {}
-    return entries or (stored(old, resource) if old is not None else {})
+    return entries or (stored_entries(old, resource) if old is not None else {})
 
 
 def _listed(obj: Object) -> Any:
@@ -142,7 +142,7 @@ def _time(value: Any) -> str:
 
 
 def _form(version: str, resource: Resource) -> Resource | None:
-    """Return the kind in a version; None for one that is not served: what was said about it is forgotten."""
+    """Return the kind in a version; None for one that is not served, whose entries are dropped."""
     if version == resource.api_version:
         return resource
     found = resources.by_kind(version, resource.kind)
@@ -197,14 +197,14 @@ def capped(entries: Entries) -> Entries:
             continue
         if bucket not in result:
             result[bucket] = result.pop(first[whose.version])
-        result[bucket] = _together(result[bucket], result.pop(whose))
+        result[bucket] = _combined(result[bucket], result.pop(whose))
         surplus -= 1
         if not surplus:
             break
     return result
 
 
-def _together(a: ManagerEntry, b: ManagerEntry) -> ManagerEntry:
+def _combined(a: ManagerEntry, b: ManagerEntry) -> ManagerEntry:
     return ManagerEntry(fieldset.union(a.fields, b.fields), b.version, max(a.time, b.time))
 
 
@@ -240,7 +240,7 @@ def conflicts(entries: Entries, changed: Fields) -> list[tuple[Key, Path]]:
 
 
 def same_but_times(a: Any, b: Any) -> bool:
-    """Tell whether two lists of entries say the same, apart from when."""
+    """Whether two lists of entries are the same but for their times."""
     return _timeless(a) == _timeless(b)
 
 

@@ -64,7 +64,7 @@ def _distinct(items: Sequence[Any], shape: Shape, path: Path) -> list[str]:
 def merged(live: Any, config: Any, shape: Shape) -> Any:
     """Return the live value with the configuration laid over it; `fields` must have accepted the configuration.
 
-    Of an object null stands for nothing said, as an empty one does.
+    null in place of an object claims nothing, as an empty one does.
     """
     if config is None and shape.divides(live):
         return live
@@ -86,17 +86,17 @@ def _merged_items(live: list[Any], steps: list[str], config: list[Any], shape: S
     """
     wanted = dict(zip(shape.steps(config) or (), config, strict=True))
     inner = shape.item or PLAIN
-    known: dict[str, Any] = {}
+    live_items: dict[str, Any] = {}
     for step, item in zip(steps, live, strict=True):
-        known[step] = MISSING if step in known else item
+        live_items[step] = MISSING if step in live_items else item
     waiting = deque(wanted)
-    shared = deque(step for step in wanted if step in known)
+    shared = deque(step for step in wanted if step in live_items)
     result: list[Any] = []
 
     def take(last: str | None) -> None:
         while waiting:
             step = waiting.popleft()
-            before = known.get(step, MISSING)
+            before = live_items.get(step, MISSING)
             result.append(wanted[step] if before is MISSING else merged(before, wanted[step], inner))
             if step == last:
                 return
@@ -182,7 +182,7 @@ def _groups(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
 
 
 def _divided(value: Any, shape: Shape) -> bool:
-    """Tell whether a value's parts can be told apart; a stored list may hold items without their key."""
+    """Whether a value has parts with managers of their own; a stored list may hold items without their key."""
     return shape.divides(value) and (type(value) is dict or shape.steps(value) is not None)
 
 
@@ -212,18 +212,18 @@ def pruned(value: Any, shape: Shape, last: Fields, owned: Fields) -> Any:
     if type(value) is dict:
         result = {}
         for key, item in value.items():
-            kept = _kept(f"f:{key}", item, shape.of(key), last, owned, named=shape.names(key))
-            if kept is not MISSING:
-                result[key] = kept
+            pruned_item = _pruned_item(f"f:{key}", item, shape.of(key), last, owned, named=shape.names(key))
+            if pruned_item is not MISSING:
+                result[key] = pruned_item
         return result if result or not value else MISSING
     inner = shape.item or PLAIN
     steps = shape.steps(value) or []
-    pairs = [_kept(step, item, inner, last, owned, named=False) for step, item in zip(steps, value, strict=True)]
+    pairs = [_pruned_item(step, item, inner, last, owned, named=False) for step, item in zip(steps, value, strict=True)]
     left = [item for item in pairs if item is not MISSING]
     return left if left or not value else MISSING
 
 
-def _kept(step: str, item: Any, shape: Shape, last: Fields, owned: Fields, *, named: bool) -> Any:
+def _pruned_item(step: str, item: Any, shape: Shape, last: Fields, owned: Fields, *, named: bool) -> Any:
     before, now = last.get(step), owned.get(step)
     if before is None:
         return item

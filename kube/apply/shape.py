@@ -53,11 +53,11 @@ class Shape:
         return self.fields.get(key) or self.other or self
 
     def names(self, key: str) -> bool:
-        """Tell whether a key is named."""
+        """Whether a key is named."""
         return self.named or key in self.fields
 
     def divides(self, value: Any) -> bool:
-        """Tell whether parts of a value can have different managers."""
+        """Whether parts of a value can have different managers."""
         if type(value) is dict:
             return self.type != "atomic"
         return type(value) is list and self.item is not None
@@ -114,19 +114,19 @@ def _object(definition: str) -> Shape:
 
 
 class _Fields(Mapping[str, Shape]):
-    """The shapes of a definition's fields, each made when it is asked for: definitions may refer to themselves."""
+    """The shapes of a definition's fields, each made when it is first read: definitions may refer to themselves."""
 
     def __init__(self, definition: str) -> None:
         self._definition = definition
-        self._known: dict[str, Shape] = {}
+        self._shapes: dict[str, Shape] = {}
 
     def __getitem__(self, name: str) -> Shape:
-        found = self._known.get(name)
-        if found is None:
+        shape = self._shapes.get(name)
+        if shape is None:
             if name not in definitions.properties(self._definition):
                 raise KeyError(name)
-            self._known[name] = found = _field(self._definition, name)
-        return found
+            self._shapes[name] = shape = _field(self._definition, name)
+        return shape
 
     def __iter__(self) -> Iterator[str]:
         return iter(definitions.properties(self._definition))
@@ -188,6 +188,6 @@ def _list(schema: Object, depth: int) -> Shape:
     item = schema.get("items") or {}
     keys = tuple(schema.get(definitions.MAP_KEYS) or ())
     properties = item.get("properties") or {}
-    given = {key: (properties.get(key) or {}).get("default") for key in keys}
-    defaults = {key: value for key, value in given.items() if value is not None}
+    schema_defaults = {key: (properties.get(key) or {}).get("default") for key in keys}
+    defaults = {key: value for key, value in schema_defaults.items() if value is not None}
     return Shape(schema["x-kubernetes-list-type"], keys, defaults, item=_from_schema(item, depth + 1))

@@ -1,6 +1,6 @@
-"""Custom resources: what a CustomResourceDefinition says, checked and put to use.
+"""Custom resources: CustomResourceDefinitions, checked and applied.
 
-definition  is a CustomResourceDefinition right, and what its status must say
+definition  whether a CustomResourceDefinition is valid, and how it may change
 schemas     is the schema of a version structural
 structural  objects against a schema: prune, default, check
 kinds       a definition as entries of the resource table

@@ -1,4 +1,4 @@
-"""Checking an object against its schema, with the causes that Kubernetes tells.
+"""Checking an object against its schema, with Kubernetes' causes.
 
 The rules, their order and their texts are those of
 k8s.io/kube-openapi/pkg/validation/validate, down to how the best of several
@@ -47,14 +47,14 @@ class TooMuchError(Exception):
 class Run:
     """How much work is left for one check, or for several together."""
 
-    __slots__ = ("left",)
+    __slots__ = ("remaining",)
 
     def __init__(self) -> None:
-        self.left = MOST_STEPS
+        self.remaining = MOST_STEPS
 
     def spend(self, steps: int = 1) -> None:
-        self.left -= steps
-        if self.left < 0:
+        self.remaining -= steps
+        if self.remaining < 0:
             raise TooMuchError
 
 
@@ -173,7 +173,7 @@ def _check_any(value: Any, node: Node, path: str, out: list[Cause], run: Run, ol
         if best is None or passed > best[0]:
             best = passed, found
     out.append(_whole_cause(path, "must validate at least one schema (anyOf)"))
-    return _take(best, out)
+    return _add_best(best, out)
 
 
 def _check_one(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
@@ -192,7 +192,7 @@ def _check_one(value: Any, node: Node, path: str, out: list[Cause], run: Run, ol
         return first
     more = f"Found {valid} valid alternatives" if valid else "Found none valid"
     out.append(_whole_cause(path, f"must validate one and only one schema (oneOf). {more}"))
-    return _take(best, out)
+    return _add_best(best, out)
 
 
 def _check_all(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
@@ -215,7 +215,7 @@ def _check_same(value: Any, node: Node, path: str, out: list[Cause], run: Run, o
     return _check_value(value, node, path, out, run, old)
 
 
-def _take(best: tuple[int, list[Cause]] | None, out: list[Cause]) -> int:
+def _add_best(best: tuple[int, list[Cause]] | None, out: list[Cause]) -> int:
     if best is None:
         return 0
     out += best[1]
@@ -328,7 +328,7 @@ def _same_number(one: Any, other: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are the same; 1 and true are not."""
+    """Whether two JSON values are the same; 1 and true are not."""
     if type(one) is not type(other) or one != other:
         return False
     return type(one) not in (dict, list) or _encode(one) == _encode(other)
@@ -347,9 +347,9 @@ def _refuse(out: list[Cause], path: str, value: Any, detail: str) -> None:
         out.append(errors.invalid(path, value, text))
 
 
-def _type_cause(path: str, wanted: str, given: str) -> Cause:
-    detail = f"{path} in body must be of type {wanted}: {errors.quoted(given)}"
-    return errors.wrong_type(path, given, detail)
+def _type_cause(path: str, wanted: str, actual: str) -> Cause:
+    detail = f"{path} in body must be of type {wanted}: {errors.quoted(actual)}"
+    return errors.wrong_type(path, actual, detail)
 
 
 def _whole_cause(path: str, detail: str) -> Cause:
@@ -381,8 +381,8 @@ def _scientific(digits: str, exponent: int) -> tuple[str, int]:
     whole, _, part = digits.lstrip("-").partition(".")
     part = "" if part == "0" else part
     power = exponent + len(whole) - 1
-    shown = (whole + part).lstrip("0")
+    figures = (whole + part).lstrip("0")
     if whole == "0":
         power = exponent - 1 - (len(part) - len(part.lstrip("0")))
-    shown = shown.rstrip("0") or "0"
-    return sign + shown[0] + (f".{shown[1:]}" if len(shown) > 1 else ""), power if shown != "0" else 0
+    figures = figures.rstrip("0") or "0"
+    return sign + figures[0] + (f".{figures[1:]}" if len(figures) > 1 else ""), power if figures != "0" else 0

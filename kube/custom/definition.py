@@ -101,7 +101,7 @@ def _check_spec(spec: Object) -> Iterator[Cause]:
     if len(_versions(spec)) > MOST_VERSIONS:
         yield too_many("spec.versions", len(_versions(spec)), MOST_VERSIONS)
         return
-    seen: list[str] = []
+    version_names: list[str] = []
     for index, version in enumerate(_versions(spec)):
         path, name = f"spec.versions[{index}]", text(version, "name")
         if not mapping(version, "schema", "openAPIV3Schema"):
@@ -109,11 +109,11 @@ def _check_spec(spec: Object) -> Iterator[Cause]:
         if wrong := names.dns1035_label(name):
             yield invalid(f"{path}.name", name, wrong)
         yield from _check_version(version, path)
-        seen.append(name)
-    if len(set(seen)) < len(seen):
-        yield invalid("spec.versions", seen, "must contain unique version names")
+        version_names.append(name)
+    if len(set(version_names)) < len(version_names):
+        yield invalid("spec.versions", version_names, "must contain unique version names")
     if sum(version.get("storage") is True for version in _versions(spec)) != 1:
-        yield invalid("spec.versions", seen, "must have exactly one version marked as storage version")
+        yield invalid("spec.versions", version_names, "must have exactly one version marked as storage version")
     yield from _check_names(mapping(spec, "names"))
     yield from _check_conversion(mapping(spec, "conversion"))
 
@@ -234,13 +234,13 @@ def _check_selectable(fields: list[Any], schema: Object, path: str) -> Iterator[
         if not json_path:
             yield required(where)
             continue
-        found = _field(schema, json_path)
-        if found is None:
+        field_schema = _field(schema, json_path)
+        if field_schema is None:
             yield invalid(where, json_path, "is an invalid path: it names no field of the schema")
             continue
         if json_path.startswith(".metadata"):
             yield invalid(where, json_path, "must not point to fields in metadata")
-        if found.get("type") not in _SELECTABLE_TYPES:
+        if field_schema.get("type") not in _SELECTABLE_TYPES:
             detail = (
                 "must point to a field of type string, boolean or integer."
                 " Enum string fields and strings with formats are allowed."
@@ -269,7 +269,7 @@ def _field(schema: Object, json_path: str) -> Object | None:
 
 
 def is_established(crd: Object) -> bool:
-    """Tell whether a definition is served."""
+    """Whether a definition is served."""
     return _condition(crd, "Established") == "True"
 
 
@@ -308,17 +308,17 @@ def _check_approval(crd: Object, spec: Object, old: Object | None) -> Iterator[C
     group = text(spec, "group")
     if not any(group == own or group.endswith(f".{own}") for own in ("k8s.io", "kubernetes.io")):
         return
-    given = text(crd, "metadata", "annotations", APPROVED)
-    if old is not None and given == text(old, "metadata", "annotations", APPROVED):
+    approval = text(crd, "metadata", "annotations", APPROVED)
+    if old is not None and approval == text(old, "metadata", "annotations", APPROVED):
         return
     path = f"metadata.annotations[{APPROVED}]"
     need = f'protected groups must have approval annotation "{APPROVED}"'
     more = "see https://github.com/kubernetes/enhancements/pull/1111"
-    if not given:
+    if not approval:
         yield required(path, f"{need}, {more}")
-    elif not given.startswith("unapproved") and not _is_url(given):
+    elif not approval.startswith("unapproved") and not _is_url(approval):
         detail = f'{need} with either a URL or a reason starting with "unapproved", {more}'
-        yield invalid(path, given, detail)
+        yield invalid(path, approval, detail)
 
 
 def _is_url(value: str) -> bool:

@@ -41,13 +41,13 @@ _HOST_LABEL = re.compile(r"[^\W_](?:[^\W_]|-)*(?<!-)")
 LONGEST = 1024  # characters; nothing that has one of the other formats is longer, and some rules are quadratic
 
 
-def known(name: str) -> bool:
-    """Tell whether a format is checked."""
+def is_supported(name: str) -> bool:
+    """Whether a format is checked."""
     return normalized(name) in _FORMATS
 
 
 def fits(name: str, text: str) -> bool:
-    """Tell whether a text has the format; a format that is not known fits everything."""
+    """Whether a text has the format; a format that is not checked fits everything."""
     rule = _FORMATS.get(normalized(name))
     if rule is None:
         return True

@@ -95,5 +95,5 @@ def _columns(version: Object) -> tuple[Column, ...]:
 def _deprecation(spec: Object, called: Object, version: Object) -> str:
     if version.get("deprecated") is not True:
         return ""
-    given = text(version, "deprecationWarning")
-    return given or f"{text(spec, 'group')}/{text(version, 'name')} {text(called, 'kind')} is deprecated"
+    warning = text(version, "deprecationWarning")
+    return warning or f"{text(spec, 'group')}/{text(version, 'name')} {text(called, 'kind')} is deprecated"

@@ -108,7 +108,7 @@ def _plain(schema: Object, *, described: bool) -> Object:
     if "additionalProperties" in schema:
         items = _structural(schema["additionalProperties"], described=described)
         return {**found, "additionalProperties": items}
-    # Nothing is known of what is in an object without fields, which is no reason to drop it.
+    # The content of an object without declared fields is unknown, which is no reason to drop it.
     return {**found, _PRESERVE: True} if kind == "object" else found
 
 

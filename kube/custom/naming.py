@@ -1,7 +1,7 @@
-"""Which names a definition gets, and what its status says about it.
+"""Which names a definition gets, and its status about that.
 
-The first definition of a group that asks for a name has it; another one that
-asks for the same is not served until the name is free or it asks for another.
+The first definition of a group with a name has it; another one with the same
+name is not served until the name is free or it has changed its own.
 Source: k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go.
 """
 
@@ -32,7 +32,7 @@ class GroupNames(NamedTuple):
     kinds: frozenset[str]
 
 
-def taken(group: str, others: Iterable[Object]) -> GroupNames:
+def names_in_use(group: str, others: Iterable[Object]) -> GroupNames:
     """Return the names of a group that built-in kinds and other definitions have."""
     plural, kinds = set[str](), set[str]()
     for built_in in resources.BUILT_IN:
@@ -72,15 +72,15 @@ def with_condition(status: Object, kind: str, value: str, reason: str, message: 
 def _accepted(wanted: Object, had: Object, others: GroupNames) -> tuple[Object, tuple[str, str] | None]:
     accepted: dict[str, Any] = {key: value for key, value in had.items() if value}
     conflict: tuple[str, str] | None = None
-    for field in ("plural", "singular", "shortNames", "kind", "listKind"):  # the last conflict is told
+    for field in ("plural", "singular", "shortNames", "kind", "listKind"):  # the last conflict is reported
         used = others.kinds if field in _KIND_NAMES else others.resources
-        known = _names(had, field)
-        taken = [f'"{name}" is already in use' for name in _names(wanted, field) if name in used and name not in known]
+        own = _names(had, field)
+        taken = [f'"{name}" is already in use' for name in _names(wanted, field) if name in used and name not in own]
         if taken:
             conflict = _REASONS[field], taken[0] if len(taken) == 1 else f"[{', '.join(taken)}]"
         else:
-            _put(accepted, field, wanted.get(field))
-    _put(accepted, "categories", texts(wanted, "categories"))
+            _set_or_drop(accepted, field, wanted.get(field))
+    _set_or_drop(accepted, "categories", texts(wanted, "categories"))
     return accepted, conflict
 
 
@@ -89,7 +89,7 @@ def _names(called: Object, field: str) -> list[str]:
     return [name] if name else texts(called, field)
 
 
-def _put(fields: dict[str, Any], key: str, value: Any) -> None:
+def _set_or_drop(fields: dict[str, Any], key: str, value: Any) -> None:
     if value:
         fields[key] = value
     else:

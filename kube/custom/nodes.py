@@ -108,7 +108,7 @@ def _types(schema: dict[str, Any]) -> tuple[str, ...]:
 
 def _format(schema: dict[str, Any]) -> str:
     name = lenient.text(schema, "format")
-    return name if name and formats.known(name) else ""
+    return name if name and formats.is_supported(name) else ""
 
 
 def _bounds(node: Node, schema: dict[str, Any]) -> None:

@@ -29,11 +29,11 @@ class NoReplicasError(ValueError):
 
 def scale_of(obj: Object, paths: ScalePaths) -> Object:
     """Return an object as a Scale; NoReplicasError when it does not say how many replicas are wanted."""
-    wanted = _at(obj, paths.spec)
-    if wanted is None:
+    replicas = _at(obj, paths.spec)
+    if replicas is None:
         raise NoReplicasError(f'the spec replicas field "{paths.spec}" does not exist')
     metadata = mapping(obj, "metadata")
-    shown = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    fields = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     status: dict[str, Any] = {"replicas": _whole(_at(obj, paths.status))}
     if paths.selector:
         selector = _at(obj, paths.selector)
@@ -41,8 +41,8 @@ def scale_of(obj: Object, paths: ScalePaths) -> Object:
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
-        "metadata": {key: metadata[key] for key in shown if key in metadata},
-        "spec": {"replicas": _whole(wanted)},
+        "metadata": {key: metadata[key] for key in fields if key in metadata},
+        "spec": {"replicas": _whole(replicas)},
         "status": {key: value for key, value in status.items() if value != ""},
     }
 

@@ -176,8 +176,8 @@ def _items(schemas: list[Any], path: str) -> Iterator[tuple[Any, str]]:
 
 def _check_root(schema: Schema, path: str, has_status: bool) -> Iterator[Cause]:
     if has_status:
-        given = [key for key, value in schema.items() if value not in (None, "", False, [], {})]
-        strange = [key for key in given if key in _KEYWORDS and key not in _ROOT_KEYWORDS]
+        keywords = [key for key, value in schema.items() if value not in (None, "", False, [], {})]
+        strange = [key for key in keywords if key in _KEYWORDS and key not in _ROOT_KEYWORDS]
         if schema.get("additionalProperties") is not None:
             strange.append("additionalProperties")
         if schema.get("type") and schema["type"] != "object":
@@ -350,7 +350,7 @@ def _check_map_keys(items: Schema, path: str, keys: list[Any]) -> Iterator[Cause
 
 
 def _check_rules(schema: Schema, path: str) -> Iterator[Cause]:
-    """Check the form of CEL rules; they are kept, and not evaluated."""
+    """Check the form of CEL rules; they are stored, and not evaluated."""
     for index, rule in enumerate(sequence(schema, "x-kubernetes-validations")):
         where = f"{path}.x-kubernetes-validations[{index}]"
         expression, message = text(rule, "rule"), text(rule, "message")
@@ -374,7 +374,7 @@ def _has_newlines(words: str) -> bool:
 
 
 def _structural(schema: Any, path: str, level: str) -> Iterator[Cause]:
-    """Yield what is missing where fields and types are said."""
+    """Yield what is missing where fields and types are declared."""
     if not isinstance(schema, dict):
         return
     kind, properties = text(schema, "type"), mapping(schema, "properties")
@@ -440,8 +440,11 @@ def _check_meta(properties: Schema, path: str, level: str) -> Iterator[Cause]:
     if text(metadata, "type") != "object":
         yield invalid(f"{where}.type", text(metadata, "type"), "must be object")
     if level == "root":
-        said = {key for key, value in metadata.items() if value not in (None, "", False, [], {})}
-        if said - {"type", "properties", "default"} or set(mapping(metadata, "properties")) - {"name", "generateName"}:
+        keywords = {key for key, value in metadata.items() if value not in (None, "", False, [], {})}
+        if keywords - {"type", "properties", "default"} or set(mapping(metadata, "properties")) - {
+            "name",
+            "generateName",
+        }:
             detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
             yield forbidden(where, detail)
 
@@ -481,11 +484,11 @@ _NESTED = {
     "x-kubernetes-map-type": "must be undefined to be structural",
     "x-kubernetes-validations": "must be empty to be structural",
 }
-_SAID_BY_BEING = frozenset({"additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type"})
+_SET_BY_PRESENCE = frozenset({"additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type"})
 
 
 def _nested(schema: Any, path: str, *, skip_any: bool = False) -> Iterator[Cause]:
-    """Check a schema that may only restrict what is said elsewhere."""
+    """Check a schema that may only restrict what is declared elsewhere."""
     if not isinstance(schema, dict):
         return
     yield from _nested_inside(schema, path, skip_any, skip_first=False)
@@ -494,29 +497,31 @@ def _nested(schema: Any, path: str, *, skip_any: bool = False) -> Iterator[Cause
         yield from _nested(inner, f"{path}.properties[{name}]")
     for key, detail in _NESTED.items():
         value = schema.get(key)
-        if value if key not in _SAID_BY_BEING else value is not None:
+        if value if key not in _SET_BY_PRESENCE else value is not None:
             yield forbidden(f"{path}.{key}", detail)
     if "metadata" in mapping(schema, "properties"):
         yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
-def _complete(values: Schema, schema: Any, path: str, place: str) -> Iterator[Cause]:
+def _complete(values: Schema, schema: Any, path: str, values_path: str) -> Iterator[Cause]:
     """Yield what the junctors of `values` (at place) restrict that schema (at path) does not say."""
-    for inner, where in _alternatives(values, place):
+    for inner, where in _alternatives(values, values_path):
         yield from _complete_nested(inner, schema, path, where)
 
 
-def _complete_nested(values: Any, schema: Any, path: str, place: str) -> Iterator[Cause]:
+def _complete_nested(values: Any, schema: Any, path: str, values_path: str) -> Iterator[Cause]:
     if not isinstance(values, dict):
         return
     if not isinstance(schema, dict):
-        yield required(path, f"because it is defined in {place}")
+        yield required(path, f"because it is defined in {values_path}")
         return
-    yield from _complete(values, schema, path, place)
-    yield from _complete_nested(values.get("items"), schema.get("items"), f"{path}.items", f"{place}.items")
+    yield from _complete(values, schema, path, values_path)
+    yield from _complete_nested(values.get("items"), schema.get("items"), f"{path}.items", f"{values_path}.items")
     for name, inner in mapping(values, "properties").items():
-        known = mapping(schema, "properties").get(name)
-        yield from _complete_nested(inner, known, f"{path}.properties[{name}]", f"{place}.properties[{name}]")
+        counterpart = mapping(schema, "properties").get(name)
+        yield from _complete_nested(
+            inner, counterpart, f"{path}.properties[{name}]", f"{values_path}.properties[{name}]"
+        )
 
 
 def _check_defaults(

@@ -10,71 +10,71 @@ from typing import Any
 
 from kube.custom.nodes import META_FIELDS, Node
 
-MOST_TOLD = 100  # unknown fields of one object that are told
+MOST_REPORTED = 100  # unknown fields of one object that are reported
 
 
 def prune(obj: Any, node: Node) -> list[str]:
-    """Drop the fields that the schema does not know; return the paths of the first of them, sorted."""
-    told: list[str] = []
-    _prune(obj, node, "", told, root=True)
-    return sorted(told[:MOST_TOLD])
+    """Drop the fields that the schema does not have; return the paths of the first of them, sorted."""
+    dropped: list[str] = []
+    _prune(obj, node, "", dropped, root=True)
+    return sorted(dropped[:MOST_REPORTED])
 
 
-def _prune(value: Any, node: Node | None, path: str, told: list[str], *, root: bool = False) -> None:
+def _prune(value: Any, node: Node | None, path: str, dropped: list[str], *, root: bool = False) -> None:
     if isinstance(value, dict):
         if node is None:
-            told += (_join(path, key) for key in value)
+            dropped += (_join(path, key) for key in value)
             value.clear()
         else:
-            _prune_fields(value, node, path, told, root=root)
+            _prune_fields(value, node, path, dropped, root=root)
     elif isinstance(value, list):
         if node is not None and node.preserve and node.items is None:
             return
         for index, item in enumerate(value):
-            _prune_item(item, node, f"{path}[{index}]", told)
+            _prune_item(item, node, f"{path}[{index}]", dropped)
 
 
-def _prune_item(item: Any, node: Node | None, path: str, told: list[str]) -> None:
+def _prune_item(item: Any, node: Node | None, path: str, dropped: list[str]) -> None:
     inner = None if node is None else node.items
     if node is not None and node.preserve:
-        # Only what an item's schema says counts below a list that keeps what it does not know.
+        # Only an item's own schema counts below a list that preserves unknown fields.
         if inner is not None:
-            _keep(item, inner, path, told)
+            _prune_preserving(item, inner, path, dropped)
         return
-    _prune(item, inner, path, told)
+    _prune(item, inner, path, dropped)
 
 
-def _keep(value: Any, node: Node, path: str, told: list[str]) -> None:
-    """Prune below a node as if it kept unknown fields itself."""
+def _prune_preserving(value: Any, node: Node, path: str, dropped: list[str]) -> None:
+    """Prune below a node as if it preserved unknown fields itself."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not (node.embedded and key in META_FIELDS):
-                _prune_known(item, node, key, path, told)
+                _prune_known(item, node, key, path, dropped)
     elif isinstance(value, list) and node.items is not None:
         for index, item in enumerate(value):
-            _keep(item, node.items, f"{path}[{index}]", told)
+            _prune_preserving(item, node.items, f"{path}[{index}]", dropped)
 
 
-def _prune_known(item: Any, node: Node, key: str, path: str, told: list[str]) -> bool:
-    """Prune a field that the node knows; tell whether it does."""
+def _prune_known(item: Any, node: Node, key: str, path: str, dropped: list[str]) -> bool:
+    """Prune a field that the node has; return whether it has it."""
     if key in node.properties:
-        _prune(item, node.properties[key], _join(path, key), told)
+        _prune(item, node.properties[key], _join(path, key), dropped)
     elif node.additional is not None:
-        _prune(item, node.child(key), _join(path, key), told)
+        _prune(item, node.child(key), _join(path, key), dropped)
     else:
         return False
     return True
 
 
-def _prune_fields(fields: dict[str, Any], node: Node, path: str, told: list[str], *, root: bool) -> None:
+def _prune_fields(fields: dict[str, Any], node: Node, path: str, dropped: list[str], *, root: bool) -> None:
     unknown = []
     for key, item in fields.items():
         if (root or node.embedded) and key in META_FIELDS:
             continue
-        if not _prune_known(item, node, key, path, told) and not node.preserve:
+        if not _prune_known(item, node, key, path, dropped) and not node.preserve:
             unknown.append(key)
     for key in unknown:
-        told.append(_join(path, key))
+        dropped.append(_join(path, key))
         del fields[key]
 
 

@@ -35,7 +35,7 @@ def of(resource: Resource) -> Structural:
 
 
 def shape(structural: Structural, obj: Object) -> list[str]:
-    """Drop what the schema does not know, and fill in its defaults; return the paths of what was dropped."""
+    """Drop the fields that the schema does not have, and fill in its defaults; return the paths of what was dropped."""
     node = structural.node
     dropped = shaping.prune(obj, node)
     shaping.drop_nulls(obj, node)
@@ -66,7 +66,7 @@ def check_status(structural: Structural, obj: Object, old: Object) -> list[Cause
 
 
 def unknown_fields(structural: Structural, obj: Object) -> list[str]:
-    """Return the paths of the fields that would be dropped, and of metadata that nobody knows."""
+    """Return the paths of the fields that would be dropped, and of unknown metadata."""
     unknown = shaping.prune(shaping.copied(obj), structural.node)
     metadata = obj.get("metadata")
     if isinstance(metadata, dict):

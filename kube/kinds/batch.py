@@ -44,7 +44,7 @@ class JobEvent(StrEnum):
 
 
 class Action(StrEnum):
-    """What a policy or a Command asks of a job or a queue; the Sync and Enqueue ones are internal."""
+    """What a policy or a Command does to a job or a queue; the Sync and Enqueue ones are internal."""
 
     ABORT_JOB = "AbortJob"
     RESTART_JOB = "RestartJob"

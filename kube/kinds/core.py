@@ -177,7 +177,7 @@ class EventSeries(View):
 
 
 class Event(View):
-    """Something that happened to an object, told to people."""
+    """Something that happened to an object, for people."""
 
     api_version: str = ""
     kind: str = ""
@@ -197,11 +197,11 @@ class Event(View):
 
     @property
     def times(self) -> int:
-        """How often it happened: newer clients keep a series, older ones a count."""
+        """How often it happened: newer clients write a series, older ones a count."""
         return self.series.count if self.series else self.count or 1
 
     @property
-    def seen(self) -> str:
+    def last_seen(self) -> str:
         """When it happened last."""
         last = self.series.last_observed_time if self.series else self.last_timestamp
         return last or self.event_time or self.metadata.creation_timestamp

@@ -22,7 +22,7 @@ class PodPhase(StrEnum):
     UNKNOWN = "Unknown"
 
 
-# The phases that a pod does not leave, and the others; "" is that of a pod nobody has said anything of yet.
+# The phases that a pod does not leave, and the others; "" is that of a pod without a status yet.
 ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
 UNENDED = ("", PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value)
 # The annotation by which a controller says that a pod's end is its own doing, and no eviction.
@@ -62,7 +62,7 @@ class TaintEffect(StrEnum):
 
 
 class ResourceRequirements(View):
-    """What a container asks for and may use at most."""
+    """The requests and limits of a container."""
 
     requests: Quantities = {}
     limits: Quantities = {}
@@ -181,7 +181,7 @@ class SleepAction(View):
 
 
 class Probe(View):
-    """How a container is asked how it is; one of the actions is given, and 0 stands for Kubernetes' default."""
+    """How a container is checked; one of the actions is given, and 0 stands for Kubernetes' default."""
 
     exec: ExecAction | None = None
     http_get: HttpGetAction | None = None

@@ -35,7 +35,7 @@ class DequeueStrategy(StrEnum):
 
 
 class Guarantee(View):
-    """What is kept for a queue and never lent."""
+    """What is reserved for a queue and never lent."""
 
     resource: Quantities = {}
 

@@ -40,7 +40,7 @@ class ExitCodeOperator(StrEnum):
 
 
 class JobConditionType(StrEnum):
-    """What the conditions of a job tell."""
+    """The conditions of a job."""
 
     SUSPENDED = "Suspended"
     COMPLETE = "Complete"

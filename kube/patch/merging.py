@@ -28,8 +28,8 @@ def apply(target: Any, patch: Any, definition: str) -> Any:
     if directive != "merge":
         raise PatchError(f"{str(directive)[:40]!r} is not a value of $patch; use merge, replace or delete.")
     result = _merged_fields(target, patch, definition)
-    if (kept := patch.get("$retainKeys")) is not None:
-        result = _retained(result, patch, kept)
+    if (retained := patch.get("$retainKeys")) is not None:
+        result = _retained(result, patch, retained)
     return in_order(result, target)
 
 
@@ -69,13 +69,15 @@ def _field_of(key: str) -> str | None:
     return key
 
 
-def _retained(result: Object, patch: Object, kept: Any) -> Object:
-    if not isinstance(kept, list):
+def _retained(result: Object, patch: Object, retained: Any) -> Object:
+    if not isinstance(retained, list):
         raise PatchError("$retainKeys is a list of field names.")
-    strangers = [key for key, item in patch.items() if not key.startswith("$") and item is not None and key not in kept]
+    strangers = [
+        key for key, item in patch.items() if not key.startswith("$") and item is not None and key not in retained
+    ]
     if strangers:
         raise PatchError(f"$retainKeys must name the fields that the patch sets; it lacks {strangers[0][:100]!r}.")
-    return {key: item for key, item in result.items() if key in kept}
+    return {key: item for key, item in result.items() if key in retained}
 
 
 def _list_field(name: str, old: Any, patch: Object, definition: str) -> Object:
@@ -83,8 +85,8 @@ def _list_field(name: str, old: Any, patch: Object, definition: str) -> Object:
     if name not in patch and type(old) is not list:
         return {} if old is None else {name: copy(old)}
     new, order, gone = (patch.get(key) for key in (name, _SET_ORDER + name, _DELETE_VALUES + name))
-    for given in (order, gone):
-        if given is not None and type(given) is not list:
+    for directive in (order, gone):
+        if directive is not None and type(directive) is not list:
             raise PatchError(f"The directives of {name[:100]!r} are lists.")
     old = old if type(old) is list else []
     rule = lists.rule(definition, name)
@@ -116,12 +118,12 @@ def _keyed(
 
 
 def _identities(items: list[Any], key: str) -> list[Identity]:
-    """Name each item by its key; an item without one, or with one that was there, is known by its place."""
-    found: dict[Identity, int] = {}
-    for place, item in enumerate(items):
+    """Identify each item by its key; an item without one, or with a repeated one, by its index."""
+    indexes: dict[Identity, int] = {}
+    for index, item in enumerate(items):
         identity = _identity(item, key)
-        found[("", place) if identity is None or identity in found else identity] = place
-    return list(found)
+        indexes[("", index) if identity is None or identity in indexes else identity] = index
+    return list(indexes)
 
 
 def _items_by_key(name: str, key: str, items: list[Any]) -> list[tuple[Identity, Object]]:
@@ -137,7 +139,7 @@ def _items_by_key(name: str, key: str, items: list[Any]) -> list[tuple[Identity,
 
 
 def _identity(item: Any, key: str) -> Identity:
-    """Return by what an item of a keyed list is known, or None if it lacks the key."""
+    """Return the identity of an item of a keyed list, or None if it lacks the key."""
     value = item.get(key) if type(item) is dict else None
     return None if value is None or isinstance(value, dict | list) else _value_identity(value)
 

@@ -28,7 +28,7 @@ def apply(target: Any, ops: Any) -> Any:
         try:
             _do(document, op)
         except PatchError as error:
-            texts = (f"Operation {number} does not apply: {text}" for text in (error, error.told))
+            texts = (f"Operation {number} does not apply: {text}" for text in (error, error.detail))
             raise type(error)(*texts) from None
     return document.root
 
@@ -65,12 +65,12 @@ def _move(document: _Document, path: str, op: dict[str, Any]) -> None:
 
 
 def _test(document: _Document, path: str, op: dict[str, Any]) -> None:
-    found, expected = document.get(path), _value(op)
-    if not same(found, expected):
-        place = f"the value at {path[:200]!r}"
+    actual, expected = document.get(path), _value(op)
+    if not same(actual, expected):
+        value_text = f"the value at {path[:200]!r}"
         raise PatchError(
-            f"{place} is another one than the test expects.",
-            f"{place} is {quoted(found)}, and the test expects {quoted(expected)}.",
+            f"{value_text} is another one than the test expects.",
+            f"{value_text} is {quoted(actual)}, and the test expects {quoted(expected)}.",
         )
 
 

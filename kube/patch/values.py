@@ -8,12 +8,12 @@ from typing import Any
 class PatchError(ValueError):
     """The patch cannot be read or does not apply; the message says why.
 
-    `told` says it with values of the object, so it is for who may read that.
+    `detail` is the message with values of the object, for clients that may read that.
     """
 
-    def __init__(self, message: str, told: str = "") -> None:
+    def __init__(self, message: str, detail: str = "") -> None:
         super().__init__(message)
-        self.told = told or message
+        self.detail = detail or message
 
 
 class PatchTooLargeError(PatchError):

@@ -58,12 +58,12 @@ class PrintedRow:
 
     @property
     def deleting(self) -> bool:
-        """Say whether the object is being deleted."""
+        """Whether the object is being deleted."""
         return self.at("metadata", "deletionTimestamp") is not None
 
     @cached_property
     def pod(self) -> Summary:
-        """What three columns of a pod tell about its containers."""
+        """The summary of its containers that three columns of a pod show."""
         return Summary(self.obj)
 
 
@@ -116,8 +116,8 @@ def pod_readiness_gates(row: PrintedRow) -> str:
 def node_status(row: PrintedRow) -> str:
     """Return whether the node is ready and takes pods."""
     ready = _conditions(row).get("Ready")
-    said = "Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"
-    return f"{said},SchedulingDisabled" if row.at("spec", "unschedulable") is True else said
+    readiness = "Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"
+    return f"{readiness},SchedulingDisabled" if row.at("spec", "unschedulable") is True else readiness
 
 
 @cell
@@ -317,9 +317,9 @@ def job_status(row: PrintedRow) -> str:
 def job_completions(row: PrintedRow) -> str:
     """Return how many pods have succeeded, of how many."""
     succeeded = lenient.whole(row.obj, "status", "succeeded") or 0
-    wanted = lenient.whole(row.obj, "spec", "completions")
-    if wanted is not None:
-        return f"{succeeded}/{wanted}"
+    completions = lenient.whole(row.obj, "spec", "completions")
+    if completions is not None:
+        return f"{succeeded}/{completions}"
     parallelism = lenient.whole(row.obj, "spec", "parallelism") or 0
     return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
 
@@ -385,7 +385,7 @@ def _usage(row: PrintedRow, *, limits: bool) -> str:
 
 @cell
 def budget_min_available(row: PrintedRow) -> str:
-    """Return how many pods a disruption budget keeps."""
+    """Return how many pods a disruption budget protects."""
     return _or_not_available(row.at("spec", "minAvailable"))
 
 

@@ -87,12 +87,12 @@ def _field(name: str) -> Step:
     return lambda found: [each[name] for each in found if isinstance(each, dict) and name in each]
 
 
-def _everything(found: list[Any]) -> list[Any]:
-    return [value for each in found for value in _children(each)]
+def _everything(matches: list[Any]) -> list[Any]:
+    return [value for each in matches for value in _children(each)]
 
 
-def _descend(found: list[Any]) -> list[Any]:
-    values, waiting = [], found[::-1]
+def _descend(matches: list[Any]) -> list[Any]:
+    values, waiting = [], matches[::-1]
     while waiting:
         value = waiting.pop()
         if children := list(_children(value)):
@@ -164,8 +164,8 @@ def _filter(text: str) -> Step:
     return lambda found: [item for item in _items(found) if _compare(left(item), right(item), holds)]
 
 
-def _items(found: list[Any]) -> Iterator[Any]:
-    for each in found:
+def _items(matches: list[Any]) -> Iterator[Any]:
+    for each in matches:
         if not isinstance(each, list):
             raise PathError("Only a list can be filtered.")
         yield from each

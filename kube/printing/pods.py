@@ -1,4 +1,4 @@
-"""The few words that tell how a pod is (reference: kubernetes-api §3.3)."""
+"""The status of a pod in a few words (reference: kubernetes-api §3.3)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Summary:
         )
 
     def _look_at_init_containers(self) -> bool:
-        """Say whether one is at work or has failed; that one gives the reason."""
+        """Whether one is at work or has failed; that one gives the reason."""
         for number, container in enumerate(_maps(self._status, "initContainerStatuses")):
             self._restarts.add(container)
             sidecar = lenient.text(container, "name") in self._sidecars

@@ -28,7 +28,7 @@ class CommandFact(Struct, frozen=True, kw_only=True):
     uid: str
     revision: int
     action: str
-    target: str  # the id of the target's resource; empty for a kind that is not known
+    target: str  # the id of the target's resource; empty for an unknown kind
     target_name: str
     target_uid: str  # empty: whichever object has the name
     by: str  # who asked for it
@@ -44,12 +44,12 @@ class CommandFact(Struct, frozen=True, kw_only=True):
         return f"{self.namespace}/{self.target_name}"
 
     @property
-    def asked(self) -> str:
+    def request_text(self) -> str:
         """`alice asked for AbortJob`"""
         return f"{self.by} asked for {self.action}" if self.by else f"{self.action} was asked for"
 
     def is_for(self, uid: str) -> bool:
-        """Say whether the object with a uid is meant, not another one that had its name."""
+        """Whether the object with a uid is the target, not another one that had its name."""
         return self.target_uid in ("", uid)
 
 

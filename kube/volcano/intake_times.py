@@ -1,10 +1,10 @@
 """What is new in a queue that takes no work.
 
-A queue notes since when it is not Open, for as long as it is not, and the pod group of a Volcano Job when its job was
-made, as a job that begins again gets another group. Where nothing is noted, nothing is new: who was there is not to be
-stopped by what nobody remembers. Clocks of API servers write whole seconds, so what was made within the second in which
+An annotation says since when a queue is not Open, and another when the job of a Volcano Job's pod group was
+created, as a job that begins again gets another group. Without these nothing is new: work that was there is not to be
+stopped for lack of a record. Clocks of API servers write whole seconds, so what was created within the second in which
 its queue was closed was there before. All these times are the API server's: where the queue controller works on another
-cluster, it notes when that says that the queue's status was written.
+cluster, it records when that cluster has written the queue's status.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ JOB_MADE = "ui.volcano.sh/job-created"
 
 
 def is_new(made: int, shut_since: int | None) -> bool:
-    """Tell whether what was made at a time came after its queue was shut; times are in ms."""
+    """Whether something was created after its queue was shut; times are in ms."""
     return shut_since is not None and made > shut_since
 
 

@@ -11,5 +11,5 @@ KEY = "volcano-scheduler.conf"
 
 
 def is_kept_in(resource: Resource, namespace: str, name: str) -> bool:
-    """Tell whether this is the object that configures the scheduler."""
+    """Whether this is the object that configures the scheduler."""
     return resource is CONFIGMAPS and (namespace, name) == (NAMESPACE, NAME)

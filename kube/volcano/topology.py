@@ -71,25 +71,27 @@ def read(obj: Object) -> HyperNode:
 
 def domains(hyper_nodes: Mapping[str, HyperNode], nodes: Mapping[str, Mapping[str, str]]) -> list[Domain]:
     """Return what HyperNodes come to among nodes, given by their labels; the lowest tier first, then by name."""
-    found: dict[str, set[str]] = {}
+    nodes_of: dict[str, set[str]] = {}
     problems: dict[str, list[Problem]] = {}
     ordered = sorted(hyper_nodes.values(), key=lambda each: (each.tier, each.name))
     for each in ordered:
-        found[each.name] = set(_own_nodes(each, nodes)).union(*(found[name] for name in _below(each, hyper_nodes)))
+        nodes_of[each.name] = set(_own_nodes(each, nodes)).union(
+            *(nodes_of[name] for name in _below(each, hyper_nodes))
+        )
         problems[each.name] = list(_problems(each, hyper_nodes, nodes))
     for tier in dict.fromkeys(each.tier for each in ordered):
         names = [each.name for each in ordered if each.tier == tier]
-        for name, problem in _overlaps(names, found):
+        for name, problem in _overlaps(names, nodes_of):
             problems[name].append(problem)
     for each in ordered:
-        if not found[each.name]:
+        if not nodes_of[each.name]:
             problems[each.name].append(Problem("NoNodes", "None of its members is a node of the cluster."))
     return [
         Domain(
             each.name,
             each.tier,
             each.tier_name,
-            tuple(sorted(found[each.name])),
+            tuple(sorted(nodes_of[each.name])),
             tuple(_below(each, hyper_nodes)),
             tuple(problems[each.name]),
         )
@@ -155,32 +157,32 @@ def _problems(
 
 
 def _leads_to(start: str, goal: str, hyper_nodes: Mapping[str, HyperNode]) -> bool:
-    """Tell whether a HyperNode is another one or has it as a member, directly or not."""
-    seen: set[str] = set()
-    left = [start]
-    while left:
-        name = left.pop()
+    """Whether a HyperNode is another one or has it as a member, directly or not."""
+    visited: set[str] = set()
+    pending = [start]
+    while pending:
+        name = pending.pop()
         if name == goal:
             return True
-        if name not in seen and name in hyper_nodes:
-            seen.add(name)
-            left += [member.name for member in hyper_nodes[name].members if not member.is_node]
+        if name not in visited and name in hyper_nodes:
+            visited.add(name)
+            pending += [member.name for member in hyper_nodes[name].members if not member.is_node]
     return False
 
 
-def _overlaps(names: list[str], found: Mapping[str, set[str]]) -> Iterator[tuple[str, Problem]]:
+def _overlaps(names: list[str], nodes_of: Mapping[str, set[str]]) -> Iterator[tuple[str, Problem]]:
     """Yield each HyperNode of a tier that shares nodes with others, with one of these."""
     owners: dict[str, list[str]] = {}
     for name in names:
-        for node in found[name]:
+        for node in nodes_of[name]:
             owners.setdefault(node, []).append(name)
-    told: set[str] = set()
+    reported: set[str] = set()
     for node in sorted(owners):
         if len(owners[node]) == 1:
             continue
         for name in owners[node]:
-            if name not in told:
-                told.add(name)
+            if name not in reported:
+                reported.add(name)
                 other = next(each for each in owners[node] if each != name)
                 message = f"Node {node} is in HyperNode {other} of the same tier, too; take it out of one."
                 yield name, Problem("Overlap", message)

@@ -18,7 +18,7 @@ class Problem:
 
 
 class YamlError(ValueError):
-    """The text is not what it should be; problems says why, in the order of the lines."""
+    """The text is not what it should be, for `problems`, in the order of the lines."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__(" ".join(problem.message for problem in problems))
@@ -66,8 +66,8 @@ def from_parser(error: yaml.YAMLError, text: str) -> Problem:
 
 
 def _sentence(problem: str | None) -> str:
-    known = _WORDS.get(problem or "")
-    return known or f"This is not valid YAML: {problem or 'it cannot be read'}."
+    wording = _WORDS.get(problem or "")
+    return wording or f"This is not valid YAML: {problem or 'it cannot be read'}."
 
 
 def _character(text: str, mark: yaml.Mark) -> str:

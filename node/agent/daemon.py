@@ -143,7 +143,7 @@ class Daemon:
         os.close(writer)
 
     def _wake_up(self) -> None:
-        """Have the agent work now; other threads may ask."""
+        """Have the agent work now; for other threads."""
         with contextlib.suppress(ValueError):  # closed: the agent has ended
             os.eventfd_write(self.wake.fileno(), 1)
 
@@ -237,7 +237,7 @@ def _lock(data: Path) -> TextIO:
     """Wait until no other agent works in the state directory.
 
     Two would take each other's orders back, and the one that is behind would
-    write that a pod is not yet where the other has said it is.
+    write that a pod is not yet where the other has reported it to be.
     """
     path = lock_of(data)
     if lock := pid_lock.take(path):

@@ -70,7 +70,7 @@ class ThisMachine:
         return ""
 
     def info(self) -> dict[str, str]:
-        """Return what this machine's files and kernel say."""
+        """Return the node info from this machine's files and kernel."""
         release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
         return {
             "machineID": _first_line("/etc/machine-id"),

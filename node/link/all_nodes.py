@@ -50,7 +50,7 @@ class AllNodes:
         return self._for_pod(uid).log_attempts(uid, container)
 
     def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
-        """Return what is kept of the logs of pods, in their order; nothing of those whose node is away."""
+        """Return the extents of the logs of pods, in their order; none of those whose node is away."""
         linked = presence.names(settings.DATA)
         if not linked:
             return self._here.log_extents(pods)
@@ -90,15 +90,15 @@ class AllNodes:
         return self.away(node) or self._here.why_no_log(pod)
 
     async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
-        """Return what is asked for of a log of this machine; of another one its node is asked (`on`)."""
+        """Return the requested part of a log of this machine; for another one see `on`."""
         return await self._here.log_text(uid, container, attempt, wanted)
 
     async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
-        """Return what an instance of this machine writes; of another one its node is asked (`on`)."""
+        """Return the output of an instance of this machine; for another one see `on`."""
         return await self._here.log_output(uid, container, attempt)
 
     def connect(self, request: dict[str, Any], fds: list[int]) -> socket.socket:
-        """Hand a request and descriptors to this machine's agent; another node is asked itself (`on`)."""
+        """Hand a request and descriptors to this machine's agent; for another node see `on`."""
         return self._here.connect(request, fds)
 
     def usage(self, now: int) -> list[dict[str, Any]]:

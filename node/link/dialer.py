@@ -1,4 +1,4 @@
-"""The node's end of a link: dials the server, and keeps at it. Works in a thread of its own beside the agent (`node.agent.daemon.Companion`)."""
+"""The node's end of a link: dials the server again and again. Works in a thread of its own beside the agent (`node.agent.daemon.Companion`)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Dialer:
             additional_headers={"Authorization": f"Bearer {server.token}"},
             ssl=ssl.create_default_context(cadata=server.ca or None) if address.startswith("wss:") else None,
             compression=None,
-            proxy=None,  # as whatever else this node asks
+            proxy=None,  # as for all requests of this node
             max_size=frames.LARGEST_FRAME,
             open_timeout=OPEN_S,
             ping_interval=BEAT_S,

@@ -5,11 +5,11 @@ one for the channel, then data. A conversation begins with an OPEN of the server
 
 | frame  | from   | data |
 |--------|--------|------|
-| OPEN   | server | what is asked for, as JSON |
+| OPEN   | server | the request, as JSON |
 | DATA   | both   | bytes of a channel |
 | END    | both   | of who writes a channel: it ends here; of who reads it: nobody reads it any more |
 | CREDIT | reader | how many more bytes of a channel may come |
-| CLOSE  | both   | from the server: the conversation is not wanted any more; from the node: all is said |
+| CLOSE  | both   | from the server: the conversation is not wanted any more; from the node: the answer is complete |
 | BEAT   | node   | that the node is there, with what it uses, as JSON |
 """
 

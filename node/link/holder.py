@@ -57,7 +57,7 @@ class Holder:
             self._receiving.cancel()
 
     async def run(self, receive: Receive) -> None:
-        """Hold the link until `receive` returns None, `stop` is called, or the node is silent or does not keep to the protocol."""
+        """Hold the link until `receive` returns None, `stop` is called, or the node is silent or breaks the protocol."""
         presence.note(self._data, self.node, linked=True, now=clock.milliseconds())
         listener = presence.listen(self._data, self.node)
         loop = asyncio.get_running_loop()
@@ -107,7 +107,7 @@ class Holder:
     def _accept(self, listener: socket.socket) -> None:
         try:
             connection, _ = listener.accept()
-        except OSError:  # whoever asked has gone, or there is no descriptor left
+        except OSError:  # the client has gone, or there is no descriptor left
             return
         connection.setblocking(False)
         task = asyncio.ensure_future(self._serve(connection))
@@ -123,12 +123,12 @@ class Holder:
                 return
             if len(self._wire.conversations) >= MOST_CONVERSATIONS:
                 problem = (
-                    f"Node {self.node} is being asked for {MOST_CONVERSATIONS} things at once. Please try again later."
+                    f"Node {self.node} has {MOST_CONVERSATIONS} requests at once already. Please try again later."
                 )
                 await _send(connection, {"refused": problem})
                 return
             await self._converse(connection, request, fds)
-        except OSError:  # who asked has gone, or the link has
+        except OSError:  # the client has gone, or the link has
             pass
         except BadFrame as error:
             log.warning("a request to node %s was not passed on: %s", self.node, error)
@@ -145,7 +145,7 @@ class Holder:
         conversation = await self._wire.open(forwarded)
         if forwarded.get("do") == "connect":
             ours, client_end = socket.socketpair()
-            fds.append(client_end.detach())  # for who asked, when there is a connection
+            fds.append(client_end.detach())  # for the client, when there is a connection
             reading, writing = relay.halves(ours)
             streams: dict[str, Descriptor] = {"stdin": reading, "stdout": writing}
         else:

@@ -58,16 +58,16 @@ class LinkedNode:
         state = presence.state(settings.DATA, self.node)
         if state is not None and state.linked and presence.is_held(settings.DATA, self.node):
             is_paused = _paused_until.get(self.node, 0.0) > clock.monotonic()
-            return f"Node {self.node} does not answer, and what is asked for is on that machine." if is_paused else ""
+            return f"Node {self.node} does not answer, and what was requested is on that machine." if is_paused else ""
         since = f" since {now_text(state.since)}" if state is not None and not state.linked else ""
-        return f"Node {self.node} is not connected{since}, and what is asked for is on that machine."
+        return f"Node {self.node} is not connected{since}, and what was requested is on that machine."
 
     def log_attempts(self, uid: str, container: str) -> list[int]:
         head, _ = self._request({"do": "attempts", "uid": uid, "container": container})
         return _converted(head.get("attempts"), list[int])
 
     def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
-        """Return what is kept of the logs of pods; nothing when the node is away."""
+        """Return the extents of the logs of pods; none when the node is away."""
         uids = list(pods)
         extents: list[LogExtent] = []
         for begin in range(0, len(uids), PODS_AT_ONCE):
@@ -112,7 +112,7 @@ class LinkedNode:
         return logs.why_absent(pod)
 
     async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
-        """Return what is asked for of a log, as it comes; NoLog when it was removed, NodeAway also amid it."""
+        """Return the requested part of a log, as it comes; NoLog when it was removed, NodeAway also amid it."""
         request = {"do": "text", "uid": uid, "container": container, "attempt": attempt}
         stream = await _Stream.open(self, {**request, "wanted": wanted._asdict()})
         return stream.parts()
@@ -269,7 +269,7 @@ async def _records(parts: AsyncIterator[bytes]) -> AsyncIterator[list[tuple[str,
 
 
 def _receive_answer(line: socket.socket) -> tuple[dict[str, Any], bytes]:
-    """Return a line of JSON and as many bytes behind it as it says; OSError when they do not come, or not in time."""
+    """Return a line of JSON and the body of the size that it gives; OSError when they do not come, or not in time."""
     received, until = b"", clock.monotonic() + LONGEST_S
     while b"\n" not in received:
         received += _receive_bytes(line, 65536, until)

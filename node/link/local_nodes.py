@@ -61,7 +61,7 @@ class LocalNodes:
         return logs.why_absent(pod)
 
     async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
-        """Return what is asked for of a log, as it comes; NoLog when it was removed."""
+        """Return the requested part of a log, as it comes; NoLog when it was removed."""
         directory = Layout(settings.DATA).attempt(uid, container, attempt)
         try:
             begin = await log_stream.on_files(log_stream.start_of, directory, wanted)

@@ -33,7 +33,7 @@ class Descriptor:
 
 
 class Half(Descriptor):
-    """One way of a connected socket that is used both ways; the other side hears that it is closed. Each has a descriptor of its own."""
+    """One way of a connected socket that is used both ways; closing it shuts that way down. Each has a descriptor of its own."""
 
     __slots__ = ("_way",)
 

@@ -38,7 +38,7 @@ _here = LocalNodes()
 
 
 class AgentAway(Exception):
-    """The agent of this node cannot be asked, for it has just begun or is about to end."""
+    """The agent of this node does not answer, for it has just begun or is about to end."""
 
 
 async def answer(conversation: Conversation, request: Request) -> None:
@@ -189,7 +189,7 @@ async def _resize(conversation: Conversation, terminal: Descriptor | None) -> No
 
 
 async def _attach(conversation: Conversation, request: Request) -> None:
-    """Reach a container's input; what it writes is asked for as `output`."""
+    """Reach a container's input; what it writes is another request, `output`."""
     with closing(AnswerLine(_call(request, []))) as line:
         answer, fds = await line.receive()
         inputs = [Descriptor(fd) for fd in fds]

@@ -94,8 +94,8 @@ def lost(pod: Pod, reason: str, now: int) -> dict[str, Any]:
 
 
 def _about(pod: Pod) -> dict[str, Any]:
-    meta_ = pod.metadata
-    metadata = {"namespace": meta_.namespace, "name": meta_.name, "uid": meta_.uid}
+    pod_metadata = pod.metadata
+    metadata = {"namespace": pod_metadata.namespace, "name": pod_metadata.name, "uid": pod_metadata.uid}
     return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
 
 

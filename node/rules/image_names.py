@@ -76,7 +76,7 @@ def built(text: str) -> str:
 
 
 def policy(container: Container) -> PullPolicy:
-    """Return when the container's image is pulled: what it says, else always where nothing but `latest` is named."""
+    """Return when the container's image is pulled: by its own policy, else always where nothing but `latest` is named."""
     explicit = container.image_pull_policy
     if explicit in tuple(PullPolicy):
         return PullPolicy(explicit)

@@ -1,4 +1,4 @@
-"""As whom a container runs: what its pod asks for (runAsUser and the like), and whether this machine can give it. Pure.
+"""As whom a container runs: the user that its pod requests (runAsUser and the like), and whether this machine can give it. Pure.
 
 A cluster that an ordinary user started runs all containers as that user. Where root started it, each namespace has users
 of its own, of whom all are nobody outside (`node.shim.users`).
@@ -64,7 +64,7 @@ def group_of(pod: Pod) -> int | None:
 
 
 def problem(run_as: RunAs, own: Own) -> str:
-    """Return why a container cannot run as it asks, with a remedy; empty when it can."""
+    """Return why a container cannot run as it requests, with a remedy; empty when it can."""
     ids = [each for each in (run_as.uid, run_as.gid, *run_as.groups) if each is not None]
     # -1 stands for "as before" in system calls.
     if wrong := [each for each in ids if not 0 <= each <= MOST_ID]:
@@ -95,7 +95,7 @@ def problem(run_as: RunAs, own: Own) -> str:
 def user(run_as: RunAs, own: Own, primary_group: Callable[[int], int]) -> User | None:
     """Return whom a container's command becomes; None where it stays who the cluster is.
 
-    Without a runAsGroup it has the group that the machine says is the user's.
+    Without a runAsGroup it has the machine's primary group of the user.
     """
     uid = own.uid if run_as.uid is None else run_as.uid
     gid = run_as.gid if run_as.gid is not None else own.gid if uid == own.uid else primary_group(uid)

@@ -1,4 +1,4 @@
-"""A container of an engine: podman's or docker's, kept in the foreground by its own program below the shim.
+"""A container of an engine: podman's or docker's, whose own program runs in the foreground below the shim.
 
 The container is created with a name that follows from its attempt, so that who
 comes after a killed shim finds and removes it (`node.containers.engine_sweep`). The
@@ -112,7 +112,7 @@ class Contained:
     def ending(self, status: int) -> Ending:
         """Return how the container ended, as the engine reports it."""
         state = self._state()
-        if state.get("Running"):  # only the engine's program has ended: nobody would hear of the container's end
+        if state.get("Running"):  # only the engine's program has ended: nothing would report the container's end
             self.kill()
             message = "The engine's program that watched over the container was ended, and the container with it."
             return Ending(137, 9, "Error", message)

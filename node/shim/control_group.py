@@ -1,6 +1,6 @@
 """The control group (version 2) of one attempt: its shim makes it, its commands begin in it, and it goes when they have ended.
 
-The agent says where (`node.containers.control_groups`). The shim stays outside, so that what it needs does not count and it is
+The agent decides where (`node.containers.control_groups`). The shim stays outside, so that what it needs does not count and it is
 never killed for its container's memory.
 """
 
@@ -58,7 +58,7 @@ def fork(group: int) -> tuple[int, bool]:
     try:
         return linux.fork_into(group), True
     except OSError as error:
-        # The group is full: nobody who enters one is asked for that.
+        # The group is full: entering it is not subject to that limit.
         if error.errno in (errno.EAGAIN, errno.ENOMEM):
             raise
         # The filter of an engine round us refuses the call, or Linux is older than 5.7.

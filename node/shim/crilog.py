@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PIECE = 16 * 1024  # a longer line is split, as container runtimes do
 PREFIX = len("2026-01-01T00:00:00.000000Z stdout F ")  # what every entry begins with; "stderr" is as long
-HOLD_S = 0.25  # how long an unfinished line is kept back in the hope of its end
+HOLD_S = 0.25  # how long an unfinished line waits for its end
 SEGMENT_BYTES = 10 * 1024 * 1024
 SEGMENTS = 5
 

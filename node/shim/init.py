@@ -42,7 +42,7 @@ def begin(shim: int, ids: Sequence[Ids] = ()) -> tuple[int, int]:
         ours.close()
         _run_init(shim, init_end if ids else None)
     linux.prctl(linux.PR_SET_NAME, SHIM_NAME)
-    init_end.close()  # or nobody would hear that the init has ended
+    init_end.close()  # or the end of the init would not end the line
     with ours:
         return pid, _map_users(pid, ours, ids) if ids else -1
 

@@ -68,7 +68,7 @@ class Ending(NamedTuple):
 
 
 def separate(order: Order) -> Inside:
-    """Separate this process, the shim, as far as a container's order says, so that what it forks is apart from the machine; LaunchError."""
+    """Separate this process, the shim, as far as a container's order requires, so that what it forks is apart from the machine; LaunchError."""
     if order.mounts == "none":
         return Inside()
     namespaces = linux.CLONE_NEWPID | linux.CLONE_NEWIPC if order.pids else 0
@@ -239,7 +239,7 @@ def _connect_streams(streams: Streams) -> None:
 
 
 def processors(order: Order, main: int) -> list[int]:
-    """Return the processors that a command may use: those of the one that it joins, or as many as the order says."""
+    """Return the processors that a command may use: those of the one that it joins, or as many as the order allows."""
     allowed = sorted(os.sched_getaffinity(main))
     if not main and 0 < order.cpus < len(allowed):
         allowed = sorted(allowed, key=lambda _: os.urandom(8))[: order.cpus]  # any of them

@@ -77,7 +77,7 @@ class Wall(NamedTuple):
     pids: bool = False  # with mounts: processes of its own, and memory that they share, in namespaces
     root: bool = False  # whether root starts containers
     networks: str = ""  # which networks of their own containers may have: "closed", "open" ones, or "" for none
-    old: bool = False  # without mounts: whether the kernel lacks what it takes for them, whoever asks
+    old: bool = False  # without mounts: whether the kernel lacks what it takes for them, for any user
     closed: bool = False  # whether containers are to have a network without a way out, or not to run
 
     def encode(self) -> str:
@@ -105,7 +105,7 @@ class Image(NamedTuple):
 
 
 class Order(NamedTuple):
-    """One attempt: everything the shim needs, so that it asks nobody later."""
+    """One attempt: everything the shim needs, so that it needs nobody later."""
 
     directory: str
     argv: list[str]

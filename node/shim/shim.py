@@ -1,4 +1,4 @@
-"""The shim: starts one attempt of a container, keeps its log, enforces its limits, records how it ended."""
+"""The shim: starts one attempt of a container, writes its log, enforces its limits, records how it ended."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ class Shim:
         except BlockingIOError:
             return
         except OSError as error:
-            if error.errno != errno.EIO:  # how a terminal says that nobody has it open any more
+            if error.errno != errno.EIO:  # a terminal that nobody has open any more
                 raise
             data = b""
         if data:

@@ -1,4 +1,4 @@
-"""The spawner: a small process that forks shims when the agent asks.
+"""The spawner: a small process that forks shims for the agent.
 
 It exists so that shims are copies of something small and clean instead of
 copies of the agent with its database, its secrets and a hundred megabytes.

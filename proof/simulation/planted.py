@@ -518,11 +518,11 @@ def closed_early(put: Put) -> None:
 
 @plant("the pods of a group that is moved stay counted in the queue where they were")
 def moved_group(put: Put) -> None:
-    from kube.usage import Usage, _put
+    from kube.usage import Usage, _set_or_drop
 
     def put_group(self: Usage, key: str, group: GroupUse | None) -> set[str]:
-        _put(self._groups, key, group)
-        _put(self._queues, key, group.queue if group else None)
+        _set_or_drop(self._groups, key, group)
+        _set_or_drop(self._queues, key, group.queue if group else None)
         return self._count_group(key)
 
     put(Usage, "put_group", put_group)

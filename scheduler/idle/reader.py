@@ -21,7 +21,7 @@ from kube.kinds.pod import ENDED
 from kube.kinds.scheduling import PodGroupStatus, Queue, QueueState
 from kube.quantity import QuantityError
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, RESOURCE_QUOTAS
-from kube.usage import AskingSpec, Usage, group_use, namespace_queue, pod_use, queue_named
+from kube.usage import RequestSpec, Usage, group_use, namespace_queue, pod_use, queue_named
 from kube.volcano import reserved_room
 from scheduler.idle import facts, placing
 from scheduler.idle.facts import ROOT_QUEUE
@@ -66,7 +66,7 @@ class _PodStatus(View):
 
 class _Pod(View):
     metadata: _PodMeta = _PodMeta()
-    spec: AskingSpec = AskingSpec()
+    spec: RequestSpec = RequestSpec()
     status: _PodStatus = _PodStatus()
 
 

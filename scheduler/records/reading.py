@@ -15,7 +15,7 @@ from kube import usage
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.kinds.meta import OwnerReference
-from kube.usage import NOTHING, AskingSpec, QueueAnnotations
+from kube.usage import NOTHING, QueueAnnotations, RequestSpec
 from kube.volcano import evictions, intake_times, reserved_room
 from kube.volcano.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
 from kube.volcano.topology import ALLOCATED
@@ -55,7 +55,7 @@ class PodMeta(View):
     owner_references: list[OwnerReference] | None = None
 
 
-class PodSpecView(AskingSpec):
+class PodSpecView(RequestSpec):
     """What a pod asks for and where it may run."""
 
     node_selector: Raw = NOTHING

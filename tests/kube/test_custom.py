@@ -90,12 +90,12 @@ def test_a_group_of_kubernetes_needs_an_approval_and_one_that_is_built_in_is_tak
         crd = defaulted(samples.definition(plural, group, "Job"))
         assert texts(crd) == [f"metadata.name: Forbidden: {built_in}"]
     crd = defaulted(samples.definition("myjobs", "batch.volcano.sh", "Job"))
-    found = naming.status(crd, naming.taken("batch.volcano.sh", ()), NOW)
+    found = naming.status(crd, naming.names_in_use("batch.volcano.sh", ()), NOW)
     assert found["conditions"][0]["reason"] == "ListKindConflict"
 
 
 def established(crd):
-    return {**crd, "status": naming.status(crd, naming.taken("", ()), NOW)}
+    return {**crd, "status": naming.status(crd, naming.names_in_use("", ()), NOW)}
 
 
 def test_what_decides_where_objects_lie_cannot_change():
@@ -108,19 +108,19 @@ def test_what_decides_where_objects_lie_cannot_change():
     new = defaulted(old, spec__versions=[samples.version("v2")])
     told = 'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was'
     assert texts(new, old)[0].startswith(told)
-    again = naming.status(old, naming.taken("stable.example.com", ()), NOW + 5000)
+    again = naming.status(old, naming.names_in_use("stable.example.com", ()), NOW + 5000)
     assert again == old["status"], "the times are those of changes"
 
 
 def test_names_that_others_have_are_not_given_twice():
     first = established(made(spec__names__shortNames=["ct"]))
     second = defaulted(samples.definition("others", kind="Other", shortNames=["ct"]))
-    second["status"] = naming.status(second, naming.taken("stable.example.com", [first]), NOW)
+    second["status"] = naming.status(second, naming.names_in_use("stable.example.com", [first]), NOW)
     conditions = {c["type"]: (c["status"], c["reason"]) for c in second["status"]["conditions"]}
     assert conditions == {"NamesAccepted": ("False", "ShortNamesConflict"), "Established": ("False", "NotAccepted")}
     assert second["status"]["conditions"][0]["message"] == '"ct" is already in use'
     assert kinds.resource_of(second) == []
-    free = naming.status(second, naming.taken("stable.example.com", []), NOW)
+    free = naming.status(second, naming.names_in_use("stable.example.com", []), NOW)
     assert kinds.resource_of({**second, "status": free})[0].short_names == ("ct",)
 
 
@@ -154,7 +154,7 @@ def test_any_schema_and_any_definition_is_judged_without_an_error(schema, parts)
     definition.check(made(spec__versions__0__schema={"openAPIV3Schema": {"type": "object", **schema}}), None)
     definition.default(parts)
     definition.check(parts, None)
-    naming.status(parts, naming.taken("x", [parts]), NOW)
+    naming.status(parts, naming.names_in_use("x", [parts]), NOW)
 
 
 # Definitions that are much work: refused, or done in a bounded number of steps.

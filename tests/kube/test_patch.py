@@ -164,8 +164,8 @@ def test_json_patch_agrees_with_the_reference_library_where_both_apply(target, o
 def test_a_test_that_fails_tells_both_sides_to_who_may_read_them(path, value, told):
     with pytest.raises(patch.PatchError) as error:
         patch.json_patch(LISTED, [{"op": "test", "path": path, "value": value}])
-    assert error.value.told.startswith("Operation 0 does not apply: ")
-    assert error.value.told.endswith(told)
+    assert error.value.detail.startswith("Operation 0 does not apply: ")
+    assert error.value.detail.endswith(told)
     assert str(error.value).endswith(f"{path!r} is another one than the test expects.")
 
 

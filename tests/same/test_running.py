@@ -85,7 +85,7 @@ def kubectl(asked):
 
 def filtered(asked):
     causes = [cause for cause in pod_health.Cause if store.find(resources.JOBS, cause=cause)]
-    return " ".join(pod_health.SAID[cause] for cause in causes if page(asked.browser, f"/jobs/?cause={cause}").rows())
+    return " ".join(pod_health.TEXTS[cause] for cause in causes if page(asked.browser, f"/jobs/?cause={cause}").rows())
 
 
 TELL_HOW_MANY_RUN = {
@@ -95,8 +95,8 @@ TELL_HOW_MANY_RUN = {
     "kubectl get pods": kubectl,
 }
 TELL_WHY_NOT = {
-    "index of the pod": lambda asked: pod_health.SAID.get(resources.PODS.index(asked.pod.object).trouble, ""),
-    "status of the job": lambda asked: pod_health.SAID.get(asked.status.get("waitingReason"), ""),
+    "index of the pod": lambda asked: pod_health.TEXTS.get(resources.PODS.index(asked.pod.object).trouble, ""),
+    "status of the job": lambda asked: pod_health.TEXTS.get(asked.status.get("waitingReason"), ""),
     "list of jobs": lambda asked: tag(asked.row),
     "list of jobs, by the cause": filtered,
     "page of the job": lambda asked: tag(asked.head),

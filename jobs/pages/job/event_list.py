@@ -49,7 +49,7 @@ def held_back(group: PodGroup | None) -> str:
         for event in (each.read(Event) for each in found)
         if event.reason == UNSCHEDULABLE and not event.message.startswith("0/0 ")
     ]
-    return max(told, key=lambda event: event.seen).message if told else ""
+    return max(told, key=lambda event: event.last_seen).message if told else ""
 
 
 def everything(job: Stored, history: History, tasks: Sequence[str], *, is_deleted: bool) -> list[Event]:
@@ -70,7 +70,7 @@ def everything(job: Stored, history: History, tasks: Sequence[str], *, is_delete
         if is_ours:
             ours[name] = event
     events = (record.events(history) | ours).values()
-    return sorted(events, key=lambda event: event.seen, reverse=True)[:MOST_EVENTS]
+    return sorted(events, key=lambda event: event.last_seen, reverse=True)[:MOST_EVENTS]
 
 
 def delayed_of(stored: Stored) -> list[Delayed]:

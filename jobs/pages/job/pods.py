@@ -14,7 +14,7 @@ from kube.resources import PODS
 
 Read = list[tuple["Stored", Pod]]
 TroubleCounts = dict[tuple[str, str], int]  # by phase and cause, or another trouble
-CAUSES = tuple(pod_health.SAID)
+CAUSES = tuple(pod_health.TEXTS)
 
 
 def counts(job: Stored) -> TroubleCounts:

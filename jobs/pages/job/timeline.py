@@ -128,7 +128,7 @@ class Mark:
 
 def marks_of(events: Sequence[Event]) -> list[Mark]:
     """Return what was done to the job, the oldest first."""
-    times = [(moment(event.seen), event) for event in events if event.reason in MARKED]
+    times = [(moment(event.last_seen), event) for event in events if event.reason in MARKED]
     found = [
         Mark(at, event.reason, event.message, event.times, policy_firings.of_event(event))
         for at, event in times

@@ -99,12 +99,12 @@ def of_job(record: JobRecord) -> Wait:
         return Wait()
     state, health = record.job.status.state, record.health
     # What keeps pods from running that have their nodes.
-    kept = Wait(pod_health.why(health, state.reason, state.message), next(iter(health.causes), ""))
+    kept = Wait(pod_health.trouble_text(health, state.reason, state.message), next(iter(health.causes), ""))
     if record.job.phase in WHOLE:
         if state.reason == phases.TASK_DEADLOCK:  # the scheduler only counts the pods that are not there
             return Wait(state.message, state.reason, unread=_unread(record))
         group = record.group
-        said = kept.why or ("" if state.reason == pod_health.TOLD else state.text)
+        said = kept.why or ("" if state.reason == pod_health.PODS_KEPT else state.text)
         why = (group.why if group else "") or said or event_list.held_back(group)
         reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
         # Whoever cannot start before somebody changes something does not come to its turn by waiting.

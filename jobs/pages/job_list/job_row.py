@@ -111,11 +111,11 @@ def _why(job: Job, health: Health, *, is_deleted: bool) -> str:
     # While a job ends its pods its causes are those of before, kept for its last message.
     cause = "" if job.phase in lifecycle.STOPPING else job.status.causes.text
     message = state.message if is_deleted else state.text
-    if state.reason == pod_health.TOLD and not ends:
+    if state.reason == pod_health.PODS_KEPT and not ends:
         if not (health.troubled or is_deleted):
             return "<td>"
-    elif health.said and not ends:
-        cause, message = "", health.said
+    elif health.text and not ends:
+        cause, message = "", health.text
     elif job.phase in UNTROUBLED:
         return "<td>"
     if not cause:

@@ -47,7 +47,7 @@ class NewRoot:
     ) -> None:
         self._stack.close()
 
-    def keep(self, fd: int) -> int:
+    def close_later(self, fd: int) -> int:
         """Return a descriptor that is closed with the rest."""
         self._stack.callback(os.close, fd)
         return fd
@@ -56,7 +56,7 @@ class NewRoot:
         """Return the root of a new file system, which is mounted nowhere yet."""
         if kind == "tmpfs" and self._owner >= 0:
             options |= {"uid": self._owner, "gid": self._owner}
-        return self.keep(linux.file_system(kind, attributes, **options))
+        return self.close_later(linux.file_system(kind, attributes, **options))
 
     def mount(self, mount: int, path: str) -> None:
         """Mount something at a path that is there, through no link."""
@@ -72,7 +72,7 @@ class NewRoot:
 
     def show(self, source: int, path: str, attributes: int = SHOWN, *, whole: bool = True) -> int:
         """Show what a descriptor of this mount namespace stands for at a path, which is made where it is missing; return the mount."""
-        mount = self.keep(linux.copy_of_mount(source, whole=whole))
+        mount = self.close_later(linux.copy_of_mount(source, whole=whole))
         linux.restrict_mount(mount, attributes, whole=whole)
         self._attach(mount, path, kind_of(source))
         return mount

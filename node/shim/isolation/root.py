@@ -61,7 +61,7 @@ def build(order: Order, users: int = -1) -> int:
     """Give this process, which may make mounts, a mount namespace with the root of an order; return Landlock's rules for it.
 
     users is the descriptor of the user namespace that it enters afterwards; -1 where it is in it already. The rules are
-    a descriptor too, -1 where the order has no Landlock. MountError says in words for a pod why a volume cannot be had.
+    a descriptor too, -1 where the order has no Landlock. MountError says why a pod cannot have a volume.
     """
     linux.unshare(linux.CLONE_NEWNS)
     linux.keep_mounts_private()
@@ -153,7 +153,7 @@ class _Volume:
 
     def copy(self, root: NewRoot, users: int, ids: Sequence[Ids]) -> None:
         """Copy its mount; a pod of subordinate users sees what it writes there as its own."""
-        self.mount = root.keep(linux.copy_of_mount(self.source))
+        self.mount = root.close_later(linux.copy_of_mount(self.source))
         if users >= 0:
             show_to(users, self.mount, ids, own=is_own(self.bind))
         linux.restrict_mount(self.mount, SHOWN if self.bind.read_only else QUIET)
@@ -245,7 +245,7 @@ def _add_processes(root: NewRoot, *, own: bool) -> int:
 
 
 def _add_hardware(root: NewRoot, *, whole: bool) -> None:
-    """Show the machine's processors and devices, without what is told there of its other processes and its firmware.
+    """Show the machine's processors and devices, without its other processes and its firmware.
 
     whole: with what is mounted in /sys, which a user namespace cannot leave out.
     """

@@ -126,7 +126,7 @@ def test_nobody_contradicts_another(told, pods):
     cause = shown.status.get("waitingReason", "")
     assert (cause in reasons.KEPT) == bool(kept)
     assert bool(shown.attention) == bool(kept)
-    of_tag = {said: each for each, said in pod_health.SAID.items()}
+    of_tag = {said: each for each, said in pod_health.TEXTS.items()}
     causes = {of_tag[tag.split(maxsplit=1)[1]] for tag in shown.row_tags}
     assert {each for each in reasons.KEPT if store.count(JOBS, cause=each)} == causes
     if kept:
@@ -150,7 +150,7 @@ def test_a_mirrored_job_is_found_by_what_keeps_its_pods_whoever_writes_its_statu
         told = {"phase": "Running", "containerStatuses": [{"name": "main", "state": state}]}
         mirrored(PODS, f"{name}-main-0", told, ownerReferences=owner)
     page = JobPage.of_list(client, f"?cause={cause}")
-    assert (page.names, tags(page.rows[0])) == (["kept"], [f"1 {pod_health.SAID[cause]}"])
+    assert (page.names, tags(page.rows[0])) == (["kept"], [f"1 {pod_health.TEXTS[cause]}"])
     assert "Running 1" in page.text("table-chips")
 
 
