@@ -7,7 +7,7 @@ of a container that ends again and again, or that cannot start again, is Running
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -130,13 +130,10 @@ class _Status(Protocol):
 
 def states(statuses: Iterable[_Status]) -> list[State]:
     """Return what containers do now, of their statuses."""
-    return list(_states(statuses))
-
-
-def _states(statuses: Iterable[_Status]) -> Iterator[State]:
-    for each in statuses:
-        waiting = each.state.waiting
-        yield State(each.state.running is not None, *((waiting.reason, waiting.message) if waiting else ()))
+    return [
+        State(each.state.running is not None, *((waits.reason, waits.message) if (waits := each.state.waiting) else ()))
+        for each in statuses
+    ]
 
 
 class Health(NamedTuple):

@@ -197,15 +197,13 @@ def capped(entries: Entries) -> Entries:
             continue
         if bucket not in result:
             result[bucket] = result.pop(first[whose.version])
-        result[bucket] = _combined(result[bucket], result.pop(whose))
+        older, newer = result[bucket], result.pop(whose)
+        fields = fieldset.union(older.fields, newer.fields)
+        result[bucket] = ManagerEntry(fields, newer.version, max(older.time, newer.time))
         surplus -= 1
         if not surplus:
             break
     return result
-
-
-def _combined(a: ManagerEntry, b: ManagerEntry) -> ManagerEntry:
-    return ManagerEntry(fieldset.union(a.fields, b.fields), b.version, max(a.time, b.time))
 
 
 class ConflictsError(Exception):

@@ -57,7 +57,7 @@ def status(crd: Object, others: GroupNames, now: int) -> Object:
         _set(conditions, ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted", now)
     else:
         _set(conditions, NAMES_ACCEPTED, "False", *conflict, now)
-        if not _has(conditions, ESTABLISHED):
+        if not any(condition.get("type") == ESTABLISHED for condition in conditions):
             _set(conditions, ESTABLISHED, "False", "NotAccepted", "not all names are accepted", now)
     return {**old, "acceptedNames": accepted, "conditions": conditions, "storedVersions": _stored(crd, old)}
 
@@ -103,10 +103,6 @@ def _stored(crd: Object, old: Object) -> list[str]:
         if mapping(version).get("storage") is True and name not in versions:
             versions.append(name)
     return versions
-
-
-def _has(conditions: list[Object], kind: str) -> bool:
-    return any(condition.get("type") == kind for condition in conditions)
 
 
 def _set(conditions: list[Object], kind: str, value: str, reason: str, message: str, now: int) -> None:

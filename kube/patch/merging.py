@@ -41,7 +41,8 @@ def _merged_fields(target: Object, patch: Object, definition: str) -> Object:
         old, new = target.get(name), patch.get(name)
         if name in patch and new is None:
             continue
-        if type(new) is dict and _strategy(definition, name) == "replace":
+        rule = lists.rule(definition, name)
+        if type(new) is dict and rule is not None and rule.strategy == "replace":
             result[name] = copy(new)
         elif type(new) is dict:
             result[name] = apply(old, new, definitions.part(definition, name))
@@ -50,11 +51,6 @@ def _merged_fields(target: Object, patch: Object, definition: str) -> Object:
         else:
             result[name] = new
     return result
-
-
-def _strategy(definition: str, name: str) -> str:
-    rule = lists.rule(definition, name)
-    return rule.strategy if rule else ""
 
 
 def _field_of(key: str) -> str | None:

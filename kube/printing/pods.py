@@ -36,12 +36,9 @@ class Summary:
     def __init__(self, pod: Object) -> None:
         self._spec = lenient.mapping(pod, "spec")
         self._status = lenient.mapping(pod, "status")
-        self._sidecars = {
-            lenient.text(each, "name")
-            for each in _maps(self._spec, "initContainers")
-            if each.get("restartPolicy") == "Always"
-        }
-        self.total = len(_maps(self._spec, "containers")) + self._count_sidecars()
+        sidecars = [each for each in _maps(self._spec, "initContainers") if each.get("restartPolicy") == "Always"]
+        self._sidecars = {lenient.text(each, "name") for each in sidecars}
+        self.total = len(_maps(self._spec, "containers")) + len(sidecars)
         self.ready = 0
         self.reason = self._own_reason()
         self._restarts = Restarts()
@@ -60,9 +57,6 @@ class Summary:
     def last_restart(self) -> int | None:
         """When the container ended that was restarted last."""
         return self._restarts.last
-
-    def _count_sidecars(self) -> int:
-        return sum(1 for each in _maps(self._spec, "initContainers") if each.get("restartPolicy") == "Always")
 
     def _own_reason(self) -> str:
         for condition in _maps(self._status, "conditions"):

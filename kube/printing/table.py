@@ -26,7 +26,8 @@ def columns(resource: Resource) -> list[Object]:
     return [
         {
             "name": column.name,
-            "type": _type(column, custom),
+            # Kubernetes' own kinds write an age as text, and declare it so.
+            "type": "string" if column.type == "date" and column.path and not custom else column.type,
             "format": column.format or ("name" if _names(column) else ""),
             "description": _description(resource, column, custom),
             "priority": column.priority,
@@ -56,11 +57,6 @@ def check(resource: Resource) -> None:
 
 def _names(column: Column) -> bool:
     return column.name == "Name" and column.path == "metadata.name"
-
-
-def _type(column: Column, custom: bool) -> str:
-    """Kubernetes' own kinds write an age as text, and say so."""
-    return "string" if column.type == "date" and column.path and not custom else column.type
 
 
 def _description(resource: Resource, column: Column, custom: bool) -> str:

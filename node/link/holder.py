@@ -122,9 +122,7 @@ class Holder:
             if request is None or not control_socket.has_key(request, self._key):
                 return
             if len(self._wire.conversations) >= MOST_CONVERSATIONS:
-                problem = (
-                    f"Node {self.node} has {MOST_CONVERSATIONS} requests at once already. Please try again later."
-                )
+                problem = f"Node {self.node} has {MOST_CONVERSATIONS} requests at once already. Please try again later."
                 await _send(connection, {"refused": problem})
                 return
             await self._converse(connection, request, fds)

@@ -149,22 +149,18 @@ def _lost(pod: Pod, runs: Mapping[str, Run]) -> str | None:
     """
     if pod.metadata.deletion_timestamp or pod.status.phase in ENDED:
         return None
-    reasons: list[str | None] = []
+    reasons: list[str] = []
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         ended = runs.get(container.name, NEVER_RAN).current
         if ended is None or ended.active or _restarts(pod, container, ended):
             continue
-        reason = _ended_by_machine(ended)
-        if reason is None and ended.failed:
+        if ended.stopped == SHUTDOWN:
+            reasons.append(SHUTDOWN)
+        elif ended.reason == UNKNOWN_REASON and not ended.stopped:
+            reasons.append(UNKNOWN_REASON)
+        elif ended.failed:
             return None
-        reasons.append(reason)
-    return next((reason for reason in reasons if reason), None)
-
-
-def _ended_by_machine(ended: Attempt) -> str | None:
-    if ended.stopped == SHUTDOWN:
-        return SHUTDOWN
-    return UNKNOWN_REASON if ended.reason == UNKNOWN_REASON and not ended.stopped else None
+    return reasons[0] if reasons else None
 
 
 def _all_done(pod: Pod, runs: Mapping[str, Run]) -> bool:

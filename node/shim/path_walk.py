@@ -99,7 +99,7 @@ class Walk:
     @property
     def folder(self) -> int:
         """The directory reached, or the one with the file reached."""
-        return self.fd if _is_directory(self.fd) else self._chain[-2]
+        return self.fd if stat.S_ISDIR(os.fstat(self.fd).st_mode) else self._chain[-2]
 
     def go(self, path: str) -> Walk:
         """Follow a path; PathRefused where it leads out or through a link that is not followed, OSError as open()."""
@@ -107,7 +107,10 @@ class Walk:
         while remaining:
             name = remaining.pop()
             if name == "..":
-                self._up(path)
+                if len(self._chain) > 1:
+                    self._pop()
+                elif self._links not in (Links.SYSTEM, Links.ANY):
+                    raise PathRefused(f'"{path}" leads out of the volume.')
                 continue
             fd = self._open(name, last=not remaining)
             if not stat.S_ISLNK(os.fstat(fd).st_mode):
@@ -125,12 +128,6 @@ class Walk:
     def dup(self) -> int:
         """Return what was reached as a descriptor that is the caller's to close."""
         return os.dup(self.fd)
-
-    def _up(self, path: str) -> None:
-        if len(self._chain) > 1:
-            self._pop()
-        elif self._links not in (Links.SYSTEM, Links.ANY):
-            raise PathRefused(f'"{path}" leads out of the volume.')
 
     def _open(self, name: str, *, last: bool) -> int:
         try:
@@ -177,10 +174,6 @@ class Walk:
 def _parts(path: str) -> list[str]:
     """Return the components of a path, the first one last."""
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
-
-
-def _is_directory(fd: int) -> bool:
-    return stat.S_ISDIR(os.fstat(fd).st_mode)
 
 
 def _is_protected(folder: os.stat_result) -> bool:
