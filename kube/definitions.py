@@ -136,11 +136,11 @@ def _merged(schema: Object, more: Object) -> Object:
 
 @cache
 def _own() -> dict[str, msgspec.Raw]:
-    found: dict[str, msgspec.Raw] = {}
+    definitions: dict[str, msgspec.Raw] = {}
     for path in sorted(_OWN.glob("*.json")):
         if path.stem != "validation":
-            found |= _split(_mapped(path))
-    return found
+            definitions |= _split(_mapped(path))
+    return definitions
 
 
 @cache

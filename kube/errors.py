@@ -333,15 +333,15 @@ def of_status(status: Mapping[str, Any], code: int) -> ApiError:
     details = status.get("details") or {}
     kind, group = str(details.get("kind") or ""), str(details.get("group") or "")
     reason = str(status.get("reason") or "")
-    found = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
-    error = found(
+    error_class = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
+    error = error_class(
         str(status.get("message") or f"The server answered with the code {code}."),
         causes=[Cause(*(str(cause.get(key) or "") for key in Cause._fields)) for cause in details.get("causes") or ()],
         resource=f"{kind}.{group}" if group else kind,
         name=str(details.get("name") or ""),
         retry_after_s=int(details.get("retryAfterSeconds") or 0),
     )
-    if found is ApiError:
+    if error_class is ApiError:
         error.code, error.reason = code, reason or error.reason
     return error
 

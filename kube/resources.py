@@ -527,13 +527,13 @@ def by_id(id: str) -> Resource:  # noqa: A002  it is the attribute's name
 
     Of a custom kind it is the version in which objects are stored.
     """
-    found = _tables.by_id.get(id)
-    if found is None and _refresh is not None and "." in id:
+    resource = _tables.by_id.get(id)
+    if resource is None and _refresh is not None and "." in id:
         _refresh()
-        found = _tables.by_id.get(id)
-    if found is None:
+        resource = _tables.by_id.get(id)
+    if resource is None:
         raise KeyError(id)
-    return found
+    return resource
 
 
 def of_stored(id: str, obj: Object) -> Resource:  # noqa: A002  it is the attribute's name

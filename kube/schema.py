@@ -53,17 +53,17 @@ def unknown_fields(obj: Any, definition: str) -> list[str]:
 
 def misspelled(obj: Any, definition: str) -> dict[str, str]:
     """Return the unknown fields with the name nearest to each of those that may stand there, "" where none is near."""
-    found = _unknown(obj, definition)[:MOST_UNKNOWN]
-    return {path: _nearest(path.rpartition(".")[2], names) for path, names in found}
+    unknown = _unknown(obj, definition)[:MOST_UNKNOWN]
+    return {path: _nearest(path.rpartition(".")[2], names) for path, names in unknown}
 
 
 def _unknown(obj: Any, definition: str) -> list[_Unknown]:
-    found: list[_Unknown] = []
+    unknown: list[_Unknown] = []
     try:
-        _of(definition).unknown(obj, "", found)
+        _of(definition).unknown(obj, "", unknown)
     except RecursionError:
         pass  # what is deeper is refused by the check
-    return [(path.encode("utf-8", "backslashreplace").decode(), names) for path, names in found]
+    return [(path.encode("utf-8", "backslashreplace").decode(), names) for path, names in unknown]
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
@@ -328,8 +328,8 @@ def _key_text(key: Any) -> _Key:
 
 
 def _refuse_type(value: Any, where: Where, causes: _Causes, wanted: str) -> None:
-    given = _TYPE_NAMES.get(type(value), type(value).__name__)
-    causes.add(errors.wrong_type(_text(where), value, f"must be of type {wanted}, not {given}"))
+    actual = _TYPE_NAMES.get(type(value), type(value).__name__)
+    causes.add(errors.wrong_type(_text(where), value, f"must be of type {wanted}, not {actual}"))
 
 
 def _check_encodable(value: str, where: Where, causes: _Causes) -> None:

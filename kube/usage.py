@@ -467,10 +467,10 @@ class _Group(View):
 def _controller(metadata: _PodMetadata) -> Owner | None:
     """Return the controller among the owners, otherwise the first of them."""
     owners = metadata.owner_references or ()
-    found = next((each for each in owners if each.controller), owners[0] if owners else None)
-    if found is None:
+    owner = next((each for each in owners if each.controller), owners[0] if owners else None)
+    if owner is None:
         return None
-    return _owner(found.kind, found.name, found.api_version)
+    return _owner(owner.kind, owner.name, owner.api_version)
 
 
 # Pods of one controller share it.

@@ -47,8 +47,8 @@ def read(directory: Path, now_us: int) -> StoredAttempt | None:
     engine_id, image_id = str(started.get("container", "")), str(started.get("image", ""))
     if alive:
         state = AttemptState.RUNNING if started else AttemptState.ORDERED
-        found = Attempt(number, state, streak, started_us, engine_id=engine_id, image_id=image_id)
-        return StoredAttempt(found, shim)
+        current = Attempt(number, state, streak, started_us, engine_id=engine_id, image_id=image_id)
+        return StoredAttempt(current, shim)
     stopped = str(read_json(f"{directory}/stop.json").get("reason", ""))
     attempt = unknown(number, streak, started_us, now_us)
     attempt = attempt._replace(stopped=stopped, engine_id=engine_id, image_id=image_id)

@@ -11,7 +11,7 @@ from kube.amounts import Amounts
 from kube.meta import Object
 from kube.priorities import PriorityClasses
 from kube.usage import ESTIMATE_ANNOTATION
-from kube.volcano.intake_times import JOB_MADE
+from kube.volcano.intake_times import JOB_CREATED
 from kube.volcano.reserved_room import RELEASED
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
@@ -28,7 +28,7 @@ def pod_group(job: JobFact, whole: Object, priorities: PriorityClasses) -> Objec
     metadata: Object = {"name": job.group_name, "namespace": job.namespace, "ownerReferences": [owner_of(job)]}
     if whole["metadata"].get("labels"):
         metadata["labels"] = whole["metadata"]["labels"]
-    notes = {JOB_MADE: whole["metadata"].get("creationTimestamp")}
+    notes = {JOB_CREATED: whole["metadata"].get("creationTimestamp")}
     notes[ESTIMATE_ANNOTATION] = whole["spec"].get("runningEstimate")
     # That room was given back is said of one pod group, not of those that the job gets later.
     written = whole["metadata"].get("annotations") or {}

@@ -109,13 +109,13 @@ class _Write:
 
 def _apply(write: _Write, manager: str, force: bool, now: int) -> Object:
     live, resource = write.live, write.resource
-    wish = write.part(write.config)
-    if not wish.get("metadata"):
-        wish.pop("metadata", None)  # an empty one is no wish
+    applied = write.part(write.config)
+    if not applied.get("metadata"):
+        applied.pop("metadata", None)  # an empty one claims nothing
     entries = _entries_before(write, now) if live is not None else {}
     whose = managed.key(manager, APPLY, resource, write.subresource)
     try:
-        part, after = _applied(write, wish, entries, whose, force)
+        part, after = _applied(write, applied, entries, whose, force)
     except ConflictsError as error:
         if manager != kubectl.MANAGER or live is None:
             raise
@@ -123,7 +123,7 @@ def _apply(write: _Write, manager: str, force: bool, now: int) -> Object:
         others = [(other, path) for other, path in error.found if not fieldset.holds(mine, path)]
         if others:
             raise ConflictsError(others) from None
-        part, after = _applied(write, wish, entries, whose, True)
+        part, after = _applied(write, applied, entries, whose, True)
     _set_time(after, entries, whose, resource, part != write.before, now)
     result = write.whole(part)
     if manager == kubectl.MANAGER and not write.subresource:
@@ -145,9 +145,9 @@ def _entries_before(write: _Write, now: int) -> Entries:
     entries = _current(managed.stored_entries(write.base, resource), form)
     if entries:
         return entries
-    found, _ = merge.changes(domain.empty(write.before), write.before, form)
+    fields, _ = merge.changes(domain.empty(write.before), write.before, form)
     whose = managed.key(BEFORE_APPLY, UPDATE, resource, write.subresource)
-    return {whose: ManagerEntry(found, resource.api_version, timestamp(now))} if found else {}
+    return {whose: ManagerEntry(fields, resource.api_version, timestamp(now))} if fields else {}
 
 
 def _current(entries: Entries, form: Shape) -> Entries:
@@ -155,25 +155,25 @@ def _current(entries: Entries, form: Shape) -> Entries:
     return {whose: replace(entry, fields=merge.collapsed(entry.fields, form)) for whose, entry in entries.items()}
 
 
-def _applied(write: _Write, wish: Object, entries: Entries, whose: Key, force: bool) -> tuple[Object, Entries]:
+def _applied(write: _Write, applied: Object, entries: Entries, whose: Key, force: bool) -> tuple[Object, Entries]:
     """Return the part after the apply and who manages what then; ConflictsError unless forced."""
     form = write.form
-    claimed = merge.fields(wish, form)
+    claimed = merge.fields(applied, form)
     owned = fieldset.union(claimed, {"f:metadata": fieldset.LEAF})
     others = {key: entry for key, entry in entries.items() if key != whose}
     for entry in others.values():
         owned = fieldset.union(owned, entry.fields)
-    part = merge.merged(write.before, wish, form)
+    part = merge.merged(write.before, applied, form)
     if whose in entries:
-        left = merge.pruned(part, form, entries[whose].fields, owned)
-        part = {} if left is shape.MISSING else left
+        pruned = merge.pruned(part, form, entries[whose].fields, owned)
+        part = {} if pruned is shape.MISSING else pruned
     if write.complete is not None:
         part = write.completed(part)
         claimed = fieldset.intersection(claimed, merge.changes({}, part, form)[0])
     changed, removed = merge.changes(write.before, part, form)
-    found = managed.conflicts(others, changed)
-    if found and not force:
-        raise ConflictsError(found)
+    conflicts = managed.conflicts(others, changed)
+    if conflicts and not force:
+        raise ConflictsError(conflicts)
     after = managed.without(others, changed, removed)
     if claimed:
         after[whose] = ManagerEntry(claimed, "", "")

@@ -145,8 +145,8 @@ def _form(version: str, resource: Resource) -> Resource | None:
     """Return the kind in a version; None for one that is not served, whose entries are dropped."""
     if version == resource.api_version:
         return resource
-    found = resources.by_kind(version, resource.kind)
-    return found if found is not None and found.id == resource.id else None
+    other = resources.by_kind(version, resource.kind)
+    return other if other is not None and other.id == resource.id else None
 
 
 def listed(entries: Entries, resource: Resource) -> list[Object]:

@@ -148,9 +148,9 @@ def _compare_part(step: str, old: Any, new: Any, shape: Shape, changed: Fields, 
     elif type(old) is type(new) and (old or new) and _divided(old, shape) and _divided(new, shape):
         below: tuple[Fields, Fields] = ({}, {})
         _compare(old, new, shape, *below)
-        for result, found in zip((changed, removed), below, strict=True):
-            if found:
-                result[step] = found
+        for result, part in zip((changed, removed), below, strict=True):
+            if part:
+                result[step] = part
     else:
         changed[step] = _all(new, shape)
         if old and _divided(old, shape):
@@ -175,10 +175,10 @@ def _compare_items(step: str, old: list[Any], new: list[Any], shape: Shape, chan
 
 
 def _groups(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    groups: dict[str, list[Any]] = {}
     for item in items:
-        found.setdefault(shape.step(item), []).append(item)
-    return found
+        groups.setdefault(shape.step(item), []).append(item)
+    return groups
 
 
 def _divided(value: Any, shape: Shape) -> bool:

@@ -64,13 +64,13 @@ def check(value: Any, node: Node, path: str = "", old: Any = MISSING, run: Run |
     With `old`, the value that it replaces, what was wrong before and stayed
     the same is let through (CRD validation ratcheting).
     """
-    found: list[Cause] = []
+    causes: list[Cause] = []
     try:
-        _check(value, node, path, found, run or Run(), old)
+        _check(value, node, path, causes, run or Run(), old)
     except (TooMuchError, RecursionError):
         text = "the object is too large or too deep for the alternatives of its schema"
-        found.append(errors.forbidden(path, text))
-    return list(dict.fromkeys(found))[:MOST_CAUSES]
+        causes.append(errors.forbidden(path, text))
+    return list(dict.fromkeys(causes))[:MOST_CAUSES]
 
 
 def _check(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any = MISSING) -> int:
@@ -153,9 +153,9 @@ def _check_alternatives(value: Any, node: Node, path: str, out: list[Cause], run
     if node.all_of:
         passed += _check_all(value, node, path, out, run, old)
     if node.negated is not None:
-        found: list[Cause] = []
-        _check(value, node.negated, path, found, run)
-        if not found:
+        causes: list[Cause] = []
+        _check(value, node.negated, path, causes, run)
+        if not causes:
             out.append(_whole_cause(path, "must not validate the schema (not)"))
     return passed
 
@@ -163,12 +163,12 @@ def _check_alternatives(value: Any, node: Node, path: str, out: list[Cause], run
 def _check_any(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
     best: tuple[int, list[Cause]] | None = None
     for alternative in node.any_of:
-        found: list[Cause] = []
-        passed = _check_same(value, alternative, path, found, run, old)
-        if not found:
+        causes: list[Cause] = []
+        passed = _check_same(value, alternative, path, causes, run, old)
+        if not causes:
             return passed
         if best is None or passed > best[0]:
-            best = passed, found
+            best = passed, causes
     out.append(_whole_cause(path, "must validate at least one schema (anyOf)"))
     return _add_best(best, out)
 
@@ -177,14 +177,14 @@ def _check_one(value: Any, node: Node, path: str, out: list[Cause], run: Run, ol
     best: tuple[int, list[Cause]] | None = None
     first = valid = 0
     for alternative in node.one_of:
-        found: list[Cause] = []
-        passed = _check_same(value, alternative, path, found, run, old)
-        if not found:
+        causes: list[Cause] = []
+        passed = _check_same(value, alternative, path, causes, run, old)
+        if not causes:
             first = first if valid else passed
             valid += 1
             best = None
         elif not valid and (best is None or passed > best[0]):
-            best = passed, found
+            best = passed, causes
     if valid == 1:
         return first
     more = f"Found {valid} valid alternatives" if valid else "Found none valid"

@@ -257,15 +257,15 @@ def _field(schema: Object, json_path: str) -> Object | None:
     """Return the schema of the field at a path like `.spec.color`."""
     if not json_path.startswith("."):
         return None
-    found: Any = schema
+    field: Any = schema
     for name in json_path[1:].split("."):
-        inner = mapping(found, "properties").get(name)
-        if inner is None and isinstance(mapping(found).get("additionalProperties"), dict):
-            inner = found["additionalProperties"]
+        inner = mapping(field, "properties").get(name)
+        if inner is None and isinstance(mapping(field).get("additionalProperties"), dict):
+            inner = field["additionalProperties"]
         if not isinstance(inner, dict):
             return None
-        found = inner
-    return found if isinstance(found, dict) else None
+        field = inner
+    return field if isinstance(field, dict) else None
 
 
 def is_established(crd: Object) -> bool:

@@ -120,10 +120,10 @@ def _is_cidr(text: str) -> bool:
 
 def _uuid(version: str, variants: str = "") -> Callable[[str], bool]:
     def rule(text: str) -> bool:
-        found = _UUID.fullmatch(text)
-        if found is None or (version and found[1] != version):
+        match = _UUID.fullmatch(text)
+        if match is None or (version and match[1] != version):
             return False
-        return not variants or found[2].lower() in variants
+        return not variants or match[2].lower() in variants
 
     return rule
 
@@ -166,8 +166,8 @@ def _is_time(text: str) -> bool:
     day, t, rest = text.lower().partition("t")
     if not t or not _is_date(day):
         return False
-    found = _TIME.fullmatch(rest)
-    return found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+    match = _TIME.fullmatch(rest)
+    return match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
 def _is_duration(text: str) -> bool:

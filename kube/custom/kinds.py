@@ -43,6 +43,10 @@ def _resource(crd: Object, version: Object) -> Resource:
     subresources = mapping(version, "subresources")
     scale = _scale(subresources)
     verbs = _TERMINATING_VERBS if text(crd, "metadata", "deletionTimestamp") else VERBS
+    warning = ""
+    if version.get("deprecated") is True:
+        kind = f"{text(spec, 'group')}/{text(version, 'name')} {text(called, 'kind')}"
+        warning = text(version, "deprecationWarning") or f"{kind} is deprecated"
     return Resource(
         group=text(spec, "group"),
         version=text(version, "name"),
@@ -62,7 +66,7 @@ def _resource(crd: Object, version: Object) -> Resource:
         scale=scale,
         served=version.get("served") is True,
         storage=version.get("storage") is True,
-        deprecation=_deprecation(spec, called, version),
+        deprecation=warning,
         lists_as=text(called, "listKind"),
     )
 
@@ -90,10 +94,3 @@ def _columns(version: Object) -> tuple[Column, ...]:
         if isinstance(column, dict)
     ]
     return (_NAME, *(columns or (_AGE,)))
-
-
-def _deprecation(spec: Object, called: Object, version: Object) -> str:
-    if version.get("deprecated") is not True:
-        return ""
-    warning = text(version, "deprecationWarning")
-    return warning or f"{text(spec, 'group')}/{text(version, 'name')} {text(called, 'kind')} is deprecated"

@@ -72,8 +72,8 @@ def manifest(resource: Resource) -> Object:
 
 
 def _column(column: Column) -> Object:
-    found: Object = {"name": column.name, "type": column.type, "jsonPath": f".{column.path}"}
-    return {**found, "priority": column.priority} if column.priority else found
+    fields: Object = {"name": column.name, "type": column.type, "jsonPath": f".{column.path}"}
+    return {**fields, "priority": column.priority} if column.priority else fields
 
 
 def _root(name: str) -> Object:
@@ -91,32 +91,32 @@ def _structural(schema: Object, *, described: bool) -> Object:
     if not name:
         return _plain(schema, described=described)
     is_ours = not name.startswith(definitions.KUBERNETES)
-    found = _WRITTEN_OUT.get(name) or _plain(definitions.checked(name), described=is_ours)
-    return {**found, "description": schema["description"]} if described and "description" in schema else found
+    structural = _WRITTEN_OUT.get(name) or _plain(definitions.checked(name), described=is_ours)
+    return {**structural, "description": schema["description"]} if described and "description" in schema else structural
 
 
 def _plain(schema: Object, *, described: bool) -> Object:
-    found = {key: value for key, value in schema.items() if key in _KEYWORDS and value not in ([], "")}
+    plain = {key: value for key, value in schema.items() if key in _KEYWORDS and value not in ([], "")}
     if described and "description" in schema:
-        found["description"] = schema["description"]
+        plain["description"] = schema["description"]
     kind = schema.get("type", "object")
     if kind == "array":
-        return _list(found, _structural(schema.get("items", {}), described=described))
+        return _list(plain, _structural(schema.get("items", {}), described=described))
     if schema.get("properties"):
         fields = schema["properties"].items()
-        return {**found, "properties": {name: _structural(each, described=described) for name, each in fields}}
+        return {**plain, "properties": {name: _structural(each, described=described) for name, each in fields}}
     if "additionalProperties" in schema:
         items = _structural(schema["additionalProperties"], described=described)
-        return {**found, "additionalProperties": items}
+        return {**plain, "additionalProperties": items}
     # The content of an object without declared fields is unknown, which is no reason to drop it.
-    return {**found, _PRESERVE: True} if kind == "object" else found
+    return {**plain, _PRESERVE: True} if kind == "object" else plain
 
 
-def _list(found: Object, items: Object) -> Object:
+def _list(schema: Object, items: Object) -> Object:
     """Return the schema of a list; one whose items need not have their key is a single value for who merges."""
-    kind = found.get(definitions.LIST_TYPE)
-    keys = set(found.get(definitions.MAP_KEYS, ()))
+    kind = schema.get(definitions.LIST_TYPE)
+    keys = set(schema.get(definitions.MAP_KEYS, ()))
     if kind == "map" and not keys <= set(items.get("required", ())):
-        found = {key: value for key, value in found.items() if key != definitions.MAP_KEYS}
-        found[definitions.LIST_TYPE] = "atomic"
-    return {**found, "items": items}
+        schema = {key: value for key, value in schema.items() if key != definitions.MAP_KEYS}
+        schema[definitions.LIST_TYPE] = "atomic"
+    return {**schema, "items": items}

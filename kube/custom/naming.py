@@ -106,10 +106,10 @@ def _stored(crd: Object, old: Object) -> list[str]:
 
 
 def _set(conditions: list[Object], kind: str, value: str, reason: str, message: str, now: int) -> None:
-    found = next((condition for condition in conditions if condition.get("type") == kind), None)
-    if found is None:
-        found = {"type": kind}
-        conditions.append(found)
-    if found.get("status") != value or not found.get("lastTransitionTime"):
-        found["lastTransitionTime"] = timestamp(now)
-    found.update(status=value, reason=reason, message=message)
+    existing = next((condition for condition in conditions if condition.get("type") == kind), None)
+    if existing is None:
+        existing = {"type": kind}
+        conditions.append(existing)
+    if existing.get("status") != value or not existing.get("lastTransitionTime"):
+        existing["lastTransitionTime"] = timestamp(now)
+    existing.update(status=value, reason=reason, message=message)

@@ -71,9 +71,9 @@ class Node:
 
     def child(self, name: str) -> Node | None:
         """Return the node of a field, None where nothing is said about it."""
-        found = self.properties.get(name)
-        if found is not None:
-            return found
+        node = self.properties.get(name)
+        if node is not None:
+            return node
         return self.additional if isinstance(self.additional, Node) else None
 
 

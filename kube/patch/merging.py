@@ -123,15 +123,15 @@ def _identities(items: list[Any], key: str) -> list[Identity]:
 
 
 def _items_by_key(name: str, key: str, items: list[Any]) -> list[tuple[Identity, Object]]:
-    found = []
+    keyed = []
     for item in items:
         if type(item) is not dict:
             raise PatchError(f"The items of {name[:100]!r} in a strategic merge patch are objects.")
         identity = _identity(item, key)
         if identity is None and item.get("$patch") != "replace":
             raise PatchError(f"map: {name} does not contain declared merge key: {key}")
-        found.append((identity, item))
-    return found
+        keyed.append((identity, item))
+    return keyed
 
 
 def _identity(item: Any, key: str) -> Identity:

@@ -222,8 +222,8 @@ def service_external_ip(row: PrintedRow) -> str:
             return ",".join(external) or NONE
         case "LoadBalancer":
             ingress = row.maps("status", "loadBalancer", "ingress")
-            given = {lenient.text(each, "ip") or lenient.text(each, "hostname") for each in ingress}
-            return ",".join(sorted(given - {""}) + external) or "<pending>"
+            addresses = {lenient.text(each, "ip") or lenient.text(each, "hostname") for each in ingress}
+            return ",".join(sorted(addresses - {""}) + external) or "<pending>"
         case "ExternalName":
             return row.text("spec", "externalName")
     return ages.UNKNOWN
@@ -253,8 +253,8 @@ def endpoints_addresses(row: PrintedRow) -> str:
     subsets = row.maps("subsets")
     if not subsets:
         return NONE
-    found = [each for subset in subsets for each in _addresses(subset)]
-    shown, more = ",".join(found[:_MOST_ENDPOINTS]), len(found) - _MOST_ENDPOINTS
+    addresses = [each for subset in subsets for each in _addresses(subset)]
+    shown, more = ",".join(addresses[:_MOST_ENDPOINTS]), len(addresses) - _MOST_ENDPOINTS
     return f"{shown} + {more} more..." if more > 0 else shown
 
 

@@ -40,7 +40,10 @@ class Summary:
         self._sidecars = {lenient.text(each, "name") for each in sidecars}
         self.total = len(_maps(self._spec, "containers")) + len(sidecars)
         self.ready = 0
-        self.reason = self._own_reason()
+        self.reason = lenient.text(self._status, "reason") or lenient.text(self._status, "phase")
+        gates = (each for each in _maps(self._status, "conditions") if each.get("type") == "PodScheduled")
+        if any(each.get("reason") == "SchedulingGated" for each in gates):
+            self.reason = "SchedulingGated"
         self._restarts = Restarts()
         self._sidecar_restarts = Restarts()
         initialising = self._look_at_init_containers()
@@ -57,12 +60,6 @@ class Summary:
     def last_restart(self) -> int | None:
         """When the container ended that was restarted last."""
         return self._restarts.last
-
-    def _own_reason(self) -> str:
-        for condition in _maps(self._status, "conditions"):
-            if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
-                return "SchedulingGated"
-        return lenient.text(self._status, "reason") or lenient.text(self._status, "phase")
 
     def _deleted_reason(self, pod: Object) -> str:
         if lenient.mapping(pod, "metadata").get("deletionTimestamp") is None:

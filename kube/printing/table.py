@@ -106,10 +106,10 @@ def _built_in(column: Column, keys: tuple[str, ...]) -> Printer:
 def _first(path: paths.Operand, kind: str, subject: PrintedRow) -> Any:
     """Return what a custom resource's column shows: the first value at its path, or nothing."""
     try:
-        found = path(subject.obj)
+        matches = path(subject.obj)
     except paths.PathError:
         return None
-    return values.typed(kind, found[0], subject.now) if found else None
+    return values.typed(kind, matches[0], subject.now) if matches else None
 
 
 # A column that names a cell nobody wrote fails here, not when somebody asks for the table.

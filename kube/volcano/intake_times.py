@@ -13,13 +13,13 @@ from kube.meta import parse_time
 
 SHUT_SINCE = "ui.volcano.sh/not-open-since"
 """On a queue: since when it is not Open."""
-JOB_MADE = "ui.volcano.sh/job-created"
+JOB_CREATED = "ui.volcano.sh/job-created"
 """On the pod group of a Volcano Job: when the job was made."""
 
 
-def is_new(made: int, shut_since: int | None) -> bool:
+def is_new(created: int, shut_since: int | None) -> bool:
     """Whether something was created after its queue was shut; times are in ms."""
-    return shut_since is not None and made > shut_since
+    return shut_since is not None and created > shut_since
 
 
 def moment(written: str) -> int | None:

@@ -13,5 +13,5 @@ _OF_PODS = "podgroup"  # with the uid of a pod or its controller: what is made f
 
 def job_of(group: str) -> str:
     """Return the job to which a pod group of this name belongs, as the job controller names them: NAME-UID; "" for others."""
-    found = _OF_JOB.fullmatch(group)
-    return found["job"] if found and found["job"] != _OF_PODS else ""
+    match = _OF_JOB.fullmatch(group)
+    return match["job"] if match and match["job"] != _OF_PODS else ""

@@ -48,8 +48,8 @@ def read(affinity: str, anti_affinity: str, task_order: str) -> TaskTopology | N
     """Return what three annotations say, None where it is nothing. What they say both ways of a pair counts for nothing."""
     near, apart = frozenset(_pairs(affinity)), frozenset(_pairs(anti_affinity))
     order = tuple(dict.fromkeys(name for clause in clauses(task_order) for name in clause))
-    found = TaskTopology(near - apart, apart - near, order)
-    return found if found != TaskTopology() else None
+    topology = TaskTopology(near - apart, apart - near, order)
+    return topology if topology != TaskTopology() else None
 
 
 def both(affinity: str, anti_affinity: str) -> list[Pair]:

@@ -187,10 +187,10 @@ class _Builder:
         name = event.anchor
         if name not in self._anchors:
             raise YamlError(self._problem(event, f"*{name} refers to an anchor that is not set before: &{name}."))
-        found = self._anchors[name]
-        if found is None:
+        anchored = self._anchors[name]
+        if anchored is None:
             raise YamlError(self._problem(event, f"*{name} refers to itself."))
-        value, size = found
+        value, size = anchored
         self._count(event, size)
         return copy.deepcopy(value), size
 

@@ -62,10 +62,10 @@ class Checks:
 
     def results(self) -> list[CheckResult]:
         """Return the results that have come since the last call."""
-        found = []
+        taken = []
         while self._answers:
-            found.append(self._answers.popleft())
-        return found
+            taken.append(self._answers.popleft())
+        return taken
 
     def close(self) -> None:
         """Close the pipe; results that are still to come are dropped."""

@@ -87,13 +87,13 @@ class Shims:
 
     def running(self) -> list[Container]:
         """Return the containers that have a shim; other threads may ask."""
-        found = []
+        containers = []
         for handle in list(self._handles.values()):
             if handle.root is None:
                 handle.root = attempts.root_of(handle.directory)
             if handle.shim:
-                found.append(Container(handle.uid, handle.container, handle.shim, handle.root or 0))
-        return found
+                containers.append(Container(handle.uid, handle.container, handle.shim, handle.root or 0))
+        return containers
 
     def adopt(self, uid: str) -> bool:
         for container in attempts.containers(self.layout, uid):

@@ -87,10 +87,10 @@ class FoundDevices:
 
     def scan(self) -> None:
         """Scan once; a device that was found before and is missing now counts as gone, until the agent ends."""
-        found = [each for finder in self._finders if (each := finder())]
+        detected = [each for finder in self._finders if (each := finder())]
         declared = {kind.resource for kind in self._declared}
-        found = [each for each in found if each[0].resource not in declared]
-        resources = declared.union(kind.resource for kind, _ in found)
+        detected = [each for each in detected if each[0].resource not in declared]
+        resources = declared.union(kind.resource for kind, _ in detected)
         contents = self._specs.contents()
         described = [kind for kind in contents.kinds if kind.resource not in resources]
         gone = {
@@ -99,14 +99,14 @@ class FoundDevices:
             for one in kind.devices
             if not all(Path(file).exists() for file in one.files)
         }
-        kinds = {kind.resource: kind for kind in (*self._declared, *(kind for kind, _ in found), *described)}
+        kinds = {kind.resource: kind for kind in (*self._declared, *(kind for kind, _ in detected), *described)}
         for previous in self.inventory.kinds:
             now = kinds.get(previous.resource, previous._replace(devices=()))
             present = {one.id for one in now.devices}
             missing = tuple(one for one in previous.devices if one.id not in present)
             kinds[previous.resource] = now._replace(devices=(*now.devices, *missing))
             gone |= {(previous.resource, one.id) for one in missing}
-        figures = {kind.resource: each for kind, each in found if each}
+        figures = {kind.resource: each for kind, each in detected if each}
         named = {
             (kind.resource, device.id): name
             for kind in kinds.values()

@@ -43,12 +43,12 @@ def names(pod: Pod) -> list[str]:
     """Return every name under which a pod's peers may look it up, as cluster DNS has them."""
     hostname = pod.spec.hostname or pod.metadata.name
     subdomain, namespace = pod.spec.subdomain, pod.metadata.namespace
-    found = [pod.metadata.name, hostname]
+    aliases = [pod.metadata.name, hostname]
     if subdomain:
         full = f"{hostname}.{subdomain}"
         service = f"{subdomain}.{namespace}.svc.cluster.local"
-        found += [full, f"{full}.{namespace}", f"{full}.{namespace}.svc", f"{hostname}.{service}", subdomain, service]
-    return list(dict.fromkeys(found))
+        aliases += [full, f"{full}.{namespace}", f"{full}.{namespace}.svc", f"{hostname}.{service}", subdomain, service]
+    return list(dict.fromkeys(aliases))
 
 
 def render(pods: Iterable[tuple[Pod, str]]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kube import amounts
-from kube.kinds.core import Container, Pod
+from kube.kinds.core import Pod
 from node import attempts
 from node.containers import actions, engines, hosts, image_containers
 from node.containers.context import NodeContext
@@ -56,7 +56,11 @@ def order(pod: Pod, start: Start, address: PodAddress, context: NodeContext, pre
     if network and not any(bind.target == RESOLV_CONF for bind in binds):
         binds = (*binds, Bind(str(layout.resolver), RESOLV_CONF, read_only=True))
     image_containers.check_binds(binds, staged=engine.stages)
-    ids = _ids(pod, container, context) if engine.maps and not prepared.devices else ()
+    ids: tuple[Ids, ...] = ()
+    if engine.maps and not prepared.devices:  # files of devices often belong to groups that its users are not in
+        run_as = users.requested(pod, container)
+        named = [each for each in (run_as.uid, run_as.gid, *run_as.groups) if each is not None]
+        ids = shim_users.subordinate(context.ranges.of(pod.metadata.namespace), named)
     hooks = container.lifecycle
     env = {**variables, **prepared.device_variables}
     command = environment.command(pod, container, address, env, context.lookup, context.allocatable)
@@ -81,13 +85,6 @@ def order(pod: Pod, start: Start, address: PodAddress, context: NodeContext, pre
         pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, address.pod_ip),
         image=_image(pod, start, command.argv, prepared, engine, state, engines.users_of(ids)),
     )
-
-
-def _ids(pod: Pod, container: Container, context: NodeContext) -> tuple[Ids, ...]:
-    """Return who a container's users are on this machine. Files of devices often belong to groups that they are not in."""
-    requested = users.requested(pod, container)
-    ids = [each for each in (requested.uid, requested.gid, *requested.groups) if each is not None]
-    return shim_users.subordinate(context.ranges.of(pod.metadata.namespace), ids)
 
 
 def _image(

@@ -264,13 +264,13 @@ class Images:
             problem = self._pull(pull, name) if self._is_wanted(pull) else "nobody waits for it any more"
         if problem:
             return _Report(key, "ErrImagePull", f'failed to pull image "{pull.image}": {problem}', over=True)
-        found = self._find((name,), name)
-        if found is None:
+        pulled = self._find((name,), name)
+        if pulled is None:
             return _Report(key, "ErrImagePull", f'image "{pull.image}" was pulled and is gone', over=True)
         duration = f"{time.monotonic() - began:.3g}s"
-        message = f'Successfully pulled image "{pull.image}" in {duration}. Image size: {found.size} bytes.'
+        message = f'Successfully pulled image "{pull.image}" in {duration}. Image size: {pulled.size} bytes.'
         self._report(_Report(key, "Pulled", message))
-        return _Report(key, "", "", found, over=True)
+        return _Report(key, "", "", pulled, over=True)
 
     def _is_wanted(self, pull: _Pull) -> bool:
         return bool(pull.waiters) and not self._is_over

@@ -35,7 +35,7 @@ def bind(pod: Pod, home: Path) -> tuple[Bind, ...]:
         )
         draft = home / f"{FILE_NAME}.new"
         draft.unlink(missing_ok=True)
-        with os.fdopen(os.open(draft, NEW_FILE, 0o600), "wb") as made:
-            made.write(key)
+        with os.fdopen(os.open(draft, NEW_FILE, 0o600), "wb") as stream:
+            stream.write(key)
         draft.rename(file)
     return (Bind(str(file), str(TARGET), read_only=True),)

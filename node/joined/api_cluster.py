@@ -45,16 +45,16 @@ class ApiCluster:
 
     def pods(self, node: str) -> tuple[int, list[Stored]]:
         query = {"fieldSelector": f"spec.nodeName={node}", "limit": str(reflection.PAGE)}
-        found: list[Stored] = []
+        listed: list[Stored] = []
         while True:
             answer = self._client.call("GET", paths.collection(PODS), query=query)
             metadata = answer.get("metadata") or {}
-            found += [stored(PODS, item) for item in answer.get("items") or ()]
+            listed += [stored(PODS, item) for item in answer.get("items") or ()]
             for item in answer.get("items") or ():
                 if lenient.text(item, "status", "phase") not in ENDED:
                     self.lookup.follow(item)
             if not metadata.get("continue"):
-                return int(metadata.get("resourceVersion") or 0), found
+                return int(metadata.get("resourceVersion") or 0), listed
             query["continue"] = metadata["continue"]
 
     def get(self, resource: Resource, namespace: str, name: str) -> Stored:

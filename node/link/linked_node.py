@@ -141,8 +141,8 @@ class LinkedNode:
 
     def usage(self, now: int) -> list[dict[str, Any]]:
         """Return the figures that it reported last; none when they are old."""
-        found = figures.read(settings.DATA, self.node, now)
-        return [found] if found else []
+        reported = figures.read(settings.DATA, self.node, now)
+        return [reported] if reported else []
 
     def _chunk(self, request: dict[str, Any], *, before: int | None = None, least: int = 0) -> LogChunk:
         head, body = self._request(request)

@@ -33,7 +33,7 @@ class Claim(NamedTuple):
     """A PersistentVolumeClaim: its uid, and when it was made, in seconds since the epoch."""
 
     uid: str
-    made: float
+    created: float
 
 
 class Lookup(Protocol):
@@ -117,17 +117,17 @@ def command(
 def expand(text: str, env: Mapping[str, str]) -> str:
     """Replace $(NAME) by its value and $$ by $; a name without a value stays as it is written."""
 
-    def value(found: re.Match[str]) -> str:
-        if found[0] == "$$":
+    def value(match: re.Match[str]) -> str:
+        if match[0] == "$$":
             return "$"
-        return env.get(found[1], found[0])
+        return env.get(match[1], match[0])
 
     return _REFERENCE.sub(value, text)
 
 
 def unknown(text: str, env: Mapping[str, str]) -> str:
     """Return the first name that a text refers to and that has no value; "" when all have one."""
-    names = (found[1] for found in _REFERENCE.finditer(text) if found[0] != "$$")
+    names = (match[1] for match in _REFERENCE.finditer(text) if match[0] != "$$")
     return next((name for name in names if name not in env), "")
 
 

@@ -26,17 +26,17 @@ class StoreLookup:
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         try:
-            found = store.get(CONFIGMAPS, namespace, name).read(ConfigMap)
+            obj = store.get(CONFIGMAPS, namespace, name).read(ConfigMap)
         except NotFound:
             return None
-        return decoded(found.data, found.binary_data)
+        return decoded(obj.data, obj.binary_data)
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         try:
-            found = store.get(SECRETS, namespace, name).read(Secret)
+            obj = store.get(SECRETS, namespace, name).read(Secret)
         except NotFound:
             return None
-        return decoded(found.string_data, found.data)
+        return decoded(obj.string_data, obj.data)
 
     def claim(self, namespace: str, name: str) -> Claim | None:
         try:

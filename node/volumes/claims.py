@@ -74,7 +74,7 @@ def _adopt(earlier: Path, namespace: str, name: str, claim: Claim, files: Path) 
         status, updated = os.lstat(old), os.lstat(earlier).st_mtime
     except (FileNotFoundError, NotADirectoryError):
         return
-    if stat.S_ISDIR(status.st_mode) and claim.made <= min(status.st_ctime, updated):
+    if stat.S_ISDIR(status.st_mode) and claim.created <= min(status.st_ctime, updated):
         file_trees.move(old, files)
         old.symlink_to(files)
 

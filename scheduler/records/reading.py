@@ -145,7 +145,7 @@ class GroupAnnotations(Preemptable):
     least_available: str = field(default="", name="volcano.sh/jdb-min-available")
     most_unavailable: str = field(default="", name="volcano.sh/jdb-max-unavailable")
     estimate: str = field(default="", name=usage.ESTIMATE_ANNOTATION)
-    job_made: str = field(default="", name=intake_times.JOB_MADE)
+    job_made: str = field(default="", name=intake_times.JOB_CREATED)
     first_evicted: str = field(default="", name=evictions.FIRST_EVICTED)
     released: str = field(default="", name=reserved_room.RELEASED)
     hyper_node: str = field(default="", name=ALLOCATED)

@@ -46,7 +46,7 @@ from kube import resources
 from kube.meta import timestamp
 from kube.usage import ESTIMATE_ANNOTATION
 from kube.volcano.evictions import FIRST_EVICTED
-from kube.volcano.intake_times import JOB_MADE, SHUT_SINCE
+from kube.volcano.intake_times import JOB_CREATED, SHUT_SINCE
 
 START = 1_767_225_600_000  # 2026-01-01T00:00:00Z, when most objects are made: nobody has waited long
 
@@ -351,7 +351,7 @@ def _group(name, of):
         yield _made_pod(f"{name}-{number}", name, cpu, of, phase, place, created=made, labels=dict(of.labels))
 
 
-TIMES = {"evicted": FIRST_EVICTED, "job": JOB_MADE}
+TIMES = {"evicted": FIRST_EVICTED, "job": JOB_CREATED}
 
 
 def _topology(text):
