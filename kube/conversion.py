@@ -2,10 +2,10 @@
 
 The versions of a custom kind differ in nothing but their apiVersion. A view
 of another resource (`Resource.view_of`) also has other names for some fields,
-of the object itself and not of what is in them. So one table of names says it
-all: how an object is shown and stored, what a field selector means, and whose
-is which field. A field that has no name in the other form is left out, as
-every field is that a kind does not know.
+of the object itself and not of what is in them. So one table of names covers
+all: how an object is shown and stored, what a field selector means, and who
+manages which field. A field that has no name in the other form is left out, as
+every unknown field of a kind is.
 
 Objects are in the form of the requested resource from the
 request's body to what `cluster.api` hands to the store, and in the stored form

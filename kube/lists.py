@@ -1,7 +1,7 @@
-"""How lists and maps merge: what the definitions say of it, for strategic merge patch and server-side apply.
+"""How lists and maps merge by their definitions, for strategic merge patch and server-side apply.
 
-A list of which nothing is said is atomic: it is replaced whole, and has one owner. A map or object of
-which nothing is said merges key by key.
+A list without a rule is atomic: it is replaced whole, and has one owner. A map or object without a
+rule merges key by key.
 """
 
 from __future__ import annotations

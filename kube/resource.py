@@ -66,7 +66,7 @@ STATUS = Subresource("status", ("get", "patch", "update"))
 
 
 class ScalePaths(NamedTuple):
-    """Where a custom kind keeps what its `scale` shows; paths such as `.spec.replicas`, selector "" for none."""
+    """Where the values of a custom kind's `scale` are; paths such as `.spec.replicas`, selector "" for none."""
 
     spec: str
     status: str
@@ -77,16 +77,16 @@ class ScalePaths(NamedTuple):
 class Resource:
     """One kind of object and how the API serves it.
 
-    `index` tells by what the store finds an object; it does dict lookups only.
+    `index` returns an object's index columns; it does dict lookups only.
     `fields` are what a field selector may name beside metadata.name and
     metadata.namespace: paths, and names for which `computed` has a function.
-    `default_propagation` is what becomes of dependents when a deletion does
-    not say. `stored` is false for what is computed when asked
-    for, such as an access review. `schema` is the structural schema of a
+    `default_propagation` is what becomes of dependents when a deletion names
+    no policy. `stored` is false for what is computed at each
+    request, such as an access review. `schema` is the structural schema of a
     custom resource; the other kinds are described in `kube.definitions`.
     A custom kind with several versions has one resource for each, with one
     id: objects are stored in the version that is `storage`. `deprecation` is
-    what users of a version that goes away are told.
+    the warning for users of a version that goes away.
 
     A view shows the objects of another resource in another form: `view_of` is
     the resource that stores them, and `renamed` has the stored name of each
@@ -127,7 +127,7 @@ class Resource:
         object.__setattr__(self, "id", self.full_name if self.view_of is None else self.view_of.id)
         object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
 
-    # A resource is known by its id; hashing all fields would cost in every dict lookup.
+    # The id identifies a resource; hashing all fields would cost in every dict lookup.
     def __hash__(self) -> int:
         return hash(self.id)
 
@@ -144,7 +144,7 @@ class Resource:
 
     @property
     def full_name(self) -> str:
-        """`jobs.batch.volcano.sh` or `pods`: what people call it to tell it from all others; the id, but of a view."""
+        """`jobs.batch.volcano.sh` or `pods`: its unambiguous name for people; the id, but of a view."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property

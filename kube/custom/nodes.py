@@ -18,7 +18,7 @@ INT_OR_STRING = ("integer", "string")
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One schema; what is None or empty says nothing."""
+    """One schema; what is None or empty is not declared."""
 
     types: tuple[str, ...] = ()
     nullable: bool = False
@@ -70,7 +70,7 @@ class Node:
         return inner
 
     def child(self, name: str) -> Node | None:
-        """Return the node of a field, None where nothing is said about it."""
+        """Return the node of a field, None where none is declared."""
         node = self.properties.get(name)
         if node is not None:
             return node

@@ -1,6 +1,6 @@
 """Whether the schema of a version is one that objects can be checked with.
 
-A schema must be structural: what is a field, and of which type, is said once,
+A schema must be structural: what is a field, and of which type, is declared once,
 outside of allOf, anyOf, oneOf and not. Sources: k8s.io/apiextensions-apiserver
 pkg/apiserver/schema/{validation,complete}.go and
 pkg/apis/apiextensions/validation/validation.go.
@@ -504,7 +504,7 @@ def _nested(schema: Any, path: str, *, skip_any: bool = False) -> Iterator[Cause
 
 
 def _complete(values: Schema, schema: Any, path: str, values_path: str) -> Iterator[Cause]:
-    """Yield what the junctors of `values` (at place) restrict that schema (at path) does not say."""
+    """Yield what the junctors of `values` (at values_path) restrict that schema (at path) does not declare."""
     for inner, where in _alternatives(values, values_path):
         yield from _complete_nested(inner, schema, path, where)
 

@@ -112,6 +112,6 @@ def _first(path: paths.Operand, kind: str, subject: PrintedRow) -> Any:
     return values.typed(kind, matches[0], subject.now) if matches else None
 
 
-# A column that names a cell nobody wrote fails here, not when somebody asks for the table.
+# A column with an unknown cell fails here, at import, and not with the first request for its table.
 for _resource in resources.served():
     check(_resource)

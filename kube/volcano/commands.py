@@ -16,7 +16,7 @@ from kube.meta import Object
 from kube.owners import controller_reference
 from kube.resources import COMMANDS, CREATOR_ANNOTATION, Resource
 
-REASON = "CommandIssued"  # of the event that tells that a Command was taken
+REASON = "CommandIssued"  # of the event for a Command that was accepted
 NAMESPACE_OF_QUEUES = "default"  # where vcctl puts Commands to queues, which have no namespace
 
 
@@ -31,7 +31,7 @@ class CommandFact(Struct, frozen=True, kw_only=True):
     target: str  # the id of the target's resource; empty for an unknown kind
     target_name: str
     target_uid: str  # empty: whichever object has the name
-    by: str  # who asked for it
+    by: str  # who created it
     deleting: bool
 
     @property

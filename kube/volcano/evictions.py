@@ -1,6 +1,6 @@
-"""What is noted of evictions that outlives the pods: when a pod of a group was asked to end for others for the first time.
+"""The record of evictions that outlives the pods: when a pod of a group was evicted for others for the first time.
 
-The scheduler notes it on the pod group. A Volcano Job that begins again gets another group, so the job has it by then, and
+The scheduler writes it on the pod group. A Volcano Job that begins again gets another group, so the job has it by then, and
 hands it on with its other annotations.
 """
 

@@ -24,15 +24,15 @@ class TaskTopology:
     order: tuple[str, ...] = ()
 
     def drawn(self) -> frozenset[str]:
-        """Return the tasks that are drawn to some task."""
+        """Return the tasks that have an affinity to some task."""
         return frozenset().union(*self.near)
 
     def tasks(self) -> frozenset[str]:
-        """Return the tasks of which something is said beside their order."""
+        """Return the tasks that have an affinity or an anti-affinity."""
         return self.drawn().union(*self.apart)
 
     def parted_from(self, task: str) -> list[str]:
-        """Return the tasks with which one does not want to be on a node, itself perhaps among them, by name."""
+        """Return the tasks with which a task has an anti-affinity, itself perhaps among them, by name."""
         pairs = [pair for pair in self.apart if task in pair]
         return sorted(min(pair - {task}, default=task) for pair in pairs)
 
@@ -45,7 +45,7 @@ def clauses(text: str) -> list[list[str]]:
 
 @lru_cache(maxsize=1024)
 def read(affinity: str, anti_affinity: str, task_order: str) -> TaskTopology | None:
-    """Return what three annotations say, None where it is nothing. What they say both ways of a pair counts for nothing."""
+    """Return the topology of three annotations, None where they are empty. A pair in both affinities counts for neither."""
     near, apart = frozenset(_pairs(affinity)), frozenset(_pairs(anti_affinity))
     order = tuple(dict.fromkeys(name for clause in clauses(task_order) for name in clause))
     topology = TaskTopology(near - apart, apart - near, order)
@@ -53,7 +53,7 @@ def read(affinity: str, anti_affinity: str, task_order: str) -> TaskTopology | N
 
 
 def both(affinity: str, anti_affinity: str) -> list[Pair]:
-    """Return the pairs of which two annotations say that they are to be together and apart."""
+    """Return the pairs that are in both the affinity and the anti-affinity."""
     return sorted(set(_pairs(affinity)) & set(_pairs(anti_affinity)), key=sorted)
 
 

@@ -36,7 +36,7 @@ def resolve(text: str) -> Scalar:
     return _whole(float(plain)) if _FLOAT.match(plain) else text
 
 
-def says(value: Scalar) -> str:
+def meaning(value: Scalar) -> str:
     """Return what a value is, in words, for a message about it."""
     if value is None:
         return "nothing"

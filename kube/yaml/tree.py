@@ -138,7 +138,7 @@ class _Builder:
         value = scalar.resolve(key) if event.implicit[0] else key
         path = child(holder.path, key)
         if not isinstance(value, str):
-            message = f"The key {key or '(empty)'} means {scalar.says(value)} in YAML; put it in quotes."
+            message = f"The key {key or '(empty)'} means {scalar.meaning(value)} in YAML; put it in quotes."
             self.odd_keys.append(self._problem(event, message, path))
         if isinstance(holder.value, dict) and key in holder.value:
             if len(self.duplicates) < MOST_DUPLICATES:
