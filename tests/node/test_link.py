@@ -130,7 +130,7 @@ class TestLinkedNode:
             assert there.away("there") == ""
         said = there.away("there")
         assert said.startswith("Node there is not connected since 20")
-        assert said.endswith("what is asked for is on that machine.")
+        assert said.endswith("what was requested is on that machine.")
         pods = [msgspec.convert(builders.pod("p", uid=UID, nodeName=node), Pod) for node in ("there", "this")]
         away, here = (LogPod(pod, is_gone=True).why_absent() for pod in pods)
         assert (said in away, here) == (True, "The pod is gone, and its log has been removed.")
