@@ -1,6 +1,6 @@
 """The rules for names: of objects, labels and environment variables.
 
-Each rule returns None for a text that keeps it, and otherwise Kubernetes' own
+Each rule returns None for a text that follows it, and otherwise Kubernetes' own
 sentence about what is wrong.
 """
 

@@ -14,7 +14,7 @@ from typing import Any
 import re2
 
 MEMORY = 1024 * 1024  # bytes for one pattern and the states of its automaton
-KEPT = 256  # patterns; so all of them together have a bound too
+CACHED = 256  # patterns; so all of them together have a bound too
 LONGEST = 10_000  # characters of one pattern
 WORK = 1024  # instructions of an automaton that take as long as one step of a check
 
@@ -23,7 +23,7 @@ class PatternError(ValueError):
     """A text is no regular expression."""
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED)
 def compiled(pattern: str) -> Any:
     """Return the compiled pattern; PatternError says what is wrong with it."""
     if len(pattern) > LONGEST:

@@ -62,7 +62,7 @@ def _named(attributes: ResourceAttributes, target: str) -> str:
     """Return what a right is asked on: writing the scheduler's ConfigMap takes another than others of its namespace."""
     kind = resources.CONFIGMAPS
     writes = target == kind.id and LETTER.get(attributes.verb) not in ("r", None)
-    is_configuration = writes and scheduler_configuration.is_kept_in(kind, attributes.namespace, attributes.name)
+    is_configuration = writes and scheduler_configuration.is_configuration(kind, attributes.namespace, attributes.name)
     return rights.SCHEDULER if is_configuration else target
 
 

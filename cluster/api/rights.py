@@ -167,7 +167,7 @@ def configuring() -> Resource | str:
 
 def _check_configuration(actor: Actor, verb: str, resource: Resource, place: str, name: str) -> None:
     """Raise Forbidden where the object configures the scheduler and that takes a right of its own."""
-    if scheduler_configuration.is_kept_in(resource, place, name):
+    if scheduler_configuration.is_configuration(resource, place, name):
         access.require(actor, verb, configuring(), place, name)
 
 

@@ -30,7 +30,7 @@ class TokenRequestStatus(View):
 
 
 class TokenRequest(View):
-    """The wish for a token of a service account."""
+    """A request for a token of a service account."""
 
     api_version: str = ""
     kind: str = ""

@@ -105,7 +105,7 @@ class TaskSpec(View):
 
 
 class JobSpec(View):
-    """What is wished of a job."""
+    """The desired state of a job."""
 
     scheduler_name: str = ""
     min_available: int = 0

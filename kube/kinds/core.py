@@ -110,7 +110,7 @@ class Taint(View):
 
 
 class NodeSpec(View):
-    """What is wished of a node."""
+    """The desired state of a node."""
 
     unschedulable: bool = False
     taints: list[Taint] = []
@@ -124,7 +124,7 @@ class NodeAddress(View):
 
 
 class NodeInfo(View):
-    """What a node says about its machine and software."""
+    """The machine and software of a node, as it reports them."""
 
     kernel_version: str = ""
     os_image: str = ""

@@ -1,8 +1,8 @@
 """What the views of the kinds are made of: the struct base and the types of fields.
 
 A view has the fields that code reads, and no more: unknown fields are skipped, an absent field has Go's
-zero value. What a kind is made of and which values are right is not said here but by its definition
-(`kube.definitions`), by which `kube.schema.check` judges objects at the door; decoding a view checks types
+zero value. The fields of a kind and their valid values are those of its definition
+(`kube.definitions`), by which `kube.schema.check` judges objects when they are written; decoding a view checks types
 only, so that reading a stored object is fast and never fails on a value that a newer cluster allows.
 """
 

@@ -1,7 +1,7 @@
 """The pod and its parts (reference: kubernetes-api, v1.31 to v1.35).
 
 What schedulers and node agents read is typed; the rest is passed through, but
-named, so that an unknown field is known to be unknown.
+named, so that unknown fields can be told from those.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ class Toleration(View):
 
 
 class PodSpec(View):
-    """What is wished of a pod."""
+    """The desired state of a pod."""
 
     containers: list[Container] = []
     init_containers: list[Container] = []

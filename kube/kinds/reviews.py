@@ -35,7 +35,7 @@ class AccessReviewStatus(View):
 
 
 class SelfSubjectAccessReviewSpec(View):
-    """What the one who asks wants to do."""
+    """The action that the client asks about for itself."""
 
     resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None
@@ -52,7 +52,7 @@ class SelfSubjectAccessReview(View):
 
 
 class SubjectAccessReviewSpec(View):
-    """What somebody wants to do."""
+    """The action that is asked about, and by whom it would be done."""
 
     resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None
@@ -88,7 +88,7 @@ class NonResourceRule(View):
 
 
 class RulesReviewStatus(View):
-    """All that somebody may do in a namespace; `incomplete` when that cannot be said in rules."""
+    """All that somebody may do in a namespace; `incomplete` when rules cannot express that."""
 
     resource_rules: list[ResourceRule] = []
     non_resource_rules: list[NonResourceRule] = []
@@ -97,7 +97,7 @@ class RulesReviewStatus(View):
 
 
 class SelfSubjectRulesReviewSpec(View):
-    """Where."""
+    """The namespace that the review is about."""
 
     namespace: str = ""
 

@@ -55,7 +55,7 @@ class QueueAffinity(View):
 
 
 class QueueSpec(View):
-    """What is wished of a queue; `state` is the wish of the queue state design (seed 001)."""
+    """The desired state of a queue; `state` is that of the queue state design (seed 001)."""
 
     weight: int = 0
     capability: Quantities = {}

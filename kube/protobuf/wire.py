@@ -36,7 +36,7 @@ def extent(body: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def skip(body: bytes, at: int, end: int, wire: int) -> int:
-    """Return where a field's value ends that nobody here knows."""
+    """Return where the value of an unknown field ends."""
     if wire == VARINT:
         return varint(body, at, end)[1]
     if wire == BYTES:

@@ -10,6 +10,6 @@ KEY = "volcano-scheduler.conf"
 """The entry of its data that holds the YAML."""
 
 
-def is_kept_in(resource: Resource, namespace: str, name: str) -> bool:
+def is_configuration(resource: Resource, namespace: str, name: str) -> bool:
     """Whether this is the object that configures the scheduler."""
     return resource is CONFIGMAPS and (namespace, name) == (NAMESPACE, NAME)

@@ -2,7 +2,7 @@
 
 A HyperNode names nodes, or HyperNodes of lower tiers, whose nodes it has then as well. A member whose tier is not
 lower counts for nothing: so there are no circles, whatever is written. Nodes may be in several HyperNodes of one tier;
-each of them has them, and says so.
+each of them has them, and reports that.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Plain = Callable[[str], scalar.Scalar]
 
 MOST_LEVELS = 128  # in each other; what walks an object takes a few frames for each
 MOST_VALUES = 50_000  # that a document may stand for, aliases written out; the largest object has some 20,000
-MOST_DUPLICATES = 50  # that are noted
+MOST_DUPLICATES = 50  # that are listed
 LONG_TEXT = 100  # characters of a text that count as one value more where an alias repeats it
 _PREFIX = "tag:yaml.org,2002:"
 
@@ -33,7 +33,7 @@ _PREFIX = "tag:yaml.org,2002:"
 class Tree:
     """One YAML document: its value, where it begins, and the place (line, column) of each field path.
 
-    Two things are listed apart from the problems, since who reads decides
+    Two things are listed apart from the problems, since the caller decides
     what becomes of them: keys that stand twice, of which the last counts, and
     odd keys, which YAML 1.1 takes for something else than a text (`on`, `1`)
     and which are taken as they are written.
@@ -70,7 +70,7 @@ def child(path: str, key: str) -> str:
 def trees(text: str | bytes, plain: Plain = scalar.resolve) -> Iterator[Tree]:
     """Yield the documents of a text, empty ones left out; raises yaml.YAMLError or YamlError.
 
-    `plain` says what a value without quotes and tag means.
+    `plain` resolves a value without quotes and tag.
     """
     builder = _Builder(plain)
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):

@@ -6,7 +6,7 @@ from kube import lenient
 from kube.errors import Cause
 from kube.meta import Object
 from kube.resources import CONFIGMAPS
-from kube.volcano.scheduler_configuration import is_kept_in
+from kube.volcano.scheduler_configuration import is_configuration
 from scheduler.policy.config_map import FIELD, reading_of, text_of
 from scheduler.policy.findings import Finding
 
@@ -28,7 +28,7 @@ def warn(obj: Object, old: Object | None, view: object) -> list[str]:
 def _is_new(obj: Object, old: Object | None) -> bool:
     """Tell whether an object is the scheduler's configuration, and says something that was not stored before."""
     metadata = lenient.mapping(obj, "metadata")
-    if not is_kept_in(CONFIGMAPS, metadata.get("namespace", ""), metadata.get("name", "")):
+    if not is_configuration(CONFIGMAPS, metadata.get("namespace", ""), metadata.get("name", "")):
         return False
     return old is None or text_of(old) != text_of(obj)
 

@@ -335,7 +335,7 @@ class Snapshot:
             self._hyper_nodes[change.name] = found
 
     def _configuration(self, change: Changed, exists: bool) -> None:
-        if not scheduler_configuration.is_kept_in(resources.CONFIGMAPS, change.namespace, change.name):
+        if not scheduler_configuration.is_configuration(resources.CONFIGMAPS, change.namespace, change.name):
             return
         before = self.policy
         self.configuration.take(change.body if exists else None)
