@@ -1,4 +1,4 @@
-"""How fresh the mirror of a cluster is, for people: one word, and why it is not live."""
+"""How fresh the mirror of a cluster is, for people: its state, and why it is not live."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cluster.remote.leader_election import election
 from cluster.remote.mirroring import kinds
 from cluster.remote.mirroring.reflection import KindStatus, Phase
 
-ASKED_WITHIN_MS = 5_000  # a mirror that begins has asked the cluster, and missed it if it is away
+FIRST_REQUEST_WITHIN_MS = 5_000  # a mirror that begins has asked the cluster, and missed it if it is away
 SILENT_MS = 20_000  # the program hears from the cluster, or misses it, every few seconds
 
 
@@ -54,45 +54,45 @@ def leading() -> str:
     return f"{text} The admission webhooks of these pages cannot be kept up: {cluster.webhooks.rstrip('.')}."
 
 
-def judge(name: str, cluster: MirroredCluster | None, standings: Mapping[str, KindStatus], now: int) -> Freshness:
-    """Return how fresh the mirror of a cluster is; the worst that is known counts."""
+def judge(name: str, cluster: MirroredCluster | None, statuses: Mapping[str, KindStatus], now: int) -> Freshness:
+    """Return how fresh the mirror of a cluster is: the worst of its kinds counts."""
     if cluster is None or not (cluster.heard or cluster.away):
         return Freshness(name, State.LOADING, why="it has not answered yet")
     if cluster.away:
         return Freshness(name, State.AWAY, cluster.away, cluster.reason)
     if now - cluster.heard > SILENT_MS:
         return Freshness(name, State.UNKNOWN, cluster.heard, "the program “mirror” does not run")
-    troubled = _in_phase(standings, Phase.AWAY, Phase.REFUSED)
+    troubled = _in_phase(statuses, Phase.AWAY, Phase.REFUSED)
     if troubled:
         worst = min(troubled.values(), key=lambda each: each.since)
-        if troubled.keys() == standings.keys() - _in_phase(standings, Phase.ABSENT).keys():
+        if troubled.keys() == statuses.keys() - _in_phase(statuses, Phase.ABSENT).keys():
             refused = _in_phase(troubled, Phase.REFUSED)
             worst = min(refused.values(), key=lambda each: each.since, default=worst)
             return Freshness(name, State.REFUSED if refused else State.AWAY, worst.since, worst.reason)
         return Freshness(name, State.PARTLY, worst.since, f"{_plurals(troubled)}: {worst.reason}")
-    loading = _in_phase(standings, Phase.LOADING)
-    if loading or not standings:
+    loading = _in_phase(statuses, Phase.LOADING)
+    if loading or not statuses:
         read = sum(each.objects_read for each in loading.values())
         return Freshness(name, State.LOADING, why=f"{_plurals(loading)}, {read:,} objects so far" if loading else "")
     return Freshness(name, State.LIVE)
 
 
 def is_followed(cluster: MirroredCluster, begun: int, now: int) -> bool:
-    """Whether a mirror that began at a time has heard from the cluster, or missed it; what one before it wrote is no report of this one.
+    """Whether a mirror that began at a time has reached the cluster, or missed it; what one before it wrote does not count.
 
     That a cluster is still away is not written again.
     """
     if cluster.away:
-        return cluster.away >= begun or now - begun >= ASKED_WITHIN_MS
+        return cluster.away >= begun or now - begun >= FIRST_REQUEST_WITHIN_MS
     return cluster.heard >= begun and now - cluster.heard <= SILENT_MS
 
 
-def _in_phase(standings: Mapping[str, KindStatus], *phases: Phase) -> dict[str, KindStatus]:
-    return {kind: each for kind, each in standings.items() if each.phase in phases}
+def _in_phase(statuses: Mapping[str, KindStatus], *phases: Phase) -> dict[str, KindStatus]:
+    return {kind: each for kind, each in statuses.items() if each.phase in phases}
 
 
-def _plurals(standings: Mapping[str, KindStatus]) -> str:
-    return ", ".join(kinds.BY_ID[kind].plural for kind in standings if kind in kinds.BY_ID)
+def _plurals(statuses: Mapping[str, KindStatus]) -> str:
+    return ", ".join(kinds.BY_ID[kind].plural for kind in statuses if kind in kinds.BY_ID)
 
 
 def current() -> Freshness | None:

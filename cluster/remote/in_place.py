@@ -2,7 +2,7 @@
 
 Plan and cursor are one transaction, in which the plan's groups go into the outbox. Then they are sent, and when the
 cluster has answered to all, a second transaction mirrors the answers and empties the outbox. The next plan is made
-after that, from a mirror in which every answer stands; so nothing is assumed, and a process that starts again sends
+after that, from a mirror that has every answer; so nothing is assumed, and a process that starts again sends
 first what it finds.
 """
 
@@ -45,7 +45,7 @@ FOLLOWER_LOOK_S = 2.0
 
 
 class _Plan(NamedTuple):
-    """A plan on its way in this process, and the rows that it stands for."""
+    """A plan on its way in this process, and the ids of its rows."""
 
     ids: tuple[int, ...]
     sending: Sending
@@ -87,8 +87,8 @@ class InPlace(Remote):
             return []
         settled = [_settled(group, using) for group in using.named(groups)]
         bodies = [encoding.encode(group) for group in settled]
-        seen = [not any(verdicts.is_claim(write) for write in group.writes) for group in settled]
-        outbox.put(cursor, election.current().term, bodies, using.using, commands_seen=seen)
+        commands_seen = [not any(verdicts.is_claim(write) for write in group.writes) for group in settled]
+        outbox.put(cursor, election.current().term, bodies, using.using, commands_seen=commands_seen)
         transaction.on_commit(lambda: self._fresh.update({cursor: bodies}), using=using.using)
         return None
 
@@ -136,12 +136,14 @@ class InPlace(Remote):
             return self._pace.paused_until - now
         writes = [write for row in rows for write in encoding.decode(row.body).writes]
         claims = [write for write in writes if verdicts.is_claim(write)]
-        found = list(self._threads().map(partial(sending.look, self._connect), claims))
-        for verdict in found:
-            self._pace.heard(verdict, now)
-        if any(isinstance(verdict, Again) for verdict in found):
+        replies = list(self._threads().map(partial(sending.look, self._connect), claims))
+        for verdict in replies:
+            self._pace.note_verdict(verdict, now)
+        if any(isinstance(verdict, Again) for verdict in replies):
             return COMMAND_LOOK_S
-        errors = {claim.uid: each.error for claim, each in zip(claims, found, strict=True) if isinstance(each, Refused)}
+        errors = {
+            claim.uid: each.error for claim, each in zip(claims, replies, strict=True) if isinstance(each, Refused)
+        }
         if using.living([uid for uid, error in errors.items() if isinstance(error, NotFound)]):
             return COMMAND_LOOK_S  # the next plan would delete them as well
         if errors:
@@ -150,7 +152,7 @@ class InPlace(Remote):
         return 0.0  # nothing is sent before the note is stored
 
     def _sending_of(self, cursor: str, rows: Sequence[Row]) -> Sending:
-        """Return what this process knows of rows on their way; what it has not written itself may have been sent."""
+        """Return the sending of these rows; those that this process has not written itself may have been sent before."""
         ids = tuple(row.id for row in rows)
         fresh = self._fresh.pop(cursor, None)
         plan = self._plans.get(cursor)
@@ -175,17 +177,17 @@ def _mine(registration: Registration, shard: int, using: Store) -> list[str]:
 
 
 def _settled(group: Group, using: Store) -> Group:
-    """Return a group whose writes say the same whenever they are sent, what is announced first."""
+    """Return a group whose writes mean the same whenever they are sent, the announced ones first."""
     all_writes = [*group.announced, *group.writes]
     patched = [each for each in all_writes if isinstance(each, Patch) and each.subresource == "status"]
     olds = {
-        order.key_of(each): found.object
+        order.key_of(each): stored.object
         for each in patched
-        for found in using.by_keys(each.resource, [f"{each.namespace}/{each.name}"]).values()
+        for stored in using.by_keys(each.resource, [f"{each.namespace}/{each.name}"]).values()
     }
     writes = [requests.settled(write, olds.get(order.key_of(write))) for write in all_writes]
     first = len(group.announced)
-    minima = [Minimum(each.need, [first + place for place in each.among]) for each in group.minima]
+    minima = [Minimum(each.need, [first + index for index in each.among]) for each in group.minima]
     return structs.replace(group, writes=writes, minima=minima, announced=(), within_quota=False)
 
 

@@ -1,4 +1,4 @@
-"""The program that mirrors another cluster: a thread for each kind hears, one writes, and one asks whether the cluster answers."""
+"""The program that mirrors another cluster: a thread for each kind watches it, one writes, and one checks that the cluster answers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PULSE_S = 5.0
 AGAIN_S = 1.0
 PULSE_ANSWER_S = 5.0
 DISCOVER_S = 60.0  # a kind that is installed later shows within so long
-MOST_WAITING = 64  # news that wait for the writer; more make the readers wait
+MOST_WAITING = 64  # updates that wait for the writer; more make the readers wait
 BATCH = 1000  # objects written in one transaction
 IDENTITY = "/api/v1/namespaces/kube-system"
 log = logging.getLogger(__name__)
 
 
 class OtherCluster(Exception):
-    """Another cluster answers at the address; what was heard of the one before counts for nothing."""
+    """Another cluster answers at the address; what was read of the one before counts for nothing."""
 
 
 class Thread(Protocol):
@@ -57,8 +57,8 @@ class UpdateQueue(Protocol):
 class ClusterMirror:
     """Mirrors one cluster until the process ends, and writes in one term of its `up` alone.
 
-    It asks by the connection that `connect` returns. `thread` makes its threads, `line` what news wait in for the
-    writer.
+    It asks by the connection that `connect` returns. `thread` makes its threads, `line` the queue in which updates wait
+    for the writer.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class ClusterMirror:
     ) -> None:
         self._term = term
         self._connect, self._thread, self._random = connect, thread, random or SystemRandom()
-        self._news = line(MOST_WAITING)
-        self._outage = Outage("writing down what was heard of the cluster", log)
+        self._updates = line(MOST_WAITING)
+        self._outage = Outage("storing what the cluster reported", log)
         self._followed: dict[str, Thread] = {}
         self._unfollowed: dict[str, KindStatus] = {}
         self._discovered = -DISCOVER_S
@@ -101,7 +101,7 @@ class ClusterMirror:
             clock.sleep(AGAIN_S if failures else PULSE_S)
 
     def _pulse(self, connection: RestClient) -> None:
-        """Hear whether the cluster answers and which it is, and from time to time which kinds it serves."""
+        """Check whether the cluster answers and which it is, and from time to time which kinds it serves."""
         try:
             answer = decode(connection.request("GET", IDENTITY, answer_s=PULSE_ANSWER_S))
         except (Forbidden, NotFound):
@@ -109,9 +109,9 @@ class ClusterMirror:
         if not self._patiently(recorder.identify, str((answer.get("metadata") or {}).get("uid") or "")):
             raise OtherCluster
         while self._unfollowed:  # what was served before is followed at once
-            name, standing = self._unfollowed.popitem()
-            if standing.phase is not Phase.ABSENT:
-                self._follow(connection, kinds.BY_ID[name], standing)
+            name, status = self._unfollowed.popitem()
+            if status.phase is not Phase.ABSENT:
+                self._follow(connection, kinds.BY_ID[name], status)
         if clock.monotonic() - self._discovered >= DISCOVER_S:
             self._look_for_kinds(connection)
         self._patiently(recorder.note_answer)
@@ -120,30 +120,30 @@ class ClusterMirror:
         """Follow what the server serves by now, and note what it does not."""
         served = discovery.served(connection, recorder.followed())
         self._discovered = clock.monotonic()
-        standings = self._patiently(recorder.statuses)
+        statuses = self._patiently(recorder.statuses)
         for kind in recorder.followed():
             thread = self._followed.get(kind.id)
             if thread is not None and thread.is_alive():
                 continue
-            standing = standings.get(kind.id)
+            status = statuses.get(kind.id)
             if kind.id in served:
-                self._follow(connection, kind, standing or KindStatus())
-            elif standing is None or standing.phase is not Phase.ABSENT:
-                self._news.put(Update(kind, Step.ABSENT))
+                self._follow(connection, kind, status or KindStatus())
+            elif status is None or status.phase is not Phase.ABSENT:
+                self._updates.put(Update(kind, Step.ABSENT))
 
-    def _follow(self, connection: RestClient, kind: Resource, standing: KindStatus) -> None:
+    def _follow(self, connection: RestClient, kind: Resource, status: KindStatus) -> None:
         selectors = kinds.selectors(works=recorder.works())
-        reflector = Reflector(connection, kind, standing, self._news.put, selectors=selectors, random=self._random)
+        reflector = Reflector(connection, kind, status, self._updates.put, selectors=selectors, random=self._random)
         thread = self._thread(target=reflector.run, name=kind.id, daemon=True)
         self._followed[kind.id] = thread
         thread.start()
 
     def _write(self) -> None:
         while True:
-            news = [self._news.get()]
-            while sum(len(each.writes) for each in news) < BATCH and not self._news.empty():
-                news.append(self._news.get())
-            self._patiently(recorder.record, news)
+            updates = [self._updates.get()]
+            while sum(len(each.writes) for each in updates) < BATCH and not self._updates.empty():
+                updates.append(self._updates.get())
+            self._patiently(recorder.record, updates)
 
     def _patiently(self, function: Any, *arguments: Any) -> Any:
         """Return what the function returns, as soon as the database lets it; Superseded when the term is over."""

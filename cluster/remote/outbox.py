@@ -28,9 +28,9 @@ def put(cursor: str, term: str, bodies: Sequence[bytes], using: str, *, commands
     )
 
 
-def note_commands_seen(found: Sequence[Row], using: str) -> None:
-    """Note that the Commands of groups are there, and that the groups may be sent from now on."""
-    Outgoing.objects.using(using).filter(id__in=[row.id for row in found]).update(commands_seen=True)
+def note_commands_seen(groups: Sequence[Row], using: str) -> None:
+    """Note that the Commands of groups exist, and that the groups may be sent from now on."""
+    Outgoing.objects.using(using).filter(id__in=[row.id for row in groups]).update(commands_seen=True)
 
 
 def cursors(using: str) -> list[str]:
@@ -40,13 +40,13 @@ def cursors(using: str) -> list[str]:
 
 def rows(cursors: Sequence[str], using: str) -> list[Row]:
     """Return the groups of cursors, in the order in which they were planned."""
-    found = Outgoing.objects.using(using).filter(cursor__in=cursors).order_by("id")
-    fields = found.values_list("id", "term", "body", "commands_seen")
+    query = Outgoing.objects.using(using).filter(cursor__in=cursors).order_by("id")
+    fields = query.values_list("id", "term", "body", "commands_seen")
     return [Row(id_, term, bytes(body), seen) for id_, term, body, seen in fields]
 
 
-def remove(found: Sequence[Row], using: str) -> None:
+def remove(groups: Sequence[Row], using: str) -> None:
     """Forget groups of which the store shows what became of them."""
-    if found:
+    if groups:
         # Those of one plan follow one another; another plan of these cursors waits for them.
-        Outgoing.objects.using(using).filter(id__in=[row.id for row in found]).delete()
+        Outgoing.objects.using(using).filter(id__in=[row.id for row in groups]).delete()

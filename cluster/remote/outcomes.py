@@ -1,4 +1,4 @@
-"""What became of a plan in the cluster, and how the store is told."""
+"""What became of a plan in the cluster, and how that is stored."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Answered:
         for at, each in enumerate(self._progress):
             for number, obj in each.objects():
                 by_kind.setdefault(each.group.writes[number].resource, []).append((at, number, obj))
-            if each.undoing is not None:
-                # They are told from the others by numbers below 0, which no write of a group has.
-                for number, obj in each.undoing.objects():
-                    kind = each.undoing.group.writes[number].resource
+            if each.rollback is not None:
+                # Numbers below 0 tell them from the others, since no write of a group has one.
+                for number, obj in each.rollback.objects():
+                    kind = each.rollback.group.writes[number].resource
                     by_kind.setdefault(kind, []).append((at, -1 - number, obj))
         rows: dict[tuple[int, int], Stored] = {}
         for kind, answers in by_kind.items():
@@ -64,13 +64,13 @@ class Dropped:
 
 
 def _nothing(write: Write) -> Stored:
-    """Return the outcome of a write of which the answer told no object: it has no place in the log."""
+    """Return the outcome of a write whose answer has no object: it has no place in the log."""
     _, namespace, name = order.key_of(write)
     return recorder.unsaved(write.resource, {"metadata": {"namespace": namespace, "name": name}})
 
 
 def _gone(progress: Progress) -> Iterator[str]:
-    """Yield the uids of what is no more, and was not said to wait for its end."""
+    """Yield the uids of deleted objects that do not wait for finalizers or their grace."""
     for number, write in enumerate(progress.group.writes):
         verdict = progress.verdicts.get(number)
         if isinstance(write, Delete) and isinstance(verdict, Done) and verdict.object is None and write.uid:
@@ -85,20 +85,20 @@ def ended(using: Store, groups: Sequence[Group]) -> set[str]:
         for write in group.writes
         if isinstance(write, Patch) and write.subresource == "binding"
     ]
-    found = using.by_keys(PODS, keys).values()
-    return {one.uid for one in found if (one.object.get("status") or {}).get("phase") in ENDED}
+    pods = using.by_keys(PODS, keys).values()
+    return {one.uid for one in pods if (one.object.get("status") or {}).get("phase") in ENDED}
 
 
 def unseen(progress: Sequence[Progress], using: Store) -> bool:
-    """Whether the mirror has yet to show something that was done and of which no object was told: a binding, an end.
+    """Whether the mirror has yet to show a write whose answer has no object: a binding, a deletion.
 
     Planning before it does would do it twice.
     """
     gone: list[str] = []
     bound: list[str] = []
     for each in progress:
-        undone = each.undoing.group.writes if each.undoing is not None else ()
-        gone += [*_gone(each), *(_gone(each.undoing) if each.undoing is not None else ())]
+        undone = each.rollback.group.writes if each.rollback is not None else ()
+        gone += [*_gone(each), *(_gone(each.rollback) if each.rollback is not None else ())]
         if not undone:
             bound += [write.uid for write in gangs.bound(each.group, each.verdicts)]
     return bool(using.living(gone)) or bool(using.unbound(bound))

@@ -1,6 +1,6 @@
-"""Writing down what was heard of another cluster: objects, and how far they are, in one transaction.
+"""Storing what another cluster reports: objects, and how far the mirror of their kind is, in one transaction.
 
-So whoever starts again goes on where the store is, and nothing is heard twice that would matter, or never.
+So whoever starts again goes on where the store is, and no update is lost, or stored twice where that would matter.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from kube.resources import Resource
 log = logging.getLogger(__name__)
 
 
-def record(news: Sequence[Update]) -> None:
-    """Write some news, in their order."""
+def record(updates: Sequence[Update]) -> None:
+    """Store updates, in their order."""
     now = clock.milliseconds()
     with transaction.atomic():
         sql.lock_head(store.using)
-        known = statuses({each.kind for each in news})
+        by_kind = statuses({each.kind for each in updates})
         pending: list[Mirror] = []
-        for each in news:
+        for each in updates:
             pending += each.writes
             if each.step in (Step.LISTED, Step.ABSENT):
                 _write(pending, now)
                 _write(_gone(each), now)
                 pending = []
-            before = known.get(each.kind.id, KindStatus())
-            known[each.kind.id] = reflection.status_after(before, each, now)
+            before = by_kind.get(each.kind.id, KindStatus())
+            by_kind[each.kind.id] = reflection.status_after(before, each, now)
         _write(pending, now)
-        for resource, standing in known.items():
-            fields = {name: getattr(standing, name) for name in KindStatus.__struct_fields__}
+        for resource, status in by_kind.items():
+            fields = {name: getattr(status, name) for name in KindStatus.__struct_fields__}
             MirroredKind.objects.update_or_create(resource=resource, defaults=fields)
 
 
@@ -57,7 +57,7 @@ def followed() -> tuple[Resource, ...]:
 
 
 def statuses(wanted: Iterable[Resource] | None = None) -> dict[str, KindStatus]:
-    """Return how the kinds stand of which anything has been heard, by their ids; without a choice all that are mirrored."""
+    """Return the status of the wanted kinds (None: all that are mirrored) by their ids; of unread ones there is none."""
     ids = [kind.id for kind in (followed() if wanted is None else wanted)]
     rows = MirroredKind.objects.filter(resource__in=ids)
     return {
@@ -73,18 +73,18 @@ def _write(writes: Sequence[Mirror], now: int) -> None:
             log.warning("not mirrored", extra={"kind": write.resource.id, "error": outcome.message})
 
 
-def _gone(news: Update) -> list[Mirror]:
+def _gone(update: Update) -> list[Mirror]:
     """Return the deletions of all that a whole list did not name."""
-    stored = store.names(news.kind)
-    missing = [key for uid, key in stored.items() if uid not in news.uids]
-    found = {one.uid: one for one in store.by_keys(news.kind, missing).values()}
-    versions = {uid: one.version for uid, one in found.items()}
-    gone = reflection.vanished({uid: stored[uid] for uid in found}, news.uids, versions, news)
-    return [Mirror(news.kind, found[uid].object, deleted=True) for uid in gone]
+    stored = store.names(update.kind)
+    missing = [key for uid, key in stored.items() if uid not in update.uids]
+    unlisted = {one.uid: one for one in store.by_keys(update.kind, missing).values()}
+    versions = {uid: one.version for uid, one in unlisted.items()}
+    gone = reflection.vanished({uid: stored[uid] for uid in unlisted}, update.uids, versions, update)
+    return [Mirror(update.kind, unlisted[uid].object, deleted=True) for uid in gone]
 
 
 def confirm(kind: Resource, objects: Sequence[Object]) -> list[Stored]:
-    """Write what the API answered to changes made here, as far as it is news; return it as the store has it now.
+    """Store what the API answered to changes made here, where the store has nothing newer; return what it has then.
 
     Of a kind that is not mirrored nothing is kept.
     """
@@ -93,8 +93,8 @@ def confirm(kind: Resource, objects: Sequence[Object]) -> list[Stored]:
     objects = [kinds.stored_part(kind, obj) for obj in objects]
     with transaction.atomic():
         sql.lock_head(store.using)
-        standing = statuses([kind]).get(kind.id, KindStatus())
-        fresh = [obj for obj in objects if reflection.is_newer(obj["metadata"]["resourceVersion"], standing)]
+        status = statuses([kind]).get(kind.id, KindStatus())
+        fresh = [obj for obj in objects if reflection.is_newer(obj["metadata"]["resourceVersion"], status)]
         _write([Mirror(kind, obj) for obj in fresh], clock.milliseconds())
         return [_newest(kind, obj) for obj in objects]
 
@@ -114,10 +114,10 @@ def _newest(kind: Resource, obj: Object) -> Stored:
     """Return an object from the store when it is there, otherwise as it is."""
     metadata = obj["metadata"]
     try:
-        found = store.get(kind, metadata.get("namespace") or "", metadata["name"])
+        stored = store.get(kind, metadata.get("namespace") or "", metadata["name"])
     except NotFound:
         return unsaved(kind, obj)
-    return found if found.uid == metadata["uid"] else unsaved(kind, obj)
+    return stored if stored.uid == metadata["uid"] else unsaved(kind, obj)
 
 
 def unsaved(kind: Resource, obj: Object) -> Stored:
@@ -129,7 +129,7 @@ def unsaved(kind: Resource, obj: Object) -> Stored:
 
 
 def cluster() -> MirroredCluster | None:
-    """Return what is known of the mirrored cluster, None before it was first looked for."""
+    """Return the row of the mirrored cluster, None before the mirror first ran."""
     return MirroredCluster.objects.first()
 
 
@@ -152,13 +152,13 @@ def identify(uid: str) -> bool:
     Another one's versions mean something else: each kind is listed again.
     """
     with transaction.atomic():
-        known = MirroredCluster.objects.get(id=1).uid
-        if not uid or uid == known:
+        previous = MirroredCluster.objects.get(id=1).uid
+        if not uid or uid == previous:
             return True
         MirroredCluster.objects.filter(id=1).update(uid=uid)
-        if known:
+        if previous:
             MirroredKind.objects.update(version="", anew=True)
-    return not known
+    return not previous
 
 
 def note_answer() -> None:

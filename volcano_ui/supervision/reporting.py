@@ -38,7 +38,7 @@ def report() -> None:
     way: str = EMBEDDED
     if settings.TARGET is not None:
         permits = server.permits()
-        way = permits.way if permits.is_known else ""
+        way = permits.way if permits.has_answered else ""
     found = Report(shown.word, way, shown.since, shown.why, clock.milliseconds())
     reports.write(reports.folder(settings.STATE), settings.CLUSTER_NAME, found)
 

@@ -18,18 +18,18 @@ def bound(group: Group, verdicts: Mapping[int, Verdict]) -> list[Patch]:
 
 
 def _bound(group: Group, verdicts: Mapping[int, Verdict]) -> set[int]:
-    """Return the places of the bindings that were made."""
+    """Return the indexes of the bindings that were made."""
     return {
-        number
-        for number, write in enumerate(group.writes)
-        if isinstance(write, Patch) and write.subresource == "binding" and isinstance(verdicts.get(number), Done)
+        index
+        for index, write in enumerate(group.writes)
+        if isinstance(write, Patch) and write.subresource == "binding" and isinstance(verdicts.get(index), Done)
     }
 
 
 def is_whole(group: Group, verdicts: Mapping[int, Verdict]) -> bool:
     """Say whether the bindings that were made fulfil the minima of a gang: those of its tasks as well as its own."""
-    made = _bound(group, verdicts)
-    return all(sum(place in made for place in each.among) >= each.need for each in group.minima)
+    done = _bound(group, verdicts)
+    return all(sum(index in done for index in each.among) >= each.need for each in group.minima)
 
 
 def taken_back(
@@ -37,12 +37,12 @@ def taken_back(
 ) -> list[Write]:
     """Return the writes that take back the bindings of a group that has failed, if they are too few for its gang.
 
-    unknown are the places of writes that may have been carried out, though nobody heard of it: their pods go as well,
+    unknown are the indexes of writes that may have been carried out, though no answer came: their pods go as well,
     since a pod that holds no node is soon made again. ended are the uids of pods that have run to their end since: what
     they did counts, and they hold nothing.
     """
     if is_whole(group, verdicts):
         return []
-    made = bound(group, verdicts)
+    done = bound(group, verdicts)
     perhaps = bound(group, {number: Done() for number in unknown})
-    return removal([write for write in (*made, *perhaps) if write.uid not in ended])
+    return removal([write for write in (*done, *perhaps) if write.uid not in ended])

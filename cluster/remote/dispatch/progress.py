@@ -1,6 +1,6 @@
 """How far the writes of one group are: a pure state machine.
 
-It is asked which writes are to be sent, told the verdict on each, and knows when nothing is left to be sent. The
+It says which writes are to be sent, takes the verdict on each, and says when nothing is left to be sent. The
 runs of a group follow one another (`order`). A refusal ends the group, when what is under way is answered; what was
 done stays, but for the bindings of a gang that would be a half one (`gangs`).
 """
@@ -27,7 +27,7 @@ class Progress:
     is_repeat: bool = False
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     error: ApiError | None = None
-    undoing: Progress | None = None  # the group that takes back what was bound
+    rollback: Progress | None = None  # the group that takes back what was bound
 
     def __post_init__(self) -> None:
         self._runs = order.runs(self.group.writes)
@@ -54,11 +54,11 @@ class Progress:
         """Whether the group deletes the object of a write afterwards."""
         return number in self._doomed
 
-    def sent(self, number: int) -> None:
+    def note_sent(self, number: int) -> None:
         """Note that a write is under way."""
         self._under_way.add(number)
 
-    def heard(self, number: int, verdict: Verdict) -> Again | None:
+    def note_verdict(self, number: int, verdict: Verdict) -> Again | None:
         """Note the verdict on a write that is under way; return it when the write is to be sent again."""
         self._under_way.discard(number)
         if isinstance(verdict, Again):
@@ -80,26 +80,26 @@ class Progress:
         """Whether nothing is under way nor to be sent."""
         return not self._under_way and not self.to_send()
 
-    def take_back(self, ended: Collection[str]) -> Progress | None:
-        """Return what takes back the bindings of a gang, once the group is answered; None when nothing is to be taken back."""
-        if self.error is not None and self.undoing is None:
-            # What may have been carried out, and of which neither an answer nor a look has told. A pod that an earlier
+    def roll_back(self, ended: Collection[str]) -> Progress | None:
+        """Return what deletes the bound pods of half a gang, once the group is answered; None where that is nothing."""
+        if self.error is not None and self.rollback is None:
+            # What may have been carried out, and what neither an answer nor a later read has decided. A pod that an earlier
             # process has marked to be taken back may not have been deleted yet, so it counts as one of them.
             unknown = {number for number in self._repeats if not _tells(self.verdicts.get(number))}
             writes = gangs.taken_back(self.group, self.verdicts, unknown, ended)
-            self.undoing = Progress(Group(writes), is_repeat=True)
-        return self.undoing
+            self.rollback = Progress(Group(writes), is_repeat=True)
+        return self.rollback
 
     def objects(self) -> Iterator[tuple[int, Object]]:
-        """Yield what the server has told of objects, with the places of the writes in the group, in their order."""
+        """Yield the objects of the server's answers with the indexes of their writes in the group, in their order."""
         for number, verdict in sorted(self.verdicts.items()):
             if isinstance(verdict, Done) and verdict.object is not None:
                 yield number, verdict.object
-            elif isinstance(verdict, Refused) and verdict.found is not None:
-                yield number, verdict.found
+            elif isinstance(verdict, Refused) and verdict.current is not None:
+                yield number, verdict.current
 
 
 def _tells(verdict: Verdict | None) -> bool:
     if isinstance(verdict, Refused):
-        return verdict.found is not None and not verdicts.is_taken_back(verdict.found)
+        return verdict.current is not None and not verdicts.is_taken_back(verdict.current)
     return isinstance(verdict, Done)

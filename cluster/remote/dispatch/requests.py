@@ -1,4 +1,4 @@
-"""What is asked of an API server for each write of a plan: pure functions from the write to its request."""
+"""The request to an API server for each write of a plan: pure functions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def of(write: Write) -> Request:
             options = delete_options(write.uid, write.version, write.grace, write.propagation)
             return Request("DELETE", paths.one(write.resource, write.namespace, write.name), options)
         case Mirror():
-            raise TypeError("What is mirrored comes from the cluster, and is not asked of it.")
+            raise TypeError("What is mirrored comes from the cluster, and is not sent to it.")
 
 
 def get_request(write: Write) -> Request:

@@ -1,4 +1,4 @@
-"""Sending writes of plans: one pool of threads for each process, and how fast the server is asked.
+"""Sending writes of plans: one pool of threads for each process, and how fast requests go out.
 
 Threads only ask; what the answers mean is decided by rules (`verdicts`, `progress`). Who sends waits for a moment at
 most and comes back, so that one consumer never keeps the others of its process waiting.
@@ -48,8 +48,8 @@ class Pace:
             return 0
         return max(0, (1 if self._failures else AT_ONCE) - under_way)
 
-    def heard(self, verdict: Verdict, now: float) -> None:
-        """Note an answer, or that there was none."""
+    def note_verdict(self, verdict: Verdict, now: float) -> None:
+        """Note what the server answered, or that it did not."""
         if not isinstance(verdict, Again):
             self._failures = 0
         elif verdict.is_away:
@@ -87,7 +87,7 @@ class Sending:
     def go_on(
         self, within_s: float, may_send: Callable[[], bool], ended: Callable[[Sequence[Group]], Collection[str]]
     ) -> bool:
-        """Send and hear until all groups are answered, the time is over or nothing can be sent now; say whether they are.
+        """Send and take answers until all groups are answered, the time is over or nothing can be sent; say whether they are.
 
         `ended` tells which pods of groups have ended, by their uids.
         """
@@ -102,8 +102,8 @@ class Sending:
                     failed.append(each)
             # What takes back a half gang comes in the place of its group.
             gone = ended([each.group for each in failed]) if failed else ()
-            undoing = [each.take_back(gone) for each in failed]
-            self._open = [*under_way, *(each for each in undoing if each is not None)]
+            rollbacks = [each.roll_back(gone) for each in failed]
+            self._open = [*under_way, *(each for each in rollbacks if each is not None)]
             if not self._open:
                 return True
             if may_send():
@@ -112,7 +112,7 @@ class Sending:
             if not self._under_way or left <= 0:
                 return False
             wait(self._under_way, timeout=left, return_when=FIRST_COMPLETED)
-            self._hear()
+            self._take_answers()
 
     @property
     def next_look_s(self) -> float:
@@ -138,18 +138,18 @@ class Sending:
                     continue
                 write = progress.group.writes[number]
                 is_repeat, is_doomed = progress.is_repeated(number), progress.is_doomed(number)
-                progress.sent(number)
+                progress.note_sent(number)
                 future = self._threads.submit(attempt, self._connect, write, is_repeat=is_repeat, is_doomed=is_doomed)
                 self._under_way[future] = progress, number
                 room -= 1
 
-    def _hear(self) -> None:
+    def _take_answers(self) -> None:
         now = clock.monotonic()
         for future in [each for each in self._under_way if each.done()]:
             progress, number = self._under_way.pop(future)
             verdict = future.result()
-            self._pace.heard(verdict, now)
-            again = progress.heard(number, verdict)
+            self._pace.note_verdict(verdict, now)
+            again = progress.note_verdict(number, verdict)
             if again is not None and not again.is_away:
                 key = (id(progress), number)
                 tries = self._tries[key] = self._tries.get(key, 0) + 1
@@ -172,25 +172,25 @@ def attempt(connect: Callable[[], RestClient], write: Write, *, is_repeat: bool,
     if not isinstance(verdict, Look):
         return verdict
     try:
-        found = _ask(connection, requests.get_request(write))
+        current = _ask(connection, requests.get_request(write))
     except Unreachable as error:
         return _unheard(error, may_be_done=is_repeat)
     except NotFound:
         return verdicts.by_sight(write, verdict.error, None, is_repeat=is_repeat, is_doomed=is_doomed)
     except ApiError as why:
         return verdicts.not_shown(verdict.error, why)
-    return verdicts.by_sight(write, verdict.error, found, is_repeat=is_repeat, is_doomed=is_doomed)
+    return verdicts.by_sight(write, verdict.error, current, is_repeat=is_repeat, is_doomed=is_doomed)
 
 
 def look(connect: Callable[[], RestClient], write: Write) -> Verdict:
     """Look whether the object that a write is about is there; a refusal says why it is not."""
     try:
-        found = _ask(connect(), requests.get_request(write))
+        current = _ask(connect(), requests.get_request(write))
     except Unreachable as error:
         return _unheard(error, may_be_done=False)
     except ApiError as error:
         return verdicts.not_shown(error, error)
-    return verdicts.of_look(write, found)
+    return verdicts.of_look(write, current)
 
 
 def _ask(connection: RestClient, call: Request) -> Object:

@@ -21,16 +21,16 @@ FAILED = frozenset({500, 504})  # the server met a failure of its own; perhaps o
 
 
 class Done(NamedTuple):
-    """The write is done. `object` is the object as the server has it now, None where it told none."""
+    """The write is done. `object` is the object as the server has it now, None where the answer has none."""
 
     object: Object | None = None
 
 
 class Refused(NamedTuple):
-    """The write is refused for good; `found` is what stands in its way, where that was looked at."""
+    """The write is refused for good; `current` is the object that stands in its way, where that was read."""
 
     error: ApiError
-    found: Object | None = None
+    current: Object | None = None
 
 
 class Again(NamedTuple):
@@ -83,27 +83,27 @@ def of_error(write: Write, error: ApiError, *, is_repeat: bool, is_doomed: bool 
 
 
 def by_sight(
-    write: Write, error: ApiError, found: Object | None, *, is_repeat: bool, is_doomed: bool = False
+    write: Write, error: ApiError, current: Object | None, *, is_repeat: bool, is_doomed: bool = False
 ) -> Verdict:
     """Return what an error means, given what the server has now under the name of the write's object."""
-    if found is None and not isinstance(write, Create):
+    if current is None and not isinstance(write, Create):
         return _of_absence(write, error, is_repeat=is_repeat, is_doomed=is_doomed)
-    if found is None:  # what had the name is gone again, unless it never was
+    if current is None:  # what had the name is gone again, unless it never was
         return Again(error) if isinstance(error, AlreadyExists) else Refused(error)
     if isinstance(write, Create):
-        return Done(found) if is_repeat and is_what_was_sent(write.object, found) else Refused(error, found)
+        return Done(current) if is_repeat and is_what_was_sent(write.object, current) else Refused(error, current)
     uid = _uid(write)
-    if uid and found["metadata"].get("uid") != uid:
+    if uid and current["metadata"].get("uid") != uid:
         return _of_absence(write, error, is_repeat=is_repeat, is_doomed=is_doomed)
-    return Done(found) if is_as_wanted(write, found) else Refused(error, found)
+    return Done(current) if is_as_wanted(write, current) else Refused(error, current)
 
 
-def of_look(write: Write, found: Object) -> Verdict:
+def of_look(write: Write, current: Object) -> Verdict:
     """Return whether the object that a write is about is there, given what has its name."""
     uid = _uid(write)
-    if uid and found["metadata"].get("uid") != uid:
-        return Refused(NotFound("Another object has this name now."), found)
-    return Done(found)
+    if uid and current["metadata"].get("uid") != uid:
+        return Refused(NotFound("Another object has this name now."), current)
+    return Done(current)
 
 
 def not_shown(error: ApiError, why: ApiError) -> Verdict:
@@ -137,15 +137,15 @@ def is_claim(write: Write) -> TypeGuard[Delete]:
     return isinstance(write, Delete) and write.resource == COMMANDS
 
 
-def is_what_was_sent(sent: Object, found: Object) -> bool:
+def is_what_was_sent(sent: Object, current: Object) -> bool:
     """Say whether an object is the one that a creation has made: of the same controller, with all that was noted on it.
 
     Specs are no evidence: a server fills in defaults, writes quantities in another way, and its admission adds what it likes.
     """
-    owner, other = controller_of(sent), controller_of(found)
+    owner, other = controller_of(sent), controller_of(current)
     if (owner.uid if owner else "") != (other.uid if other else ""):
         return False
-    mine, theirs = sent["metadata"], found["metadata"]
+    mine, theirs = sent["metadata"], current["metadata"]
     return all(
         (theirs.get(field) or {}).get(key) == value
         for field in ("labels", "annotations")
@@ -153,16 +153,16 @@ def is_what_was_sent(sent: Object, found: Object) -> bool:
     )
 
 
-def is_as_wanted(write: Write, found: Object) -> bool:
+def is_as_wanted(write: Write, current: Object) -> bool:
     """Say whether an object shows already what a change asks for."""
     match write:
         case Patch(subresource="binding"):
-            is_bound = (found.get("spec") or {}).get("nodeName") == write.patch["spec"]["nodeName"]
-            return bool(is_bound and not is_taken_back(found))
+            is_bound = (current.get("spec") or {}).get("nodeName") == write.patch["spec"]["nodeName"]
+            return bool(is_bound and not is_taken_back(current))
         case Patch():
-            return patch.merge(found, write.patch) == found
+            return patch.merge(current, write.patch) == current
         case Update(subresource="status"):
-            return bool((write.object.get("status") or {}) == (found.get("status") or {}))
+            return bool((write.object.get("status") or {}) == (current.get("status") or {}))
         case _:
             return False
 

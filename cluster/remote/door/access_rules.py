@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     names: frozenset[str] = frozenset()
 
     def allows(self, question: Question) -> bool:
-        """Say whether this rule is enough for what is asked."""
+        """Say whether this rule alone allows it."""
         part = question.subresource
         targets = {ALL, f"{question.plural}/{part}", f"{ALL}/{part}"} if part else {ALL, question.plural}
         return (
@@ -56,13 +56,13 @@ class Rule(NamedTuple):
 
 
 class AccessRules(NamedTuple):
-    """All that somebody may do in a place; when they are not complete, they cannot answer a question."""
+    """All that somebody may do in a namespace; when they are not complete, they cannot answer a question."""
 
     rules: frozenset[Rule] = frozenset()
     are_complete: bool = True
 
     def allow(self, question: Question) -> bool:
-        """Say whether one of the rules is enough for what is asked."""
+        """Say whether one of the rules allows it."""
         return any(rule.allows(question) for rule in self.rules)
 
 

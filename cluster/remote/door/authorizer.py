@@ -31,7 +31,7 @@ from kube.volcano.commands import NAMESPACE_OF_QUEUES
 
 T = TypeVar("T")
 
-AWAY_S = 2.0  # for which nothing is asked of a cluster that did not answer
+AWAY_S = 2.0  # for which nothing is requested of a cluster that did not answer
 NAMES_S = 1.0  # for which the names of namespaces are remembered
 MOST_VIEWERS = 1000
 
@@ -50,37 +50,37 @@ class ClusterAuthorizer:
         return ways.is_of_cluster(resource)
 
     def allowed(self, actor: Actor, verb: str, resource: str, namespace: str) -> bool:
-        """Say whether the cluster allows it, as far as it was last told."""
-        found = self._viewer(actor)
-        return found is not None and self._answer(found.allows, _question(verb, resource, namespace))
+        """Say whether the cluster allows it, by its last answer."""
+        person = self._viewer(actor)
+        return person is not None and self._answer(person.allows, _question(verb, resource, namespace))
 
     def require(self, actor: Actor, verb: str, resource: str, namespace: str, name: str) -> None:
         """Raise Forbidden unless the cluster allows it; a change needs an answer of now."""
-        question, found = _question(verb, resource, namespace, name), self._viewer(actor)
-        is_allowed = found is not None and self._answer(found.allows, question)
-        if found is not None and verb not in ways.READS and not found.is_fresh(question):
+        question, person = _question(verb, resource, namespace, name), self._viewer(actor)
+        is_allowed = person is not None and self._answer(person.allows, question)
+        if person is not None and verb not in ways.READS and not person.is_fresh(question):
             raise self._unanswered(f"{self._away}, so whether you may do this is not known, and nothing was changed")
         if not is_allowed:
             who = server.impersonation(actor)
             user = who.user if who else actor.name
-            why = found.refusal(question) if found else ""
+            why = person.refusal(question) if person else ""
             way = f"The cluster does not tell what {user} may do: {why}" if why else self.remedy
             text = authorizer.cannot(user, question.verb, question.resource, question.namespace, question.name)
             raise authorizer.refused(f"{text}. {way}", resource, name)
 
     def namespaces(self, actor: Actor, verb: str, resource: str) -> frozenset[str] | Everywhere:
         """Return where the cluster allows it, among the namespaces that the mirror shows."""
-        found = self._viewer(actor)
-        if found is None:
+        person = self._viewer(actor)
+        if person is None:
             return frozenset()
         base = resources.by_id(resource.partition("/")[0])
         names = self._namespaces() if base.namespaced or base == NAMESPACES else []
-        return self._answer(found.namespaces, verb, resource, names)
+        return self._answer(person.namespaces, verb, resource, names)
 
     def scope(self, actor: Actor) -> Hashable:
         """Return what the cluster allows, as a value to compare."""
-        found = self._viewer(actor)
-        return None if found is None else found.scope(self._namespaces())
+        person = self._viewer(actor)
+        return None if person is None else person.scope(self._namespaces())
 
     @property
     def remedy(self) -> str:
@@ -98,17 +98,17 @@ class ClusterAuthorizer:
         return ServiceUnavailable(f"The cluster {name} does not answer: {why}. Try again later.")
 
     def _viewer(self, actor: Actor) -> Viewer | None:
-        """Return what is known of an actor; None for somebody who is nobody there."""
+        """Return an actor as the cluster sees him; None for somebody who has no user there."""
         who = server.impersonation(actor)
         if who is None:
             return None
         with self._lock:
-            asking = Reviews(partial(self._ask, reviews.rules, who), partial(self._ask, reviews.access, who))
-            found = self._viewers.pop(who, None) or Viewer(who, asking)
-            self._viewers[who] = found
+            reviews_of = Reviews(partial(self._ask, reviews.rules, who), partial(self._ask, reviews.access, who))
+            person = self._viewers.pop(who, None) or Viewer(who, reviews_of)
+            self._viewers[who] = person
             if len(self._viewers) > MOST_VIEWERS:
                 self._viewers.popitem(last=False)
-        return found
+        return person
 
     def _ask(self, review: Callable[..., T], who: Impersonation, about: object) -> T:
         """Ask the cluster, unless it has just not answered: each question would wait as long for that."""
@@ -130,11 +130,10 @@ class ClusterAuthorizer:
 
 
 def _question(verb: str, resource: str, namespace: str, name: str = "") -> Question:
-    """Return what is asked of the cluster for a right of ours; Volcano's queues are opened and closed by Commands."""
+    """Return the cluster's question for a right of ours; Volcano's queues are opened and closed by Commands."""
     if resource == QUEUE_STATE:
         return viewer.question("create", COMMANDS.id, NAMESPACE_OF_QUEUES)
-    place = "" if namespace == roles.EVERYWHERE else namespace
-    return viewer.question(verb, resource, place, name)
+    return viewer.question(verb, resource, "" if namespace == roles.EVERYWHERE else namespace, name)
 
 
 _decides: Authorizer = ClusterAuthorizer()

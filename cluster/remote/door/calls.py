@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class Calls:
-    """The changes that can be asked of an API server, for one person. Errors are ApiErrors, also when it is away."""
+    """Changes by requests to an API server, for one person. Errors are ApiErrors, also when it is away."""
 
     def __init__(self, connection: Connection, impersonation: Impersonation | None) -> None:
         self._connection = connection
@@ -89,19 +89,19 @@ class Calls:
 
 
 def unasked(cluster: str, error: ApiError) -> ApiError:
-    """Return the error for who asked for a change that the cluster's own webhooks could not be asked about, or the error itself."""
-    found = NO_WEBHOOK.search(error.message)
-    if found is None:
+    """Return a sentence for people where the cluster could not reach one of its webhooks, otherwise the error itself."""
+    match = NO_WEBHOOK.search(error.message)
+    if match is None:
         return error
     return ServiceUnavailable(
-        f"The cluster {cluster} asks the admission webhook {found['name']} about such changes, which does not answer"
-        f" ({found['cause'].strip()}), so nothing was changed. Try again in a moment; if that does not help, whoever"
+        f"The cluster {cluster} asks the admission webhook {match['name']} about such changes, which does not answer"
+        f" ({match['cause'].strip()}), so nothing was changed. Try again in a moment; if that does not help, whoever"
         " administers the cluster can see to that webhook."
     )
 
 
 def away(cluster: str, error: Unreachable) -> ApiError:
-    """Return the error for who asked for a change and got no answer; what was sent may have been done."""
+    """Return the error for a change to which there was no answer; what was sent may have been done."""
     if error.sent:
         return Timeout(
             f"The cluster {cluster} was asked and did not answer ({error.cause}). Whether the change was made"

@@ -28,8 +28,8 @@ def update(actor: Actor, resource: Resource, obj: Object, **options: Unpack[Part
         raise BadRequest("name is required")
 
     def change(old: Stored) -> Object:
-        given = obj["metadata"].get("resourceVersion") or old.version
-        return {**obj, "metadata": {**obj["metadata"], "uid": old.uid, "resourceVersion": given}}
+        version = obj["metadata"].get("resourceVersion") or old.version
+        return {**obj, "metadata": {**obj["metadata"], "uid": old.uid, "resourceVersion": version}}
 
     def call(api: Calls, old: Stored, new: Object, **how: Any) -> Object:
         return api.replace(resource, new, **how)

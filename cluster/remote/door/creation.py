@@ -31,7 +31,7 @@ def create(actor: Actor, resource: Resource, obj: Object, **options: Unpack[Opti
         try:
             answer = api.create(resource, new, manager=manager, dry_run=is_dry)
         except AlreadyExists:
-            # What has the name is mirrored, where nothing is known to have it: it may be the same, asked for before.
+            # What has the name is mirrored, where the mirror has nothing: it may be the same, sent before.
             namespace, name = new["metadata"].get("namespace") or "", new["metadata"]["name"]
             if not store.by_keys(resource, [f"{namespace}/{name}"]):
                 with suppress(ApiError):
@@ -43,7 +43,7 @@ def create(actor: Actor, resource: Resource, obj: Object, **options: Unpack[Opti
 
 
 def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
-    """Create many objects, a few at a time; each stands or fails for itself, in the order given."""
+    """Create many objects, a few at a time; return the outcome of each, in the order given."""
     view = ClusterView()
     new = [bulk.attempt(ready, actor, resource, obj, view) for obj in objs]
     api = server.calls(actor)

@@ -51,7 +51,7 @@ def delete_many(
     propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> list[Stored | ApiError]:
-    """Delete objects, a few at a time; each stands or fails for itself, in the order given."""
+    """Delete objects, a few at a time; return the outcome of each, in the order given."""
     view = ClusterView()
     view.fetch(resource, keys)
     olds = [bulk.attempt(_deletable, actor, resource, key, view) for key in keys]
@@ -87,8 +87,8 @@ def _deletable(actor: Actor, resource: Resource, key: tuple[str, str], view: Clu
 
 def _outcomes(resource: Resource, done: Sequence[tuple[Stored, Object]]) -> list[Stored]:
     """Return deleted objects as they wait to go, or as they last were once the mirror knows that they went."""
-    taken = iter(recorder.confirm(resource, [answer for _, answer in done if _is_waiting(answer)]))
-    outcomes = [next(taken) if _is_waiting(answer) else old for old, answer in done]
+    waiting = iter(recorder.confirm(resource, [answer for _, answer in done if _is_waiting(answer)]))
+    outcomes = [next(waiting) if _is_waiting(answer) else old for old, answer in done]
     _await_gone([old.uid for old, answer in done if not _is_waiting(answer)])
     return outcomes
 

@@ -17,9 +17,9 @@ from kube.resources import Resource
 
 def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = False) -> Admitted:
     """Say what our rules think of an object, by the mirror, and then what the cluster says to a dry run."""
-    found = embedded.review(actor, resource, obj, update=update)
-    if found.causes or server.permits().refusal("update" if update else "create", resource.id):
-        return found
+    admitted = embedded.review(actor, resource, obj, update=update)
+    if admitted.causes or server.permits().refusal("update" if update else "create", resource.id):
+        return admitted
     try:
         api = server.calls(actor)
         if update:
@@ -29,10 +29,10 @@ def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = Fals
     except ApiError as error:
         if error.code >= 500:  # that the cluster does not answer is no fault of the object
             text = f"The cluster could not be asked. {error.message}"
-            return Admitted(found.resource, found.object, warnings=(*found.warnings, text))
+            return Admitted(admitted.resource, admitted.object, warnings=(*admitted.warnings, text))
         causes = error.causes or (Cause(error.reason, error.message, ""),)
-        return Admitted(found.resource, found.object, causes, found.warnings)
-    return found
+        return Admitted(admitted.resource, admitted.object, causes, admitted.warnings)
+    return admitted
 
 
 def _replace(api: Calls, resource: Resource, obj: Object) -> None:

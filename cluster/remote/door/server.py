@@ -49,8 +49,8 @@ def directory() -> Path:
 def connection() -> Connection:
     """Return this process's connection; Unreachable when the kubeconfig cannot be used."""
     # By its path: the official client costs 40 MB, which only processes that ask should have.
-    found: Connection = import_string(CONNECTION).of(target(), directory())
-    return found
+    client: Connection = import_string(CONNECTION).of(target(), directory())
+    return client
 
 
 def calls(actor: Actor) -> Calls:
@@ -68,10 +68,10 @@ def acting_as(actor: Actor) -> Impersonation | None:
     """
     if not settings.IMPERSONATE or access.is_system(actor):
         return None
-    found = impersonation(actor)
-    if found is None:
+    user = impersonation(actor)
+    if user is None:
         raise Forbidden(f"{actor.name} has no account that is active, so the cluster {target().name} is not asked.")
-    return found
+    return user
 
 
 _people: dict[Actor, tuple[int, float, Impersonation | None]] = {}

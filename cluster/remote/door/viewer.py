@@ -33,7 +33,7 @@ A = TypeVar("A")
 
 
 class RulesAnswer(NamedTuple):
-    """The rules of a place and when they were told (monotonic, in s); `refusal` is why the cluster tells nothing."""
+    """The rules of a namespace and when they were read (monotonic, in s); `refusal` is why the cluster tells none."""
 
     rules: AccessRules
     at: float
@@ -66,7 +66,7 @@ class Viewer:
         self._turns = 0  # how often the answer to a single question has become another one
 
     def allows(self, query: Question) -> bool:
-        """Say whether he may do what is asked, by the last answer; Unanswered when there never was one."""
+        """Say whether he may do it, by the last answer; Unanswered when there never was one."""
         with self._lock:
             return self._allows(query)
 
@@ -84,7 +84,7 @@ class Viewer:
             return latest.refusal if latest else ""
 
     def namespaces(self, verb: str, resource: str, names: Sequence[str]) -> frozenset[str] | Everywhere:
-        """Return in which of the namespaces he may do a verb; Unanswered when nothing was ever told of him."""
+        """Return in which of the namespaces he may do a verb; Unanswered when the cluster never answered for him."""
         with self._lock:
             if self._allows(question(verb, resource, WIDE)):
                 return ALL
@@ -96,18 +96,18 @@ class Viewer:
     def scope(self, names: Sequence[str]) -> Hashable:
         """Return a value that is the same for people who may do the same, and another one when that changes."""
         with self._lock:
-            places = self._refreshed(names)
+            namespaces = self._refreshed(names)
             wide = self._rules[WIDE].rules if WIDE in self._rules else NONE
             if not wide.are_complete:
                 self._ask_each([each for each, reply in self._answers.items() if not _is_within(reply.at, FRESH_S)])
                 return self._who, self._turns
-            rules = ((place, self._rules[place].rules) for place in places)
-            return wide, frozenset((place, own) for place, own in rules if own != wide)
+            rules = ((namespace, self._rules[namespace].rules) for namespace in namespaces)
+            return wide, frozenset((namespace, own) for namespace, own in rules if own != wide)
 
     # The lock is held by who calls what follows.
 
     def _allows(self, query: Question) -> bool:
-        self._ask_rules([place for place in (query.namespace,) if not self._holds(place, FRESH_S)])
+        self._ask_rules([namespace for namespace in (query.namespace,) if not self._holds(namespace, FRESH_S)])
         latest = self._rules[query.namespace]
         if latest.rules.are_complete:
             return latest.rules.allow(query)
@@ -130,20 +130,20 @@ class Viewer:
         self._ask_rules(stale, is_needed=False)
         return [name for name in chosen if name in self._rules]
 
-    def _holds(self, place: str, seconds: float) -> bool:
-        """Whether rules need not be asked for again; that they cannot be told holds for longer."""
-        latest = self._rules.get(place)
+    def _holds(self, namespace: str, seconds: float) -> bool:
+        """Whether the rules of a namespace are younger than `seconds`; incomplete ones count for QUIET_S."""
+        latest = self._rules.get(namespace)
         return latest is not None and _is_within(latest.at, seconds if latest.rules.are_complete else QUIET_S)
 
     def _is_open(self, query: Question) -> bool:
-        """Whether a question of a list has to be asked by itself."""
+        """Whether a list needs a review of its own for this question."""
         if self._rules[query.namespace].rules.are_complete:
             return False
         reply = self._answers.get(query)
         return reply is None or not _is_within(reply.at, FRESH_S if reply.is_allowed else QUIET_S)
 
     def _verdict(self, query: Question, verdicts: dict[AccessRules, bool]) -> bool:
-        """Answer by what is known. Most namespaces have the same rules, which are looked through once."""
+        """Answer by what was read. Most namespaces have the same rules, which are looked through once."""
         rules = self._rules[query.namespace].rules
         if not rules.are_complete:
             return query in self._answers and self._answers[query].is_allowed
@@ -153,14 +153,14 @@ class Viewer:
             verdicts[rules] = rules.allow(query)
         return verdicts[rules]
 
-    def _ask_rules(self, places: Sequence[str], *, is_needed: bool = True) -> None:
+    def _ask_rules(self, namespaces: Sequence[str], *, is_needed: bool = True) -> None:
         if len(self._rules) > MOST_ANSWERS:
             self._rules.clear()
-        self._rules |= _together(self._rules_of, places, self._rules if is_needed else None)
+        self._rules |= _together(self._rules_of, namespaces, self._rules if is_needed else None)
 
-    def _rules_of(self, place: str) -> RulesAnswer:
+    def _rules_of(self, namespace: str) -> RulesAnswer:
         try:
-            return RulesAnswer(self._reviews.rules(place), clock.monotonic())
+            return RulesAnswer(self._reviews.rules(namespace), clock.monotonic())
         except ApiError as error:
             return RulesAnswer(NONE, clock.monotonic(), error.message)
 
@@ -180,7 +180,7 @@ class Viewer:
 
 
 def question(verb: str, resource: str, namespace: str, name: str = "") -> Question:
-    """Return what a cluster is asked. A Namespace lies in itself once it is there, and one that may be read is listed."""
+    """Return the question for a right. A Namespace lies in itself once it exists, and one that may be read is listed."""
     if resource.partition("/")[0] != NAMESPACES.id or not namespace:
         return Question(verb, resource, namespace, name)
     if verb in ("create", "deletecollection"):
@@ -189,7 +189,7 @@ def question(verb: str, resource: str, namespace: str, name: str = "") -> Questi
 
 
 def _together(ask: Callable[[K], A], keys: Sequence[K], needed: Mapping[K, A] | None) -> dict[K, A]:
-    """Ask for all at once and return what was answered; Unanswered for what is needed and was not known before."""
+    """Ask for all at once and return what was answered; Unanswered for a key not in `needed`, unless that is None."""
 
     def attempt(key: K) -> A | Unanswered:
         try:
@@ -198,13 +198,13 @@ def _together(ask: Callable[[K], A], keys: Sequence[K], needed: Mapping[K, A] | 
             return error
 
     answers: Iterable[A | Unanswered] = map(attempt, keys) if len(keys) < 2 else _threads().map(attempt, keys)
-    found: dict[K, A] = {}
+    answered: dict[K, A] = {}
     for key, answer in zip(keys, answers, strict=True):
         if not isinstance(answer, Unanswered):
-            found[key] = answer
+            answered[key] = answer
         elif needed is not None and key not in needed:
             raise answer
-    return found
+    return answered
 
 
 @cache

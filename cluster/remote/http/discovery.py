@@ -15,7 +15,7 @@ def served(connection: RestClient, kinds: Iterable[Resource]) -> frozenset[str]:
 
     Errors are those of `RestClient.request`: a group that cannot be asked is not one that is not there.
     """
-    found: set[str] = set()
+    ids: set[str] = set()
     by_path: dict[str, list[Resource]] = {}
     for kind in kinds:
         by_path.setdefault(paths.version(kind), []).append(kind)
@@ -25,5 +25,5 @@ def served(connection: RestClient, kinds: Iterable[Resource]) -> frozenset[str]:
         except NotFound:
             continue
         verbs = {each.get("name"): each.get("verbs") or () for each in answer.get("resources") or ()}
-        found |= {kind.id for kind in wanted if {"list", "watch"} <= set(verbs.get(kind.plural, ()))}
-    return frozenset(found)
+        ids |= {kind.id for kind in wanted if {"list", "watch"} <= set(verbs.get(kind.plural, ()))}
+    return frozenset(ids)

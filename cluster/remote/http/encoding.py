@@ -43,11 +43,11 @@ def encode(group: Group) -> bytes:
 
 def decode(body: bytes) -> Group:
     """Return the group that `encode` wrote down."""
-    found = _decode(body)
+    group = _decode(body)
     writes: list[Write] = []
-    for fields in found.writes:
+    for fields in group.writes:
         kind = _KINDS[fields.pop("write")]
         writes.append(kind(**{**fields, "resource": resources.by_id(fields["resource"])}))
     return Group(
-        writes, found.key, timers=found.timers, cancel=found.cancel, minima=found.minima, decisions=found.decisions
+        writes, group.key, timers=group.timers, cancel=group.cancel, minima=group.minima, decisions=group.decisions
     )

@@ -15,8 +15,8 @@ def version(resource: Resource) -> str:
 
 def collection(resource: Resource, namespace: str = "") -> str:
     """Return the path of all objects of a kind, or of those in one namespace."""
-    place = f"/namespaces/{quote(namespace, safe='')}" if resource.namespaced and namespace else ""
-    return f"{version(resource)}{place}/{resource.plural}"
+    prefix = f"/namespaces/{quote(namespace, safe='')}" if resource.namespaced and namespace else ""
+    return f"{version(resource)}{prefix}/{resource.plural}"
 
 
 def one(resource: Resource, namespace: str, name: str, part: str = "") -> str:

@@ -63,11 +63,11 @@ def _of_config(config: Any, context: str, file: str) -> Target:
         raise TargetError(f"{file} is no kubeconfig.")
     contexts, clusters = _named(config, "contexts"), _named(config, "clusters")
     name = context or str(config.get("current-context") or "")
-    known = f"It has {', '.join(sorted(contexts))}." if contexts else "It has none."
+    choices = f"It has {', '.join(sorted(contexts))}." if contexts else "It has none."
     if not name:
-        raise TargetError(f"{file} has no current context, so name one. {known}")
+        raise TargetError(f"{file} has no current context, so name one. {choices}")
     if name not in contexts:
-        raise TargetError(f"{file} has no context {name!r}. {known}")
+        raise TargetError(f"{file} has no context {name!r}. {choices}")
     cluster = (contexts[name].get("context") or {}).get("cluster")
     server = (clusters.get(str(cluster), {}).get("cluster") or {}).get("server")
     if not server:

@@ -1,4 +1,4 @@
-"""Taking part in who leads: the mirror program's thread that renews our Lease, and what other processes know of it."""
+"""Leader election: the mirror program's thread that renews our Lease, and its outcome for the other processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Leadership(NamedTuple):
     term: str = ""
     until: int = 0
     hindrance: str = ""
-    passed: int = 0  # the revision up to which others have seen to what happened
+    passed: int = 0  # the revision up to which others have handled what happened
 
     def is_held(self, now: int) -> bool:
         """Whether we may write now: what is sent arrives before anybody else can have taken the Lease."""
@@ -44,8 +44,8 @@ class Leadership(NamedTuple):
 def current() -> Leadership:
     """Return what the mirror program has noted last."""
     fields = ("leader", "term", "leads_until", "hindrance")
-    found = MirroredCluster.objects.values_list(*fields).first()
-    return Leadership(*found) if found else Leadership()
+    row = MirroredCluster.objects.values_list(*fields).first()
+    return Leadership(*row) if row else Leadership()
 
 
 class Election:
@@ -53,7 +53,7 @@ class Election:
 
     def __init__(self, connect: Callable[[], RestClient]) -> None:
         self._connect = connect
-        self._sight: ObservedLease | None = None
+        self._observed: ObservedLease | None = None
         self._volcanos: dict[str, ObservedLease] = {}
         self._works: dict[str, str] = {}  # name of a Lease → the version in which others were last seen to hold it
         self._heads = (0, 0)  # the newest revision when somebody was last seen at work, and the time before that
@@ -79,11 +79,11 @@ class Election:
     def turn(self) -> Leadership | None:
         """Look at the Leases and at Volcano's pods once, renew or take ours if that is our turn; None when somebody was faster."""
         connection = self._connect()
-        found = self._read(connection, lease.NAME)
+        current = self._read(connection, lease.NAME)
         now = clock.monotonic()
-        self._sight = lease.seen(self._sight, found, now)
+        self._observed = lease.observe(self._observed, current, now)
         for name in lease.VOLCANOS:
-            self._volcanos[name] = lease.seen(self._volcanos.get(name), self._read(connection, name), now)
+            self._volcanos[name] = lease.observe(self._volcanos.get(name), self._read(connection, name), now)
         # Volcano's pods are asked of the cluster itself: a mirror that is behind would not do.
         query = {"labelSelector": f"{lease.APP_LABEL} in ({','.join(lease.APPS)})"}
         path = paths.collection(PODS, settings.LEASE_NAMESPACE)
@@ -91,27 +91,27 @@ class Election:
         self._volcanos |= lease.running(pods, now)
         if text := lease.hindrance(self._volcanos, now):
             return Leadership(hindrance=text, passed=self._passed())
-        step = lease.turn(self._sight, self.identity, now)
+        step = lease.turn(self._observed, self.identity, now)
         if step == "wait":
-            text = f"Another installation of these pages works on the cluster ({self._sight.holder})."
-            return Leadership(self._sight.holder, hindrance=text, passed=self._passed())
+            text = f"Another installation of these pages works on the cluster ({self._observed.holder})."
+            return Leadership(self._observed.holder, hindrance=text, passed=self._passed())
         begun = clock.milliseconds()
         try:
-            written = self._write(connection, found)
+            written = self._write(connection, current)
         except Conflict:
             return None
-        self._sight = lease.seen(None, written, now)
+        self._observed = lease.observe(None, written, now)
         return Leadership(self.identity, lease.term_of(written), begun + lease.DURATION_S * 1000)
 
     def _passed(self) -> int:
-        """Return the revision that the log had when others were seen at work for the last time but one.
+        """Return the log's revision when others were observed at work for the last time but one.
 
-        What happened before, they have seen to. What happened since, perhaps not: who leads next looks at it again.
+        What happened before, they have handled. What happened since, perhaps not: who leads next looks at it again.
         """
-        seen = {name: sight.version for name, sight in self._volcanos.items()}
-        seen[lease.NAME] = self._sight.version if self._sight is not None else ""
-        if seen != self._works:
-            self._works, self._heads = seen, (store.revision(), self._heads[0])
+        versions = {name: observed.version for name, observed in self._volcanos.items()}
+        versions[lease.NAME] = self._observed.version if self._observed is not None else ""
+        if versions != self._works:
+            self._works, self._heads = versions, (store.revision(), self._heads[0])
         return self._heads[1]
 
     def _read(self, connection: RestClient, name: str) -> Object | None:

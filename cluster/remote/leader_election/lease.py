@@ -31,28 +31,28 @@ class ObservedLease(NamedTuple):
     duration_s: int = DURATION_S
     since: float = 0.0
 
-    def is_kept(self, now: float) -> bool:
+    def is_held(self, now: float) -> bool:
         """Whether somebody may still renew it."""
         return bool(self.holder) and now - self.since < self.duration_s
 
 
-def seen(before: ObservedLease | None, lease: Object | None, now: float) -> ObservedLease:
-    """Return what is known of a Lease after looking at it."""
+def observe(before: ObservedLease | None, lease: Object | None, now: float) -> ObservedLease:
+    """Return a Lease as observed now."""
     spec: Mapping[str, Any] = (lease or {}).get("spec") or {}
     version = str(((lease or {}).get("metadata") or {}).get("resourceVersion") or "")
     duration = int(spec.get("leaseDurationSeconds") or DURATION_S)
-    return looked_at(before, ObservedLease(version, str(spec.get("holderIdentity") or ""), duration, now))
+    return observed_again(before, ObservedLease(version, str(spec.get("holderIdentity") or ""), duration, now))
 
 
-def looked_at(before: ObservedLease | None, found: ObservedLease) -> ObservedLease:
-    """Return what is known after another look: while the version stays, it was seen like this before."""
-    return before if before is not None and before.version == found.version else found
+def observed_again(before: ObservedLease | None, current: ObservedLease) -> ObservedLease:
+    """Return the later of two observations, or the earlier one while the version is the same."""
+    return before if before is not None and before.version == current.version else current
 
 
 def running(pods: Iterable[Object], now: float) -> dict[str, ObservedLease]:
-    """Return a sight of this moment for each of Volcano's programs that has a pod which has not ended.
+    """Return an observation of this moment for each of Volcano's programs that has a pod which has not ended.
 
-    A pod says nothing when it goes on as it was: each look at one is news of it.
+    A running pod renews nothing that could be compared, so each observation of one counts as a renewal.
     """
     labels = [
         str((pod["metadata"].get("labels") or {}).get(APP_LABEL) or "")
@@ -62,19 +62,19 @@ def running(pods: Iterable[Object], now: float) -> dict[str, ObservedLease]:
     return {app: ObservedLease(f"pod at {now}", app, DURATION_S, now) for app in APPS if app in labels}
 
 
-def turn(sight: ObservedLease, me: str, now: float) -> Literal["create", "renew", "take", "wait"]:
+def turn(observed: ObservedLease, identity: str, now: float) -> Literal["create", "renew", "take", "wait"]:
     """Say what to do about our Lease."""
-    if not sight.version:
+    if not observed.version:
         return "create"
-    if sight.holder == me:
+    if observed.holder == identity:
         return "renew"
-    return "wait" if sight.is_kept(now) else "take"
+    return "wait" if observed.is_held(now) else "take"
 
 
-def content(namespace: str, me: str, moment: str, before: Object | None) -> Object:
+def content(namespace: str, identity: str, moment: str, before: Object | None) -> Object:
     """Return the Lease as who leads writes it; the term of one who had it before goes on."""
     spec = (before or {}).get("spec") or {}
-    is_mine = spec.get("holderIdentity") == me
+    is_mine = spec.get("holderIdentity") == identity
     metadata: Object = {"name": NAME, "namespace": namespace}
     if before is not None:
         metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
@@ -83,7 +83,7 @@ def content(namespace: str, me: str, moment: str, before: Object | None) -> Obje
         "kind": "Lease",
         "metadata": metadata,
         "spec": {
-            "holderIdentity": me,
+            "holderIdentity": identity,
             "leaseDurationSeconds": DURATION_S,
             "acquireTime": spec.get("acquireTime") if is_mine else moment,
             "renewTime": moment,
@@ -98,9 +98,9 @@ def term_of(lease: Object) -> str:
     return f"{spec['holderIdentity']}/{spec.get('leaseTransitions') or 0}/{spec.get('acquireTime')}"
 
 
-def hindrance(sights: Mapping[str, ObservedLease], now: float) -> str:
+def hindrance(observed: Mapping[str, ObservedLease], now: float) -> str:
     """Say which of Volcano's own programs work on the cluster, and what to do about it; "" when none does."""
-    working = sorted({sight.holder.partition("_")[0] for sight in sights.values() if sight.is_kept(now)})
+    working = sorted({each.holder.partition("_")[0] for each in observed.values() if each.is_held(now)})
     if not working:
         return ""
     return (

@@ -33,16 +33,16 @@ class Candidate:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._sight: ObservedLease | None = None
+        self._observed: ObservedLease | None = None
         self._term = 0
 
     def turn(self) -> str:
         """Renew the lease, or take it if that is our turn; return the name of who has it, "" when that is open."""
         row, _ = ProgramsLease.objects.get_or_create(id=1)
         now = clock.monotonic()
-        found = ObservedLease(f"{row.term}/{row.renewals}", row.holder, DURATION_S, now)
-        self._sight = lease.looked_at(self._sight, found)
-        if lease.turn(self._sight, self.name, now) == "wait":
+        current = ObservedLease(f"{row.term}/{row.renewals}", row.holder, DURATION_S, now)
+        self._observed = lease.observed_again(self._observed, current)
+        if lease.turn(self._observed, self.name, now) == "wait":
             return row.holder
         if row.holder not in ("", self.name):
             # It may sleep amid a transaction, in which it has locked what this one needs, the lease itself too.
@@ -73,7 +73,7 @@ def in_term(term: int) -> Iterator[None]:
         # On SQLite the transaction is IMMEDIATE, and nobody else writes.
         lock = " FOR SHARE" if connection.vendor == "postgresql" else ""
         text = "SELECT term FROM cluster_programslease WHERE id = 1 AND holder <> ''"
-        found = sql.rows(connection.alias, text + lock)
-        if found != [(term,)]:
+        rows = sql.rows(connection.alias, text + lock)
+        if rows != [(term,)]:
             raise Superseded(f"Another `up` runs the programs; the term {term} of this one is over.")
         yield

@@ -1,6 +1,6 @@
-"""How far the logs of a cluster go, which its API tells only to those who ask for each: which is asked when, and what it means.
+"""How far the logs of a cluster go, which its API tells only log by log: which is checked when, and what the answer means.
 
-A log that goes on is asked for its last line. Many of them take turns, so that who follows two hundred
+Of a log that goes on the last line is requested. Many of them take turns, so that who follows two hundred
 costs the cluster no more than who follows some.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cluster.remote.logs.log_offsets import TimedLine, offset_of
 
-LOOK_S = 0.2  # a log is not asked more often
+LOOK_S = 0.2  # a log is not checked more often
 RATE = 40  # requests a second for how far logs go that go on
 RETRY_S = 3.0  # when there was no answer
 MOST_NEW = 400  # looked at for the first time at once; of more is said only that they may go on until now
@@ -34,7 +34,7 @@ class LogName(NamedTuple):
 
 
 class End(NamedTuple):
-    """What is known of the end of a log, when it was asked for, and whether more can come.
+    """The end of a log, when it was checked, and whether more can come.
 
     `last` is its last line and `end` the offset behind it, or a later one when the line was seen and not counted: it
     is behind the place of whoever has not read that line. `why` says why there is no log, "" where there is one.
@@ -42,43 +42,43 @@ class End(NamedTuple):
 
     end: int
     last: TimedLine | None
-    asked: float  # by the monotonic clock
+    checked_at: float  # by the monotonic clock
     is_final: bool = False
     why: str = ""
 
 
-def due(known: Mapping[LogName, End], logs: Mapping[LogName, Instance], now: float) -> list[LogName]:
-    """Return which logs are to be asked for their ends now."""
-    new = [log for log in logs if log not in known][:MOST_NEW]
+def due(ends: Mapping[LogName, End], logs: Mapping[LogName, Instance], now: float) -> list[LogName]:
+    """Return the logs whose ends are to be checked now."""
+    new = [log for log in logs if log not in ends][:MOST_NEW]
     ended: list[LogName] = []
     going: list[LogName] = []
     for log, instance in logs.items():
-        end = known.get(log)
-        if end is None or end.is_final or now - end.asked < (RETRY_S if end.why else LOOK_S):
+        end = ends.get(log)
+        if end is None or end.is_final or now - end.checked_at < (RETRY_S if end.why else LOOK_S):
             continue
         # Nobody looks again at a log that has ended, so its end must not wait for its turn.
         (ended if instance.has_ended else going).append(log)
-    asked = sum(now - end.asked < 1 for end in known.values())
-    going.sort(key=lambda log: known[log].asked)
-    return [*new, *ended, *going[: max(0, RATE - asked)]]
+    recent = sum(now - end.checked_at < 1 for end in ends.values())
+    going.sort(key=lambda log: ends[log].checked_at)
+    return [*new, *ended, *going[: max(0, RATE - recent)]]
 
 
-def seen(before: End | None, last: TimedLine | None, now: float, *, is_final: bool) -> End:
-    """Return what the last line of a log means for its end; None stands for a log without lines."""
+def after_answer(before: End | None, last: TimedLine | None, now: float, *, is_final: bool) -> End:
+    """Return a log's end after its last line was read; None stands for a log without lines."""
     if before is not None and last == before.last and not before.why:
-        return before._replace(asked=now, is_final=is_final)
+        return before._replace(checked_at=now, is_final=is_final)
     behind = 0 if last is None else offset_of(last.moment + 1)
     passed = 0 if before is None else before.end + 1
     return End(max(behind, passed), last, now, is_final)
 
 
-def failed(before: End | None, why: str, now: float) -> End:
-    """Return what it means that there was no answer: a log that is known stays as it is."""
+def after_failure(before: End | None, why: str, now: float) -> End:
+    """Return a log's end after there was no answer: one that has been read stays as it is."""
     if before is not None and not before.why:
-        return before._replace(asked=now)
+        return before._replace(checked_at=now)
     return End(0, None, now, why=why)
 
 
-def reasons(known: Mapping[LogName, End], uid: str) -> list[str]:
+def reasons(ends: Mapping[LogName, End], uid: str) -> list[str]:
     """Return why there are no logs of a pod's containers, each reason once."""
-    return [*dict.fromkeys(end.why for log, end in known.items() if log.uid == uid and end.why)]
+    return [*dict.fromkeys(end.why for log, end in ends.items() if log.uid == uid and end.why)]

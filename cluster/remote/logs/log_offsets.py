@@ -40,10 +40,10 @@ class PlacedLine(NamedTuple):
 
 def read_line(line: bytes) -> TimedLine:
     """Split a line of a log with timestamps; a server's own remark has none."""
-    found = _STAMP.match(line)
-    if found is None:
+    stamp = _STAMP.match(line)
+    if stamp is None:
         return TimedLine(0, "", line)
-    second, digits, zone = (part.decode() for part in found.groups(b""))
+    second, digits, zone = (part.decode() for part in stamp.groups(b""))
     try:
         moment = parse_time(f"{second}{zone}")
     except ValueError:
@@ -51,7 +51,7 @@ def read_line(line: bytes) -> TimedLine:
     micros = f"{digits:0<6}"[:6]
     # Written as our own logs write it: times are compared as texts.
     time = f"{timestamp(moment)[:19]}.{micros}Z"
-    return TimedLine(moment + int(micros) // 1000, time, line[found.end() :])
+    return TimedLine(moment + int(micros) // 1000, time, line[stamp.end() :])
 
 
 def offset_of(moment: int, count: int = 0) -> int:
@@ -77,7 +77,7 @@ def numbered(lines: Iterable[TimedLine]) -> Iterator[tuple[TimedLine, PlacedLine
 
 
 def from_next_second(lines: Sequence[TimedLine]) -> Sequence[TimedLine]:
-    """Leave out the lines of the first second, of which a server that was asked for the last lines may have told a part."""
+    """Leave out the lines of the first second, of which the last lines of a log may be only a part."""
     if not lines:
         return lines
     first = lines[0].moment // 1000
@@ -85,19 +85,19 @@ def from_next_second(lines: Sequence[TimedLine]) -> Sequence[TimedLine]:
 
 
 class Block(NamedTuple):
-    """The last lines of a log: `asked` is how many were asked for, `last` the last one as the server wrote it."""
+    """The last lines of a log: `requested` is how many were asked for, `last` the last one as the server wrote it."""
 
     lines: Sequence[PlacedLine]
     last: TimedLine | None
     is_all: bool  # nothing before these can be had
-    asked: int
+    requested: int
     size: int  # bytes that it takes, about
 
     @classmethod
-    def of(cls, lines: Iterable[TimedLine], last: TimedLine | None, asked: int, *, is_all: bool) -> Block:
+    def of(cls, lines: Iterable[TimedLine], last: TimedLine | None, requested: int, *, is_all: bool) -> Block:
         """Return a block of lines that begin with a whole second or with the log."""
-        found = [line for _, line in numbered(lines)]
-        return cls(found, last, is_all, asked, sum(LINE_SIZE + len(line.data) for line in found))
+        placed = [line for _, line in numbered(lines)]
+        return cls(placed, last, is_all, requested, sum(LINE_SIZE + len(line.data) for line in placed))
 
     @property
     def end(self) -> int:

@@ -22,7 +22,7 @@ ANSWER_S = 10.0
 
 
 class LogTarget(NamedTuple):
-    """Where a log is asked for, and in whose name; None stands for the kubeconfig's user."""
+    """Where a log is requested, and as whom; None stands for the kubeconfig's user."""
 
     namespace: str
     pod: str
@@ -48,51 +48,51 @@ class Stretch(NamedTuple):
     last: TimedLine | None
 
 
-def last_lines(place: LogTarget, count: int) -> Block:
-    """Return a log's last lines, or a few less where it is not told how many others are of the moment of the first one."""
-    found, is_cut = _read(place, {"tailLines": str(count)})
-    last = found[-1] if found else None
-    if last is not None and len(found) == 1 and not last.time:
+def last_lines(target: LogTarget, count: int) -> Block:
+    """Return a log's last lines, or a few less: how many lines the first one's second has is not known."""
+    timed, is_cut = _read(target, {"tailLines": str(count)})
+    last = timed[-1] if timed else None
+    if last is not None and len(timed) == 1 and not last.time:
         raise NoLog(f"{last.data.decode(errors='replace')}.")  # a kubelet's remark in the place of the log
-    if len(found) < count and not is_cut:
-        return Block.of(found, last, count, is_all=True)
-    lines = log_offsets.from_next_second(found)
+    if len(timed) < count and not is_cut:
+        return Block.of(timed, last, count, is_all=True)
+    lines = log_offsets.from_next_second(timed)
     if not lines and last is not None:
-        found, is_cut = _read(place, {"sinceTime": last.time[:19] + "Z"})
-        lines, last = found, found[-1] if found else last
+        timed, is_cut = _read(target, {"sinceTime": last.time[:19] + "Z"})
+        lines, last = timed, timed[-1] if timed else last
     return Block.of(lines, last, count, is_all=is_cut)
 
 
-def last_line(place: LogTarget) -> TimedLine | None:
+def last_line(target: LogTarget) -> TimedLine | None:
     """Return a log's last line; None when nothing has been printed."""
-    found, _ = _read(place, {"tailLines": "1"})
-    return found[-1] if found else None
+    lines, _ = _read(target, {"tailLines": "1"})
+    return lines[-1] if lines else None
 
 
-def read_on(place: LogTarget, offset: int, most: int) -> Stretch:
+def read_on(target: LogTarget, offset: int, most: int) -> Stretch:
     """Return the lines from an offset on, of about so many bytes; those of one offset are not parted."""
     query = {"sinceTime": log_offsets.since_time(offset)} if offset else {}
-    taken: list[PlacedLine] = []
+    lines: list[PlacedLine] = []
     last: TimedLine | None = None
     size, end = 0, 0
-    with _lines(place, query) as found:
-        for timed, line in log_offsets.numbered(found):
+    with _lines(target, query) as log:
+        for timed, line in log_offsets.numbered(log):
             end, last = line.offset + 1, timed
             if line.offset < offset:
                 continue
-            if size >= most and line.offset != taken[-1].offset:
-                return Stretch(taken, is_all=False, end=0, last=None)
-            taken.append(line)
+            if size >= most and line.offset != lines[-1].offset:
+                return Stretch(lines, is_all=False, end=0, last=None)
+            lines.append(line)
             size += len(line.data) + 1
-    return Stretch(taken, is_all=True, end=end, last=last)
+    return Stretch(lines, is_all=True, end=end, last=last)
 
 
-def _read(place: LogTarget, query: Mapping[str, str]) -> tuple[list[TimedLine], bool]:
-    """Return what is asked for, and whether the beginning of it was left out because it is too much."""
+def _read(target: LogTarget, query: Mapping[str, str]) -> tuple[list[TimedLine], bool]:
+    """Return the requested lines, and whether the first of them were dropped because they are more than BLOCK_MOST."""
     collected: deque[TimedLine] = deque()
     size, is_cut = 0, False
-    with _lines(place, query) as found:
-        for line in found:
+    with _lines(target, query) as log:
+        for line in log:
             collected.append(line)
             size += len(line.data) + 1
             while size > BLOCK_MOST and len(collected) > 1:
@@ -102,15 +102,15 @@ def _read(place: LogTarget, query: Mapping[str, str]) -> tuple[list[TimedLine], 
 
 
 @contextmanager
-def _lines(place: LogTarget, query: Mapping[str, str]) -> Iterator[Iterator[TimedLine]]:
+def _lines(target: LogTarget, query: Mapping[str, str]) -> Iterator[Iterator[TimedLine]]:
     """Hold a log open; NoLog when the node or its API does not hand it out, Away when nobody answers."""
-    options = {"container": place.container, "timestamps": "true", **query}
-    if place.instance.is_previous:
+    options = {"container": target.container, "timestamps": "true", **query}
+    if target.instance.is_previous:
         options["previous"] = "true"
-    path = paths.one(PODS, place.namespace, place.pod, "log")
+    path = paths.one(PODS, target.namespace, target.pod, "log")
     try:
         with server.connection().stream(
-            path, query=options, impersonation=place.impersonation, silence_s=ANSWER_S
+            path, query=options, impersonation=target.impersonation, silence_s=ANSWER_S
         ) as lines:
             yield map(log_offsets.read_line, lines)
     except Unreachable as error:

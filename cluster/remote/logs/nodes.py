@@ -1,4 +1,4 @@
-"""What is asked of a cluster's nodes, answered by way of its API: the logs of pods.
+"""The nodes of another cluster, reached through its API server: the logs of pods.
 
 Kubelets keep the log of the present and of the previous instance of a container, while the pod is there. Its attempts
 are counted as in the pod's status: an instance's number is how often the container was started anew.
@@ -32,7 +32,7 @@ PODS_AT_ONCE = 500
 
 
 class RemoteNodes:
-    """The nodes of a cluster with an API of its own, asked in somebody's name or (None) that of the kubeconfig's user. Thread-safe."""
+    """The nodes of a cluster with an API of its own, read as a person or (None) as the kubeconfig's user. Thread-safe."""
 
     offsets_are_bytes = False
     answer_at_once = False
@@ -42,7 +42,7 @@ class RemoteNodes:
         self._impersonation = impersonation
 
     def acting_as(self, impersonation: Impersonation | None) -> RemoteNodes:
-        """Return the same nodes, asked in somebody's name; what is read is remembered together."""
+        """Return the same nodes, read as a person; both share what is remembered."""
         return RemoteNodes(self._memory, impersonation)
 
     def on(self, node: str) -> Nodes:
@@ -50,7 +50,7 @@ class RemoteNodes:
         return self
 
     def away(self, node: str) -> str:
-        """Say "": what cannot be reached the API tells when it is asked."""
+        """Return "": that a node cannot be reached shows in the API's answer to a request for its logs."""
         return ""
 
     def log_attempts(self, uid: str, container: str) -> list[int]:
@@ -58,36 +58,36 @@ class RemoteNodes:
         return [each.attempt for pod in _pods([uid]) for each in instances(pod.object, container)]
 
     def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
-        """Return what is kept of the logs of pods, as far as it was asked: those that go on take turns in that."""
-        places: dict[LogName, LogTarget] = {}
+        """Return how far the logs of pods go, as last checked: logs of running containers are checked in turns."""
+        targets: dict[LogName, LogTarget] = {}
         for pod in _pods(pods):
             for status in _statuses(pod.object):
                 container = status["name"]
                 for run in _runs(status):
-                    place = LogTarget(pod.namespace, pod.name, container, run, self._impersonation)
-                    places[LogName(pod.uid, container, run.attempt)] = place
-        due = self._memory.due(places)
-        list(_threads().map(lambda log: self._memory.look(log, places[log]), due))
+                    target = LogTarget(pod.namespace, pod.name, container, run, self._impersonation)
+                    targets[LogName(pod.uid, container, run.attempt)] = target
+        due = self._memory.due(targets)
+        list(_threads().map(lambda log: self._memory.look(log, targets[log]), due))
         now = log_offsets.offset_of(clock.milliseconds())
-        found = []
-        for log in places:
+        extents = []
+        for log in targets:
             end = self._memory.end(log)
-            if end is None:  # too many are new at once: whether there is this one is seen when it is read
-                found.append(LogExtent(*log, 0, now, ended=False))
+            if end is None:  # too many are new at once: whether this one exists shows when it is read
+                extents.append(LogExtent(*log, 0, now, ended=False))
             elif not end.why:
-                found.append(LogExtent(*log, 0, end.end, end.is_final))
-        return found
+                extents.append(LogExtent(*log, 0, end.end, end.is_final))
+        return extents
 
     def read_log(
         self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0, most: int | None = None
     ) -> LogChunk:
         """Return a stretch of a log from an offset on (`log_offsets`); NoLog when there is none."""
-        log, place = self._place(uid, container, attempt)
-        found = self._memory.read_on(log, place, since_offset, CHUNK if most is None else most)
-        begin = found.lines[0].offset if found.lines else since_offset
-        following = found.lines[-1].offset + 1 if found.lines else since_offset
-        ended = place.instance.has_ended and found.is_all
-        return LogChunk(log.attempt, _lines(found.lines), begin, following, ended)
+        log, target = self._find_log(uid, container, attempt)
+        stretch = self._memory.read_on(log, target, since_offset, CHUNK if most is None else most)
+        begin = stretch.lines[0].offset if stretch.lines else since_offset
+        following = stretch.lines[-1].offset + 1 if stretch.lines else since_offset
+        ended = target.instance.has_ended and stretch.is_all
+        return LogChunk(log.attempt, _lines(stretch.lines), begin, following, ended)
 
     def tail_log(
         self,
@@ -100,15 +100,15 @@ class RemoteNodes:
         before: int | None = None,
     ) -> LogChunk:
         """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
-        log, place = self._place(uid, container, attempt)
+        log, target = self._find_log(uid, container, attempt)
         limit = TAIL_MOST if most is None else most
-        block = self._memory.block(log, place, before, lines)
-        while (found := block.tail(lines, limit, before)) is None:
-            block = self._memory.longer(log, place, block)
-        taken, begin = found
+        block = self._memory.block(log, target, before, lines)
+        while (tail := block.tail(lines, limit, before)) is None:
+            block = self._memory.longer(log, target, block)
+        last_lines, begin = tail
         following = block.end if before is None else before
-        ended = place.instance.has_ended and before is None
-        return LogChunk(log.attempt, _lines(taken), begin, following, ended)
+        ended = target.instance.has_ended and before is None
+        return LogChunk(log.attempt, _lines(last_lines), begin, following, ended)
 
     def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
         """Return the offset at which the entries of a time begin; those of its millisecond are among them."""
@@ -125,7 +125,7 @@ class RemoteNodes:
         return "This pod's container has not started yet, so there is no output."
 
     async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
-        """Refused: this is asked by our own API, which is not served beside another one."""
+        """Refused: only our own API server calls this, and it does not run beside another one."""
         raise NoLog("Ask the cluster's own API for this log.")
 
     async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
@@ -140,17 +140,17 @@ class RemoteNodes:
         """No figures: the cluster's own metrics have them."""
         return []
 
-    def _place(self, uid: str, container: str, attempt: int | None) -> tuple[LogName, LogTarget]:
-        """Return which log is meant, and where it is asked for; NoLog when its node has none."""
-        found = next(_pods([uid]), None)
-        if found is None:
+    def _find_log(self, uid: str, container: str, attempt: int | None) -> tuple[LogName, LogTarget]:
+        """Return the name of a log and where to request it; NoLog when its node has none."""
+        pod = next(_pods([uid]), None)
+        if pod is None:
             raise NoLog("The pod is gone, and its node keeps no log of it.")
-        runs = instances(found.object, container)
+        runs = instances(pod.object, container)
         chosen = runs[-1:] if attempt is None else [each for each in runs if each.attempt == attempt]
         if not chosen:
             raise NoLog(f"The container {container} has no log of that run.")
-        place = LogTarget(found.namespace, found.name, container, chosen[0], self._impersonation)
-        return LogName(uid, container, chosen[0].attempt), place
+        target = LogTarget(pod.namespace, pod.name, container, chosen[0], self._impersonation)
+        return LogName(uid, container, chosen[0].attempt), target
 
 
 @cache
@@ -163,8 +163,8 @@ def instances(pod: Object, container: str) -> list[Instance]:
 
     While a container waits to be started again, the run that ended last is the present one.
     """
-    found = next((each for each in _statuses(pod) if each.get("name") == container), None)
-    return [] if found is None else _runs(found)
+    status = next((each for each in _statuses(pod) if each.get("name") == container), None)
+    return [] if status is None else _runs(status)
 
 
 def _runs(status: Object) -> list[Instance]:
@@ -191,8 +191,8 @@ def _pods(uids: Iterable[str]) -> Iterator[Stored]:
     """Yield the pods that there are; the API has no log of others."""
     wanted = list(uids)
     for begin in range(0, len(wanted), PODS_AT_ONCE):
-        found = {pod.uid: pod for pod in store.find(PODS, uid=wanted[begin : begin + PODS_AT_ONCE])}
-        yield from (found[uid] for uid in wanted if uid in found)
+        pods = {pod.uid: pod for pod in store.find(PODS, uid=wanted[begin : begin + PODS_AT_ONCE])}
+        yield from (pods[uid] for uid in wanted if uid in pods)
 
 
 _answers_for_nodes: Nodes = RemoteNodes()

@@ -25,15 +25,15 @@ KINDS = (
 # Those of which an API server knows a schema at most.
 VOLCANOS = frozenset(kind for kind in KINDS if kind.group.endswith(".volcano.sh"))
 # What the plugins of jobs make, beside ConfigMaps.
-MADE = (resources.SERVICES, resources.NETWORK_POLICIES, resources.SECRETS)
-HEEDED = (resources.DISRUPTION_BUDGETS,)  # what our scheduler goes by, beside what pages show
-BY_ID = MappingProxyType({kind.id: kind for kind in (*KINDS, *MADE, *HEEDED)})
+OF_PLUGINS = (resources.SERVICES, resources.NETWORK_POLICIES, resources.SECRETS)
+OF_SCHEDULER = (resources.DISRUPTION_BUDGETS,)  # what our scheduler goes by, beside what pages show
+BY_ID = MappingProxyType({kind.id: kind for kind in (*KINDS, *OF_PLUGINS, *OF_SCHEDULER)})
 _SELECTORS = MappingProxyType({resources.CONFIGMAPS.id: f"{HOLDS_LABEL}={HOLDS_SWEEP}"})
 
 
 def mirrored(*, works: bool) -> tuple[Resource, ...]:
     """Return the kinds that are mirrored; `works` says whether controllers of ours work on the cluster."""
-    return (*KINDS, *MADE, *HEEDED) if works else KINDS
+    return (*KINDS, *OF_PLUGINS, *OF_SCHEDULER) if works else KINDS
 
 
 def selectors(*, works: bool) -> Mapping[str, str]:

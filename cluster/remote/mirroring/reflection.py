@@ -1,6 +1,6 @@
-"""The rules of following one kind of another cluster: what is heard, what it means, what to do next, how long to wait.
+"""The rules of following one kind of another cluster: what an answer means, what to do next, how long to wait.
 
-A kind is listed page by page and then watched from the list's version on. What is heard becomes `Update`, which the
+A kind is listed page by page and then watched from the list's version on. Each answer becomes an `Update`, which the
 recorder writes down in order, each with the version that it reaches; so whoever starts again goes on there. The model
 is client-go's reflector (reference: kubernetes-api §4.1 to 4.3).
 
@@ -32,7 +32,7 @@ WATCH_S = (300, 600)
 
 
 class Phase(StrEnum):
-    """How a kind's mirror stands."""
+    """How far a kind's mirror is."""
 
     LOADING = "loading"  # it is being listed
     LIVE = "live"  # it is watched
@@ -42,7 +42,7 @@ class Phase(StrEnum):
 
 
 class Step(StrEnum):
-    """What has been heard of a kind."""
+    """What an update reports of a kind."""
 
     BEGUN = "begun"  # a list begins; there is no version to go on from until its end
     PAGE = "page"
@@ -55,7 +55,7 @@ class Step(StrEnum):
 
 
 class Update(Struct, frozen=True):
-    """Something heard of a kind: objects, the version that they reach ("" leaves it), or why nothing is heard.
+    """A report on a kind: objects, the version that they reach ("" leaves it), or why the kind cannot be read.
 
     `uids` are those of a whole list. `anew` says that versions count for nothing.
     """
@@ -91,25 +91,27 @@ _PHASES = {
 }
 
 
-def status_after(before: KindStatus, news: Update, now: int) -> KindStatus:
-    """Return how a kind stands after some news."""
-    after = replace(before, version=news.version or before.version, anew=before.anew or news.anew, reason=news.reason)
-    match news.step:
+def status_after(before: KindStatus, update: Update, now: int) -> KindStatus:
+    """Return the status of a kind after an update."""
+    after = replace(
+        before, version=update.version or before.version, anew=before.anew or update.anew, reason=update.reason
+    )
+    match update.step:
         case Step.BEGUN:
             after = replace(after, version="", objects_read=0)
             if before.phase in (Phase.AWAY, Phase.REFUSED):
-                return replace(after, reason=before.reason)  # nothing has been heard yet that would mend it
+                return replace(after, reason=before.reason)  # nothing has been read yet that would mend it
         case Step.PAGE:
-            after = replace(after, objects_read=before.objects_read + len(news.writes))
+            after = replace(after, objects_read=before.objects_read + len(update.writes))
         case Step.LISTED:
             after = replace(after, anew=False)
         case Step.ABSENT:
             after = replace(after, version="", anew=True)
-    phase = _PHASES.get(news.step, before.phase)
+    phase = _PHASES.get(update.step, before.phase)
     return replace(after, phase=phase, since=before.since if phase is before.phase and before.since else now)
 
 
-def incomplete(standings: Mapping[str, KindStatus], wanted: Collection[str]) -> list[str]:
+def incomplete(statuses: Mapping[str, KindStatus], wanted: Collection[str]) -> list[str]:
     """Return those kinds, by their ids, whose mirror is not all that the cluster had at one time.
 
     Who decides by what is not there must not look at a list that is still read. A kind that the cluster does not have is whole.
@@ -117,8 +119,8 @@ def incomplete(standings: Mapping[str, KindStatus], wanted: Collection[str]) -> 
     return [
         kind
         for kind in wanted
-        if (standing := standings.get(kind)) is None
-        or (standing.phase is not Phase.ABSENT and (standing.anew or not standing.version))
+        if (status := statuses.get(kind)) is None
+        or (status.phase is not Phase.ABSENT and (status.anew or not status.version))
     ]
 
 
@@ -135,9 +137,9 @@ class Event(NamedTuple):
 
 
 def read_event(kind: Resource, line: Mapping[str, Any], *, after: str) -> Event:
-    """Return what a line of a watch means that stands at a version.
+    """Return what a line of a watch means, which has reached the version `after`.
 
-    GoneBack is the error of a version that is older than what was heard.
+    GoneBack is the error of a version that is older than that.
     """
     obj: Object = line.get("object") or {}
     if line.get("type") == "ERROR":
@@ -163,7 +165,7 @@ def after_error(error: ApiError) -> Literal["list", "list anew", "absent", "refu
 
 
 def page(kind: Resource, answer: Mapping[str, Any], *, anew: bool) -> Update:
-    """Return the news of one page of a list, all pages of which show the cluster at one version."""
+    """Return the update of one page of a list, all pages of which show the cluster at one version."""
     objects: Sequence[Object] = answer.get("items") or ()
     at = str((answer.get("metadata") or {}).get("resourceVersion") or "")
     return Update(
@@ -172,24 +174,26 @@ def page(kind: Resource, answer: Mapping[str, Any], *, anew: bool) -> Update:
 
 
 def vanished(
-    stored: Mapping[str, str], listed: Collection[str], versions: Mapping[str, str], news: Update
+    stored: Mapping[str, str], listed: Collection[str], versions: Mapping[str, str], update: Update
 ) -> list[str]:
     """Return the uids of what a list did not name and is gone.
 
     stored are keys by uid, versions those of what was not listed. What is newer than the list came into being after it.
     """
     return [
-        uid for uid in stored if uid not in listed and (news.anew or not is_older(news.version, versions.get(uid, "")))
+        uid
+        for uid in stored
+        if uid not in listed and (update.anew or not is_older(update.version, versions.get(uid, "")))
     ]
 
 
-def is_newer(version: str, standing: KindStatus) -> bool:
-    """Whether an object that the API answered with is newer than what the mirror has heard.
+def is_newer(version: str, status: KindStatus) -> bool:
+    """Whether an object that the API answered with is newer than what the mirror has read.
 
-    What the mirror has heard already it knows better: the object may be gone again by now. While a list
-    is read nobody knows what it will name, but then the list, or the watch after it, names this too.
+    Up to the version that it has read the mirror knows better: the object may be gone again by now. While a list
+    is read nobody knows what it will name, but then the list, or the watch after it, names this object too.
     """
-    return not standing.anew and (not standing.version or is_older(standing.version, version))
+    return not status.anew and (not status.version or is_older(status.version, version))
 
 
 def wait_s(failures: int, luck: float) -> float:

@@ -1,4 +1,4 @@
-"""Following one kind: the requests, between the rules of `reflection` and the recorder that writes their news down."""
+"""Following one kind: the requests, between the rules of `reflection` and the recorder that stores the updates."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LINGER_S = 30  # beyond its time, in which a watch may still end by itself
 
 
 class Reflector:
-    """Lists and watches one kind and tells what it hears."""
+    """Lists and watches one kind and passes on the updates."""
 
     def __init__(
         self,
         connection: RestClient,
         kind: Resource,
-        standing: KindStatus,
+        status: KindStatus,
         tell: Callable[[Update], None],
         *,
         wait: Callable[[float], None] = clock.sleep,
@@ -43,12 +43,12 @@ class Reflector:
         self._tell = tell
         self._wait = wait
         self._random = random or SystemRandom()
-        self._version = "" if standing.anew else standing.version
-        self._is_anew = standing.anew
-        self._last = standing.version  # the newest version ever heard, also while a list is read
+        self._version = "" if status.anew else status.version
+        self._is_anew = status.anew
+        self._last = status.version  # the newest version ever read, also while a list is read
         self._failures = 0
         self._is_live = False
-        self._trouble = ("", "")  # step and reason, as told
+        self._trouble = ("", "")  # step and reason, as last reported
 
     def run(self) -> None:
         """Follow the kind for as long as the server has it."""
@@ -111,19 +111,19 @@ class Reflector:
         self._is_anew, self._is_live = False, True
 
     def _watch(self) -> None:
-        """Hear what changes, until the server ends the watch."""
-        lasts = self._random.randint(*reflection.WATCH_S)
+        """Watch the kind until the server ends the watch."""
+        duration_s = self._random.randint(*reflection.WATCH_S)
         query = {
             **self._selection(),
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(lasts),
+            "timeoutSeconds": str(duration_s),
         }
         begun = clock.monotonic()
         path = paths.collection(self.kind)
         try:
-            with self._connection.stream(path, query=query, silence_s=lasts + LINGER_S) as lines:
+            with self._connection.stream(path, query=query, silence_s=duration_s + LINGER_S) as lines:
                 if not self._is_live:
                     self._is_live, self._trouble = True, ("", "")
                     self._say(Step.WATCHED)
@@ -156,7 +156,7 @@ class Reflector:
         self._pause()
 
     def _slow_down(self) -> None:
-        """Ask a server later and later that answers, but ends everything at once."""
+        """Wait longer and longer for a server that answers, but ends everything at once."""
         self._failures += 1
         if self._failures > 1:
             self._pause()

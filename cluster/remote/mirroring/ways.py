@@ -1,4 +1,4 @@
-"""What may be changed in a cluster with an API of its own: the ways of standing beside it, and what each permits.
+"""What may be changed in a cluster with an API of its own: the ways of working with it, and what each permits.
 
 read-only  nothing may be changed
 in-place   our controllers and scheduler do there what Volcano's do elsewhere; only by choice
@@ -25,7 +25,7 @@ _BUILT_IN = frozenset(kind.id for kind in resources.ALL)
 
 
 class Way(StrEnum):
-    """How these pages stand to the cluster; the values are those of VOLCANO_UI_WAY."""
+    """How these pages work with the cluster; the values are those of VOLCANO_UI_WAY."""
 
     READ_ONLY = "read-only"
     BESIDE = "beside"
@@ -38,7 +38,7 @@ class Permits(NamedTuple):
     cluster: str
     way: Way
     is_chosen: bool
-    is_known: bool
+    has_answered: bool
     absent: frozenset[str]
 
     def refusal(self, verb: str, resource: str) -> str:
@@ -48,7 +48,7 @@ class Permits(NamedTuple):
         """
         if verb in READS or not is_of_cluster(resource):
             return ""
-        if not self.is_known:
+        if not self.has_answered:
             return f"The cluster {self.cluster} has not answered yet, so nothing can be changed there."
         if self.way is Way.READ_ONLY:
             why = "VOLCANO_UI_WAY is read-only" if self.is_chosen else "it does not serve Volcano's jobs"
@@ -58,12 +58,12 @@ class Permits(NamedTuple):
         return ""
 
 
-def permits(cluster: str, chosen: str, standings: Mapping[str, KindStatus]) -> Permits:
-    """Return what a cluster permits, given VOLCANO_UI_WAY ("" to go by what it serves) and how its kinds stand."""
-    absent = frozenset(kind for kind, standing in standings.items() if standing.phase is Phase.ABSENT)
-    has_volcano = JOBS.id in standings and JOBS.id not in absent
+def permits(cluster: str, chosen: str, statuses: Mapping[str, KindStatus]) -> Permits:
+    """Return what a cluster permits, given VOLCANO_UI_WAY ("" to go by what it serves) and the status of its kinds."""
+    absent = frozenset(kind for kind, status in statuses.items() if status.phase is Phase.ABSENT)
+    has_volcano = JOBS.id in statuses and JOBS.id not in absent
     way = Way(chosen) if chosen else Way.BESIDE if has_volcano else Way.READ_ONLY
-    return Permits(cluster, way, bool(chosen), JOBS.id in standings, absent)
+    return Permits(cluster, way, bool(chosen), JOBS.id in statuses, absent)
 
 
 def is_of_cluster(resource: str) -> bool:

@@ -1,4 +1,4 @@
-"""Admission webhooks: our rules for Volcano's kinds, asked by a cluster's API server about what others write.
+"""Admission webhooks: a cluster's API server has our rules judge what others write of Volcano's kinds.
 
 `hooks` says which there are and how the API server learns of them, `review` reads its questions and writes answers,
 `rulings` asks the rules, over the mirror. `rotation` says when a certificate is renewed, `keys` makes it, and

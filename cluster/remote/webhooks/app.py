@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class App:
-    """The application. What is no answer to a question is told as plain text, which the API server hands on."""
+    """The application. What is no answer to a question goes out as plain text, which the API server hands on."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, "webhooks")

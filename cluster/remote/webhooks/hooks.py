@@ -49,12 +49,12 @@ class Webhook(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where it is asked."""
+        """The path of its requests."""
         return f"/{self.resource.plural}/{self.verb}"
 
     @property
     def name(self) -> str:
-        """By what name a refusal is told."""
+        """Its name in a refusal."""
         return f"{self.verb}{self.resource.singular}.volcano.sh"
 
 
@@ -64,7 +64,7 @@ WEBHOOKS = (
     *(Webhook("mutate", kind, ("CREATE",)) for kind in _FILLED_IN),
     *(Webhook("validate", kind, ("CREATE", "UPDATE")) for kind in _JUDGED),
     Webhook("validate", QUEUES, ("CREATE", "UPDATE", "DELETE")),
-    # Of a Command only warnings are told, so it must not be held up.
+    # Commands only get warnings, so an absent webhook must not hold them up.
     Webhook("validate", COMMANDS, ("CREATE",), "Ignore"),
 )
 BY_PATH = MappingProxyType({each.path: each for each in WEBHOOKS})
@@ -157,14 +157,14 @@ def _reach(webhook: Webhook, at: Address) -> Object:
     return {"service": {"name": name, "namespace": namespace, "path": webhook.path, "port": at.port}}
 
 
-def changed(found: Object, wanted: Object) -> Object | None:
-    """Return a configuration that was found as it should be, None where it is so already."""
-    if found.get("webhooks") == wanted["webhooks"]:
+def changed(current: Object, wanted: Object) -> Object | None:
+    """Return a stored configuration with the wanted webhooks, None where it has them already."""
+    if current.get("webhooks") == wanted["webhooks"]:
         return None
-    return {**found, "webhooks": wanted["webhooks"]}
+    return {**current, "webhooks": wanted["webhooks"]}
 
 
-def trusts(found: Object, bundle: str) -> bool:
-    """Whether a configuration that was found has told the API server of these authorities."""
-    entries = found.get("webhooks") or ()
+def trusts(current: Object, bundle: str) -> bool:
+    """Whether the API server trusts these authorities by a stored configuration."""
+    entries = current.get("webhooks") or ()
     return bool(entries) and all((each.get("clientConfig") or {}).get("caBundle") == bundle for each in entries)

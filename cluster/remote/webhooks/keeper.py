@@ -54,7 +54,7 @@ class Keeper:
             return keys
         held = keys.held() if keys is not None else None
         is_trusted = keys is not None and all(
-            (found := self._get(_path(verb, hooks.NAME))) is not None and hooks.trusts(found, keys.bundle)
+            (current := self._get(_path(verb, hooks.NAME))) is not None and hooks.trusts(current, keys.bundle)
             for verb in hooks.KINDS
         )
         step = next_step(held, self._names, now, self._lives, is_trusted=is_trusted)
@@ -74,11 +74,11 @@ class Keeper:
         if not _leads():
             return
         for verb, wanted in hooks.configurations(self._address, keys.bundle, self._me()).items():
-            found = self._get(_path(verb, hooks.NAME))
+            current = self._get(_path(verb, hooks.NAME))
             try:
-                if found is None:
+                if current is None:
                     self._send("POST", _path(verb), wanted)
-                elif (changed := hooks.changed(found, wanted)) is not None:
+                elif (changed := hooks.changed(current, wanted)) is not None:
                     self._send("PUT", _path(verb, hooks.NAME), changed)
             except (Conflict, AlreadyExists):
                 continue  # another process says the same, or the next look does

@@ -42,7 +42,7 @@ class Keys(NamedTuple):
 
     def held(self) -> Held | None:
         """Return what the rules of rotation want to know; None when no authority here has issued what is served."""
-        issuers = [place for place, one in enumerate(self.authorities) if issuing.is_issued_by(self.server[0], one)]
+        issuers = [index for index, one in enumerate(self.authorities) if issuing.is_issued_by(self.server[0], one)]
         if not issuers:
             return None
         names = frozenset(str(name.value) for name in issuing.names_of(self.server[0]))

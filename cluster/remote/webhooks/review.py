@@ -64,8 +64,8 @@ def read(webhook: Webhook, body: Any) -> Question:
 
 
 def _part(request: Object, field: str) -> Object | None:
-    found = request.get(field)
-    return found if isinstance(found, dict) and found else None
+    value = request.get(field)
+    return value if isinstance(value, dict) and value else None
 
 
 def answer(question: Question, ruling: Ruling) -> Object:

@@ -1,6 +1,6 @@
 """When the webhooks' certificate, and the authority that issues it, are made anew; pure, the moment is handed in.
 
-Both are renewed when a third of their life is left. An API server hears of a new authority some time after it was told, so
+Both are renewed when a third of their life is left. An API server trusts a new authority some time after it was published, so
 the old and the new one are trusted together for a while: first the new one is made known, then it issues the certificate
 that is served, and when nobody shows the old certificate any more the old authority is forgotten.
 """
@@ -53,7 +53,7 @@ class Step(StrEnum):
 def next_step(held: Held | None, names: frozenset[str], now: datetime, lives: Lives, *, is_trusted: bool) -> Step:
     """Say what is to be done about what is held (None: nothing that is of use).
 
-    `names` are those by which the server is reached; `is_trusted` says whether the cluster has been told of all authorities.
+    `names` are those by which the server is reached; `is_trusted` says whether all authorities have been published.
     """
     if held is None or held.authorities[-1].ends <= now:
         return Step.BEGIN
@@ -62,8 +62,8 @@ def next_step(held: Held | None, names: frozenset[str], now: datetime, lives: Li
         return Step.SERVER  # what is served is of no use, so there is nothing to wait for
     if newest.is_due(now):
         return Step.AUTHORITY
-    is_known = not last or (is_trusted and now - newest.begins >= lives.overlap)
-    if is_known and (held.issuer != last or held.server.is_due(now)):
+    is_published = not last or (is_trusted and now - newest.begins >= lives.overlap)
+    if is_published and (held.issuer != last or held.server.is_due(now)):
         return Step.SERVER
     if last and held.issuer == last and now - held.server.begins >= lives.overlap:
         return Step.RETIRE

@@ -44,10 +44,10 @@ class WebhookView(ClusterView):
         return self._objects[key]
 
     def _pod_groups(self, queue: str) -> list[Stored]:
-        found = super()._pod_groups(queue)
-        if len(found) > MOST_LOOKED_UP:
-            return found
-        return [each for each in found if _look_up(POD_GROUPS, each.namespace, each.name, each.object) is not None]
+        groups = super()._pod_groups(queue)
+        if len(groups) > MOST_LOOKED_UP:
+            return groups
+        return [each for each in groups if _look_up(POD_GROUPS, each.namespace, each.name, each.object) is not None]
 
     def namespace(self, name: str) -> Object | None:
         """Return a namespace; the API server asks about nothing in one that is missing."""

@@ -33,7 +33,7 @@ class Served:
     def __init__(self, keeper: Keeper, directory: Path, *, every_s: float = LOOK_EVERY_S) -> None:
         self._keeper, self._every_s = keeper, every_s
         self._keys: Keys | None = None
-        self._shown: x509.Certificate | None = None
+        self._loaded: x509.Certificate | None = None
         self._noted: str | None = None  # what was noted last
         self.certificate, self.key = directory / "tls.crt", directory / "tls.key"
 
@@ -59,28 +59,28 @@ class Served:
     def look(self) -> bool:
         """Ask the cluster what is to be shown; say whether it has answered with something."""
         now = datetime.fromtimestamp(clock.milliseconds() / 1000, UTC)
-        found = None
+        keys = None
         with self._telling():
-            found = connected(self._keeper.look, now)
-        if found is not None:
-            self._keys = found
-        return found is not None
+            keys = connected(self._keeper.look, now)
+        if keys is not None:
+            self._keys = keys
+        return keys is not None
 
     def show(self, context: ssl.SSLContext | None = None) -> None:
         """Write the files, and have a context load them, if they are new.
 
         Called in the loop that greets clients, so that none of them comes between certificate and key.
         """
-        if self._keys is None or self._shown == self._keys.server[0]:
+        if self._keys is None or self._loaded == self._keys.server[0]:
             return
         self.key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         certificates.save(self.certificate, self.key, self._keys.server)
         if context is not None:
             context.load_cert_chain(self.certificate, self.key)
-        self._shown = self._keys.server[0]
+        self._loaded = self._keys.server[0]
 
     def publish(self) -> bool:
-        """Have the cluster told of what is shown; say whether it was."""
+        """Publish the certificate and its authorities in the cluster; say whether that worked."""
         if self._keys is None:
             return False
         with self._telling():

@@ -93,20 +93,20 @@ DELETE = Delete(PODS, "d", "a", uid="u-a")
 def test_what_no_answer_shows_is_waited_for(write, verdict, after, is_waited_for):
     recorder.record([Update(PODS, Step.PAGE, writes=(Mirror(PODS, after),))])
     progress = Progress(Group([write]))
-    progress.sent(0)
-    progress.heard(0, verdict)
+    progress.note_sent(0)
+    progress.note_verdict(0, verdict)
     assert outcomes.unseen([progress], store) is is_waited_for
 
 
 def test_pace_obeys_a_busy_server_and_tries_a_silent_one_alone():
     pace = Pace()
     assert pace.room(0.0, 2) == AT_ONCE - 2
-    pace.heard(Again(TooManyRequests("slowly"), may_be_done=False, after_s=7.0), 10.0)
+    pace.note_verdict(Again(TooManyRequests("slowly"), may_be_done=False, after_s=7.0), 10.0)
     assert [pace.room(10.0, 0), pace.room(16.9, 0), pace.room(17.1, 0)] == [0, 0, AT_ONCE]
-    pace.heard(Again(ServiceUnavailable("away"), is_away=True), 20.0)
+    pace.note_verdict(Again(ServiceUnavailable("away"), is_away=True), 20.0)
     assert pace.room(20.0, 0) == 0
     assert [pace.room(29.0, 0), pace.room(29.0, 1)] == [1, 0]
-    pace.heard(Done(), 29.0)
+    pace.note_verdict(Done(), 29.0)
     assert pace.room(29.0, 0) == AT_ONCE
 
 
@@ -119,10 +119,10 @@ def held(by, version="7"):
 
 
 def test_lease_is_seen_from_the_moment_in_which_it_changed():
-    first = lease.seen(None, held("other"), 100.0)
-    assert lease.seen(first, held("other"), 110.0) is first
-    assert lease.seen(first, held("other", "8"), 110.0).since == 110.0
-    assert lease.seen(first, None, 110.0) == ObservedLease("", "", DURATION_S, 110.0)
+    first = lease.observe(None, held("other"), 100.0)
+    assert lease.observe(first, held("other"), 110.0) is first
+    assert lease.observe(first, held("other", "8"), 110.0).since == 110.0
+    assert lease.observe(first, None, 110.0) == ObservedLease("", "", DURATION_S, 110.0)
 
 
 @blocks("turns", folder="cluster")

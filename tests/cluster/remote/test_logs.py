@@ -124,7 +124,7 @@ def test_logs_that_go_on_take_turns_ended_ones_do_not_and_new_ones_are_bounded()
         now = NOW + 1.1 * second
         turn = log_ends.due(ends, many, now)
         assert len(turn) == RATE
-        ends |= {log: known()._replace(asked=now) for log in turn}
+        ends |= {log: known()._replace(checked_at=now) for log in turn}
         assert log_ends.due(ends, many, now) == []
         turns += turn
     assert sorted(turns) == sorted(many), "each once"
@@ -137,17 +137,17 @@ def test_logs_that_go_on_take_turns_ended_ones_do_not_and_new_ones_are_bounded()
 def test_a_new_last_line_is_behind_whoever_has_not_read_it(after, data):
     place = offset_of(BEGIN, 3) + 1  # of who has read all, of which LINE was the last
     last = TimedLine(BEGIN + after, now_text(BEGIN + after), data)
-    found = log_ends.seen(End(place, LINE, NOW), last, NOW + 1, is_final=True)
+    found = log_ends.after_answer(End(place, LINE, NOW), last, NOW + 1, is_final=True)
     assert (found.end > place) == (data != LINE.data)
-    assert (found.asked, found.is_final) == (NOW + 1, True)
-    assert log_ends.seen(None, LINE, NOW, is_final=False).end > offset_of(BEGIN, 700)
-    assert log_ends.seen(None, None, NOW, is_final=False).end == 0
+    assert (found.checked_at, found.is_final) == (NOW + 1, True)
+    assert log_ends.after_answer(None, LINE, NOW, is_final=False).end > offset_of(BEGIN, 700)
+    assert log_ends.after_answer(None, None, NOW, is_final=False).end == 0
 
 
 def test_failure_leaves_what_is_known_and_says_why_nothing_is():
-    assert log_ends.failed(known(), "no", NOW) == known(0)
-    first = log_ends.failed(None, "no", NOW)
-    assert log_ends.failed(first, "never", NOW + 9) == End(0, None, NOW + 9, why="never")
+    assert log_ends.after_failure(known(), "no", NOW) == known(0)
+    first = log_ends.after_failure(None, "no", NOW)
+    assert log_ends.after_failure(first, "never", NOW + 9) == End(0, None, NOW + 9, why="never")
     assert log_ends.reasons({LOG: first, LOG._replace(container="b"): first}, "uid") == ["no"]
     assert log_ends.reasons({LOG: first}, "other") == []
-    assert log_ends.seen(first, LINE, NOW + 9, is_final=False).why == ""
+    assert log_ends.after_answer(first, LINE, NOW + 9, is_final=False).why == ""

@@ -203,7 +203,7 @@ def bind(name):
 
 
 HEARD = {
-    "done": Done(), "told": Done({"metadata": {}}), "refused": Refused(NO), "seen": Refused(GONE, found={"metadata": {}}),
+    "done": Done(), "told": Done({"metadata": {}}), "refused": Refused(NO), "seen": Refused(GONE, current={"metadata": {}}),
     "failed": Again(errors.InternalError("x")), "busy": Again(errors.TooManyRequests("x"), may_be_done=False),
     "away": Again(errors.ServiceUnavailable("x"), is_away=True),
 }  # fmt: skip
@@ -233,11 +233,11 @@ class Way:
     def send(self, *numbers):
         numbers = list(map(int, numbers)) or self.progress.to_send()
         for number in numbers:
-            self.progress.sent(number)
+            self.progress.note_sent(number)
         return numbers
 
     def heard(self, number, answer):
-        again = self.progress.heard(int(number), HEARD[answer])
+        again = self.progress.note_verdict(int(number), HEARD[answer])
         assert again in (None, HEARD[answer])
         return again and "it is sent again"
 
@@ -248,10 +248,10 @@ class Way:
         return f"{'answered' if progress.is_answered else 'under way'}, {progress.error}, repeats {repeated}{told}"
 
     def back(self, *ended):
-        undoing = self.progress.take_back(ended)
-        assert self.progress.take_back(ended) is undoing
-        marks = [write for write in undoing.group.writes if isinstance(write, Patch)]
-        deletions = [(write.name, write.uid) for write in undoing.group.writes if isinstance(write, Delete)]
+        rollback = self.progress.roll_back(ended)
+        assert self.progress.roll_back(ended) is rollback
+        marks = [write for write in rollback.group.writes if isinstance(write, Patch)]
+        deletions = [(write.name, write.uid) for write in rollback.group.writes if isinstance(write, Delete)]
         assert all(write.patch["metadata"]["annotations"] == {OUT_OF_SYNC: "true"} for write in marks)
         assert deletions == [(write.name, f"u-{write.name}") for write in marks]
         return [write.name for write in marks]
