@@ -33,13 +33,13 @@ def register(source: Callable[[Actor], Iterable[Family]]) -> None:
 
 def lines(actor: Actor) -> list[str]:
     """Return what all sources have for an actor, as lines; a family without series is left out."""
-    found: list[str] = []
+    result: list[str] = []
     for source in _sources:
         for family in source(actor):
             series = [sample(family.name, labels, value) for labels, value in family.samples]
             if series:
-                found += [*head(family.name, family.kind, family.text), *series]
-    return found
+                result += [*head(family.name, family.kind, family.text), *series]
+    return result
 
 
 def head(name: str, kind: str, text: str) -> Iterable[str]:

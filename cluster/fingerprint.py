@@ -17,7 +17,7 @@ def of(pem: str) -> str:
     It is over what the certificates say, not over how lines are broken.
     """
     try:
-        found = [base64.b64decode("".join(block.split()), validate=True) for block in _BLOCK.findall(pem)]
+        certificates = [base64.b64decode("".join(block.split()), validate=True) for block in _BLOCK.findall(pem)]
     except binascii.Error:
         return ""
-    return f"sha256:{hashlib.sha256(b''.join(found)).hexdigest()}" if found else ""
+    return f"sha256:{hashlib.sha256(b''.join(certificates)).hexdigest()}" if certificates else ""

@@ -103,15 +103,15 @@ def names_of(certificate: x509.Certificate) -> set[x509.GeneralName]:
 
 def general_names(names: Iterable[str]) -> x509.SubjectAlternativeName:
     """Return names and addresses as a certificate writes them; what cannot stand in one is left out."""
-    found: dict[x509.GeneralName, None] = {}
+    unique: dict[x509.GeneralName, None] = {}
     for name in names:
         number = address(name)
         if number is not None:
-            found[x509.IPAddress(number)] = None
+            unique[x509.IPAddress(number)] = None
         elif name and name != "*":
             with contextlib.suppress(ValueError, UnicodeError):
-                found[x509.DNSName(name.encode("idna").decode() if not name.isascii() else name)] = None
-    return x509.SubjectAlternativeName(found)
+                unique[x509.DNSName(name.encode("idna").decode() if not name.isascii() else name)] = None
+    return x509.SubjectAlternativeName(unique)
 
 
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

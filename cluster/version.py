@@ -13,8 +13,8 @@ def is_newer(one: str, other: str) -> bool:
 
 
 def _numbers(version: str) -> list[int]:
-    found = re.match(r"\d+(\.\d+)*", version)
-    numbers = [int(each) for each in found[0].split(".")] if found else []
+    match = re.match(r"\d+(\.\d+)*", version)
+    numbers = [int(each) for each in match[0].split(".")] if match else []
     while numbers and not numbers[-1]:  # 1.2 is 1.2.0
         numbers.pop()
     return numbers

@@ -75,7 +75,7 @@ def users() -> list[Account]:
     bindings = defaultdict(list)
     for row in RoleBinding.objects.filter(user__isnull=False).order_by("namespace"):
         bindings[row.user_id].append(row)
-    found = User.objects.order_by("username").prefetch_related("groups", "identities")
+    query = User.objects.order_by("username").prefetch_related("groups", "identities")
     counts = tokens.counted()
     return [
         Account(
@@ -89,18 +89,18 @@ def users() -> list[Account]:
             groups=tuple(sorted(group.name for group in user.groups.all())),
             bindings=tuple(_binding(b, user.username) for b in bindings[user.pk]),
         )
-        for user in found
+        for user in query
     ]
 
 
 def role_bindings(namespace: str | None = None) -> list[Binding]:
     """Return the roles held in a namespace ("*": in all), or every one there is."""
-    found = RoleBinding.objects.select_related("user", "group").order_by(
+    query = RoleBinding.objects.select_related("user", "group").order_by(
         "namespace", "user__username", "group__name", "account_namespace", "account"
     )
     if namespace is not None:
-        found = found.filter(namespace=namespace)
-    return [_binding(each, each.user.username if each.user else "") for each in found]
+        query = query.filter(namespace=namespace)
+    return [_binding(each, each.user.username if each.user else "") for each in query]
 
 
 def _binding(row: RoleBinding, user: str) -> Binding:
@@ -179,8 +179,8 @@ def bind_role(
     if namespace != EVERYWHERE and (problem := names.dns_label(namespace)):
         raise Invalid.of("RoleBinding", namespace, [invalid("namespace", namespace, problem)])
     if account:
-        place, _, name = account.partition("/")
-        if problem := names.dns_label(place) or names.dns_subdomain(name):
+        account_namespace, _, name = account.partition("/")
+        if problem := names.dns_label(account_namespace) or names.dns_subdomain(name):
             raise Invalid.of("RoleBinding", account, [invalid("name", account, f"NAMESPACE/NAME: {problem}")])
     with _staying_administered():
         subject = {"group": group_named(group)} if group else _subject(user, group, account)
@@ -206,8 +206,8 @@ def _subject(user: User | None, group: str, account: str) -> dict[str, Any]:
     if user is not None:
         return {"user": user}
     if account:
-        place, _, name = account.partition("/")
-        return {"account_namespace": place, "account": name}
+        account_namespace, _, name = account.partition("/")
+        return {"account_namespace": account_namespace, "account": name}
     return {"group__name": group}
 
 
@@ -289,5 +289,5 @@ def _administered() -> set[str]:
 
 def _record_role(actor: Actor, verb: str, name: str, namespace: str, old: str | None, role: Role | None) -> None:
     change = {"path": "role", "old": old, "new": role}
-    place = "" if namespace == EVERYWHERE else namespace
-    audit.record(Deed(actor.name, verb, "roles", place, name, changes=[change]))
+    audit_namespace = "" if namespace == EVERYWHERE else namespace
+    audit.record(Deed(actor.name, verb, "roles", audit_namespace, name, changes=[change]))

@@ -74,31 +74,31 @@ class AuditPage:
 
 def entries(filters: Filters, page: int = 1, size: int = 50) -> AuditPage:
     """Return one page of the audit, newest first; pages count from 1."""
-    found = _filtered(filters)
+    query = _filtered(filters)
     start = (max(page, 1) - 1) * size
-    return AuditPage(list(found.order_by("-at", "-id")[start : start + size]), found.count(), max(page, 1), size)
+    return AuditPage(list(query.order_by("-at", "-id")[start : start + size]), query.count(), max(page, 1), size)
 
 
 def names(filters: Filters) -> dict[str, list[str]]:
     """Return who did something and the namespaces in which, among the rows that the filters let through, in order."""
-    found = _filtered(filters).order_by()
-    columns = {column: found.values_list(column, flat=True).distinct() for column in ("actor", "namespace")}
+    query = _filtered(filters).order_by()
+    columns = {column: query.values_list(column, flat=True).distinct() for column in ("actor", "namespace")}
     return {column: sorted({*some} - {""}) for column, some in columns.items()}
 
 
 def _filtered(filters: Filters) -> QuerySet[AuditEntry]:
-    found = AuditEntry.objects.all()
+    query = AuditEntry.objects.all()
     if not isinstance(filters.namespaces, Everywhere):
-        found = found.filter(namespace__in=filters.namespaces - {""})
+        query = query.filter(namespace__in=filters.namespaces - {""})
     if filters.namespace is not None:
-        found = found.filter(namespace=filters.namespace)
+        query = query.filter(namespace=filters.namespace)
     exact = {column: getattr(filters, column) for column in ("actor", "verb", "resource", "name", "outcome")}
-    found = found.filter(**{column: value for column, value in exact.items() if value})
+    query = query.filter(**{column: value for column, value in exact.items() if value})
     if filters.since is not None:
-        found = found.filter(at__gte=filters.since)
+        query = query.filter(at__gte=filters.since)
     if filters.until is not None:
-        found = found.filter(at__lt=filters.until)
-    return found.filter(name__icontains=filters.text) if filters.text else found
+        query = query.filter(at__lt=filters.until)
+    return query.filter(name__icontains=filters.text) if filters.text else query
 
 
 @dataclass(slots=True)
@@ -158,14 +158,14 @@ def changes(old: Object, new: Object, *, secret: bool = False) -> list[dict[str,
     secret says that the object is a Secret: none of its data is shown. A field that is absent on one side reads as None
     there. Long lists end with an item that says how many more there are.
     """
-    found = [
+    differences = [
         {"path": _clean(path), "old": _shown(before), "new": _shown(after)}
         for path, before, after in _differences("", old, new, masked=False, secret=secret)
     ]
-    if len(found) > MOST_CHANGES:
-        more = len(found) - MOST_CHANGES
-        found = [*found[:MOST_CHANGES], {"path": "", "old": None, "new": f"and {more} more"}]
-    return found
+    if len(differences) > MOST_CHANGES:
+        more = len(differences) - MOST_CHANGES
+        differences = [*differences[:MOST_CHANGES], {"path": "", "old": None, "new": f"and {more} more"}]
+    return differences
 
 
 Difference = tuple[str, Any, Any]

@@ -230,7 +230,7 @@ def somewhere(actor: Actor, verb: str, resource: Resource | str) -> bool:
     if is_system(actor) or _decider(_id(resource)):
         return bool(namespaces(actor, resource, verb))
     held = grants(actor).roles
-    return any(allowed(actor, verb, resource, place, owner=actor.name) for place in held)
+    return any(allowed(actor, verb, resource, namespace, owner=actor.name) for namespace in held)
 
 
 def scope(actor: Actor) -> Hashable:
@@ -255,9 +255,9 @@ def require(
     elif not allowed(actor, verb, resource, namespace, owner=owner):
         # What is to be created has no name yet in the path by which it is asked for, so Kubernetes says none.
         named = "" if verb == "create" and "/" not in _id(resource) else name
-        place = f"in {namespace}" if namespace and _id(resource) != "namespaces" else "in all namespaces"
+        where = f"in {namespace}" if namespace and _id(resource) != "namespaces" else "in all namespaces"
         role = needed(verb, _id(resource))
-        way = f"It takes the role {role} {place}; ask an administrator for it." if role else NOBODY
+        way = f"It takes the role {role} {where}; ask an administrator for it." if role else NOBODY
         text = cannot(actor.name, verb, _id(resource), namespace, named)
         raise refused(f"{text}. {way}", _id(resource), named)
 

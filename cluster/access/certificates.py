@@ -86,7 +86,7 @@ def ensure(directory: Path, names: Iterable[str], *, now: datetime | None = None
     """Return usable certificates for the names, made in the directory as far as they are missing or due."""
     now = now or datetime.now(UTC)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
+    files = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
     wanted = issuing.general_names(names)
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time looks and writes, so that all get the same authority
@@ -96,7 +96,7 @@ def ensure(directory: Path, names: Iterable[str], *, now: datetime | None = None
                 log.warning("a new certificate authority is made: every kubeconfig must be fetched anew")
             authority = issuing.authority(now, AUTHORITY_LIFE)
             save(directory / "ca.crt", directory / "ca.key", authority)
-        server = _load(found.certificate, found.key)
+        server = _load(files.certificate, files.key)
         if (
             server is None
             or server[0].not_valid_after_utc - now < RENEWED_BEFORE
@@ -104,8 +104,8 @@ def ensure(directory: Path, names: Iterable[str], *, now: datetime | None = None
             or issuing.names_of(server[0]) != set(wanted)
         ):
             issued = issuing.server(authority, SERVER, wanted, now, SERVER_LIFE)
-            save(found.certificate, found.key, issued)
-    return found
+            save(files.certificate, files.key, issued)
+    return files
 
 
 def _load(certificate: Path, key: Path) -> Pair | None:

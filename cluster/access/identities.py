@@ -56,8 +56,8 @@ def connect(user: User, person: Person) -> None:
 
 def subject_of(user: User, issuer: str) -> str:
     """Return the subject by which a user logs in at a provider, "" for none."""
-    found = Identity.objects.filter(user=user, issuer=issuer).values_list("subject", flat=True).first()
-    return found or ""
+    subject = Identity.objects.filter(user=user, issuer=issuer).values_list("subject", flat=True).first()
+    return subject or ""
 
 
 def appoint_administrators() -> bool:
@@ -73,8 +73,8 @@ def appoint_administrators() -> bool:
 
 
 def _find(person: Person) -> User | None:
-    found = Identity.objects.select_related("user").filter(issuer=person.issuer, subject=person.subject)
-    identity = found.first()
+    identities = Identity.objects.select_related("user").filter(issuer=person.issuer, subject=person.subject)
+    identity = identities.first()
     return identity.user if identity else None
 
 

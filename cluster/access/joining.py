@@ -110,14 +110,14 @@ def join(actor: Actor, machine: Machine, *, now: int | None = None) -> Joined:
 def _row(actor: Actor, now: int) -> Token:
     """Return the token with which a machine has come, which may have been revoked after that."""
     is_machine = access.BOOTSTRAPPERS in actor.groups or access.node_of(actor)
-    found = Token.objects.filter(pk=int(actor.uid)).first() if is_machine and not actor.real else None
-    if found is None:
+    token = Token.objects.filter(pk=int(actor.uid)).first() if is_machine and not actor.real else None
+    if token is None:
         raise Forbidden(
             f"A machine joins with a token that is made for it, and not as {actor.name}. Make one on the page “Nodes”."
         )
-    if found.revoked is not None or found.expires <= now:
+    if token.revoked is not None or token.expires <= now:
         raise Unauthorized("Unauthorized")
-    return found
+    return token
 
 
 def _name(row: Token, machine: Machine) -> str:

@@ -21,7 +21,7 @@ KUBE_SYSTEM = "kube-system"  # by the uid of this namespace a cluster is told fr
 def name(server: str) -> str:
     """Return by which name a kubeconfig has the cluster at an address: another one than those of other installations."""
     host = urlsplit(server).hostname or ""
-    if host == "localhost" or ((found := issuing.address(host)) and found.is_loopback):
+    if host == "localhost" or ((number := issuing.address(host)) and number.is_loopback):
         host = socket.gethostname()
     try:
         uid = store.get(NAMESPACES, "", KUBE_SYSTEM).uid

@@ -51,13 +51,13 @@ def login_link(base_url: str, user: User | None = None, *, now: int | None = Non
 
 def ensure_administrator() -> User:
     """Return an active superuser, making the first one (without a password) when there is none."""
-    found = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
-    if found is not None:
-        return found
+    administrator = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
+    if administrator is not None:
+        return administrator
     with account_transaction():
-        taken = set(User.objects.filter(username__startswith=FIRST).values_list("username", flat=True))
+        names = set(User.objects.filter(username__startswith=FIRST).values_list("username", flat=True))
         name, number = FIRST, 1
-        while name in taken:
+        while name in names:
             number += 1
             name = f"{FIRST}-{number}"
         user = User(username=name, is_superuser=True, is_staff=False)
@@ -85,10 +85,10 @@ def claim(token: str, address: str, *, now: int | None = None) -> User:
 def check_link(token: str, *, now: int | None = None) -> User:
     """Return the user of a link that would still work, without using it; NotFound otherwise."""
     now = clock.milliseconds() if now is None else now
-    found = LoginLink.objects.select_related("user").filter(
+    links = LoginLink.objects.select_related("user").filter(
         token_hash=_hash(token), used=None, expires__gt=now, user__is_active=True
     )
-    link = found.first()
+    link = links.first()
     if link is None:
         raise NotFound(_what_is_wrong(token, now))
     return link.user

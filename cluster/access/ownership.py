@@ -19,18 +19,18 @@ def creator_of(obj: Object) -> str | None:
 
 
 def line(obj: Object, get: Get) -> Iterator[Object | None]:
-    """Yield an object, what controls it, and so on up; None at the end where a controller is not known any more."""
+    """Yield an object, its controller, and so on up; None at the end where a controller does not exist any more."""
     yield obj
     for _ in range(OWNERS_MOST):
         meta = obj["metadata"]
         reference = next((one for one in meta.get("ownerReferences") or () if one.get("controller")), None)
         if reference is None:
             return
-        found = referred(reference, meta.get("namespace") or "", get)
-        yield found
-        if found is None:
+        owner = referred(reference, meta.get("namespace") or "", get)
+        yield owner
+        if owner is None:
             return
-        obj = found
+        obj = owner
     yield None
 
 
@@ -39,6 +39,6 @@ def referred(reference: Object, namespace: str, get: Get) -> Object | None:
     resource = resources.by_kind(reference.get("apiVersion") or "", reference.get("kind") or "")
     if resource is None:
         return None
-    found = get(resource, namespace if resource.namespaced else "", reference.get("name") or "")
+    obj = get(resource, namespace if resource.namespaced else "", reference.get("name") or "")
     uid = reference.get("uid")
-    return found if found and uid in (None, "", found["metadata"]["uid"]) else None
+    return obj if obj and uid in (None, "", obj["metadata"]["uid"]) else None

@@ -158,8 +158,8 @@ def decide(grants: Grants, verb: str, resource: str, namespace: str, owner: str 
     if resource in ABOUT_ONESELF:
         return verb == "create"
     if resource.partition("/")[0] == NAMESPACE:
-        place = namespace or EVERYWHERE if letter == "r" else EVERYWHERE
-        return letter in letters(grants.role(place), resource)
+        right_namespace = namespace or EVERYWHERE if letter == "r" else EVERYWHERE
+        return letter in letters(grants.role(right_namespace), resource)
     if _is_of_cluster(resource):
         role = grants.highest() if letter == "r" and resource != "users" else grants.roles.get(EVERYWHERE)
         return letter in letters(role, resource)
@@ -224,7 +224,7 @@ def _custom(resource: str) -> Resource | None:
     if resource in NAMESPACED or resource in CLUSTER:
         return None
     try:
-        found = resources.by_id(resource)
+        kind = resources.by_id(resource)
     except KeyError:
         return None
-    return found if found.schema is not None else None
+    return kind if kind.schema is not None else None

@@ -29,10 +29,10 @@ class Site(NamedTuple):
 
 
 class SiteStatus(NamedTuple):
-    """A site, and what is to be said of it where no `up` runs there."""
+    """A site, and a message for people where no `up` runs there, "" where one does."""
 
     site: Site
-    said: str
+    message: str
 
 
 def of_settings() -> Site:

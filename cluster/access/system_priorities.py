@@ -62,9 +62,9 @@ def _refuse(actor: Actor, resource: Resource, obj: Object, names: Iterable[str])
 def _specs(obj: Object) -> Iterator[Object]:
     """Yield all in an object that may name a priority class: pods, jobs, pod groups, and what they are made from."""
     spec = lenient.mapping(obj, "spec")
-    made = lenient.mapping(spec, "jobTemplate", "spec")
+    job_template = lenient.mapping(spec, "jobTemplate", "spec")
     patches = [lenient.mapping(flow, "patch", "jobSpec") for flow in lenient.sequence(spec, "flows")]
-    for each in (spec, made, *patches):
+    for each in (spec, job_template, *patches):
         yield each
         yield lenient.mapping(each, "template", "spec")
         for task in lenient.sequence(each, "tasks"):

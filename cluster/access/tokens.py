@@ -97,13 +97,13 @@ def issue_for_account(
     """Make a token of a service account; bound to an object it ends with that (reference: kubernetes-api §4.7)."""
     access.require(actor, "create", RIGHT, namespace, account)
     _check_escalation(actor, namespace, account)
-    found = service_account(namespace, account)
-    if found is None:
+    stored_account = service_account(namespace, account)
+    if stored_account is None:
         raise NotFound.of(SERVICE_ACCOUNTS.id, account)
     if len(" ".join(audiences)) > 1000 or any(not each or each.split() != [each] for each in audiences):
         causes = [invalid("spec.audiences", list(audiences), "texts without spaces, 1000 characters together")]
         raise Invalid.of("TokenRequest.authentication.k8s.io", "", causes)
-    row = Token(namespace=namespace, account=account, account_uid=found.uid, name=checked(name))
+    row = Token(namespace=namespace, account=account, account_uid=stored_account.uid, name=checked(name))
     row.audiences = " ".join(audiences)
     if bound is not None:
         target = _bindable(namespace, account, bound)
@@ -127,8 +127,8 @@ def find(secret: str, *, audience: str = AUDIENCE, now: int | None = None) -> To
     if SHAPE.fullmatch(secret) is None:
         return None
     now = clock.milliseconds() if now is None else now
-    found = Token.objects.select_related("user").filter(hash=digest(secret), revoked=None, expires__gt=now)
-    row = found.first()
+    query = Token.objects.select_related("user").filter(hash=digest(secret), revoked=None, expires__gt=now)
+    row = query.first()
     if row is None or audience not in audiences_of(row):
         return None
     return row if _lives(row) else None
@@ -236,10 +236,10 @@ def _living(now: int | None) -> QuerySet[Token]:
 
 def _living_object(resource: Resource, namespace: str, name: str) -> Stored | None:
     try:
-        found = store.get(resource, namespace, name)
+        stored = store.get(resource, namespace, name)
     except NotFound:
         return None
-    return None if found.object["metadata"].get("deletionTimestamp") else found
+    return None if stored.object["metadata"].get("deletionTimestamp") else stored
 
 
 def _lives(row: Token) -> bool:
@@ -283,10 +283,10 @@ def _check_escalation(actor: Actor, namespace: str, account: str) -> None:
     if access.is_system(actor):
         return
     own = access.grants(actor)
-    for place, role in access.grants(account_actor(namespace, account)).roles.items():
-        held = own.role(place)
+    for granted_in, role in access.grants(account_actor(namespace, account)).roles.items():
+        held = own.role(granted_in)
         if held is None or RANK[held] < RANK[role]:
-            where = "in all namespaces" if place == access.EVERYWHERE else f"in {place}"
+            where = "in all namespaces" if granted_in == access.EVERYWHERE else f"in {granted_in}"
             raise Forbidden.of(
                 SERVICE_ACCOUNTS.id,
                 account,

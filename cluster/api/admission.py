@@ -225,14 +225,14 @@ def _copy(resource: Resource, obj: Object) -> tuple[Object, bool]:
 
 def _namespace_problem(name: str, view: ClusterView) -> ApiError | None:
     """NamespaceLifecycle (§6.3): nothing new in a namespace that is missing or on its way out."""
-    found = view.namespace(name)
+    namespace = view.namespace(name)
     field, kind = "metadata.namespace", resources.NAMESPACES.id
-    if found is None:
+    if namespace is None:
         cause = Cause(
             "FieldValueNotFound", f"There is no namespace {quoted(name)}; choose another or create it.", field
         )
         return NotFound(f'namespaces "{name}" not found', causes=[cause], resource=kind, name=name)
-    if (found.get("status") or {}).get("phase") == "Terminating" or found["metadata"].get("deletionTimestamp"):
+    if (namespace.get("status") or {}).get("phase") == "Terminating" or namespace["metadata"].get("deletionTimestamp"):
         cause = Cause("NamespaceTerminating", f"namespace {name} is being terminated", field)
         text = f"unable to create new content in namespace {name} because it is being terminated"
         return Forbidden(text, causes=[cause], resource=kind, name=name)

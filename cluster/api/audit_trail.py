@@ -105,12 +105,12 @@ def each(verb: str, creations: Sequence[Creation], outcomes: Sequence[Stored | E
 
 
 def _is_audited(actor: Actor, resource: Resource) -> bool:
-    """Whether a change that was made says something of somebody; what nodes do follows from what people did."""
+    """Whether a change is a person's doing; what nodes do follows from what people did."""
     return resource.id not in UNAUDITED and not access.node_of(actor)
 
 
 def _is_retried(actor: Actor, error: ApiError) -> bool:
-    """Whether a refusal only says that a node was behind: it is told, and does it again."""
+    """Whether a refusal only says that a node's copy was behind: the node reads the object and tries again."""
     return bool(access.node_of(actor)) and error.reason != Forbidden.reason
 
 

@@ -1,4 +1,4 @@
-"""Many changes in one transaction, of which each stands or fails for itself."""
+"""Many changes in one transaction, each with an outcome of its own: one that fails does not undo the others."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
 
 
 def judge(actor: Actor, attributes: ResourceAttributes) -> Verdict:
-    """Say whether the actor may do what is asked."""
+    """Say whether the actor may do what the attributes name."""
     if access.is_system(actor):
         return Verdict(True, f"The group {access.MASTERS} may do anything.")
     targets = list(_targets(attributes))
@@ -47,49 +47,49 @@ def judge(actor: Actor, attributes: ResourceAttributes) -> Verdict:
         whole = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
         return Verdict(False, f"There is no resource {whole} here.")
     if len(targets) == 1 and attributes.verb != "*":
-        found = _judge_one(actor, attributes, _named(attributes, targets[0]))
-        return _judge_joining(actor, attributes, found) if targets[0] in rights.JOINING else found
+        verdict = _judge_one(actor, attributes, _named(attributes, targets[0]))
+        return _judge_joining(actor, attributes, verdict) if targets[0] in rights.JOINING else verdict
     for target in targets:
         for verb in VERBS if attributes.verb == "*" else (attributes.verb,):
-            place = _place(attributes, target)
+            namespace = _right_namespace(attributes, target)
             possible = verb in LETTER and needed(verb, target) is not None
-            if possible and not access.allowed(actor, verb, target, place):
-                return Verdict(False, f"Not all of it: {_missing(verb, target, place)}")
-    return Verdict(True, _by_role(actor, _place(attributes, targets[0])))
+            if possible and not access.allowed(actor, verb, target, namespace):
+                return Verdict(False, f"Not all of it: {_missing(verb, target, namespace)}")
+    return Verdict(True, _by_role(actor, _right_namespace(attributes, targets[0])))
 
 
 def _named(attributes: ResourceAttributes, target: str) -> str:
-    """Return what a right is asked on: writing the scheduler's ConfigMap takes another than others of its namespace."""
+    """Return the target of the right: writing the scheduler's ConfigMap takes another than others of its namespace."""
     kind = resources.CONFIGMAPS
     writes = target == kind.id and LETTER.get(attributes.verb) not in ("r", None)
     is_configuration = writes and scheduler_configuration.is_configuration(kind, attributes.namespace, attributes.name)
     return rights.SCHEDULER if is_configuration else target
 
 
-def _judge_joining(actor: Actor, attributes: ResourceAttributes, found: Verdict) -> Verdict:
-    """Say of a pod by name whether it may be joined by who has the right to join some."""
+def _judge_joining(actor: Actor, attributes: ResourceAttributes, verdict: Verdict) -> Verdict:
+    """Return the verdict on exec, attach or port-forward, which needs more than the role where a pod is named."""
     try:
-        if found.allowed and attributes.name:
+        if verdict.allowed and attributes.name:
             rights.check_joining(actor, attributes.namespace, attributes.name, ClusterView())
     except Forbidden as refusal:
         return Verdict(False, refusal.message)
-    return found
+    return verdict
 
 
 def _judge_one(actor: Actor, attributes: ResourceAttributes, target: str) -> Verdict:
-    place = _place(attributes, target)
-    if access.allowed(actor, attributes.verb, target, place):
-        return Verdict(True, _by_role(actor, place))
-    if access.allowed(actor, attributes.verb, target, place, owner=actor.name):
+    namespace = _right_namespace(attributes, target)
+    if access.allowed(actor, attributes.verb, target, namespace):
+        return Verdict(True, _by_role(actor, namespace))
+    if access.allowed(actor, attributes.verb, target, namespace, owner=actor.name):
         if attributes.verb == "create":
             return Verdict(True, f"For what {actor.name} created.")
         if not attributes.name:
-            return Verdict(False, f"Only what {actor.name} created; name it to be told.")
+            return Verdict(False, f"Only what {actor.name} created; ask for an object by its name.")
         resource = resources.by_id(target.partition("/")[0])
-        if rights.owner_named(resource, place, attributes.name, ClusterView()) == actor.name:
+        if rights.owner_of_name(resource, namespace, attributes.name, ClusterView()) == actor.name:
             return Verdict(True, f"{actor.name} created it.")
-        return Verdict(False, f"{actor.name} did not create it. {_missing(attributes.verb, target, place)}")
-    return Verdict(False, _missing(attributes.verb, target, place))
+        return Verdict(False, f"{actor.name} did not create it. {_missing(attributes.verb, target, namespace)}")
+    return Verdict(False, _missing(attributes.verb, target, namespace))
 
 
 def _targets(attributes: ResourceAttributes) -> Iterator[str]:
@@ -111,44 +111,44 @@ def _targets(attributes: ResourceAttributes) -> Iterator[str]:
         yield f"{rows[whole]}{suffix}"
 
 
-def _place(attributes: ResourceAttributes, target: str) -> str:
+def _right_namespace(attributes: ResourceAttributes, target: str) -> str:
     base = target.partition("/")[0]
     if base == NAMESPACE:
         return attributes.name or attributes.namespace
     return "" if base in CLUSTER else attributes.namespace
 
 
-def _by_role(actor: Actor, place: str) -> str:
+def _by_role(actor: Actor, namespace: str) -> str:
     held = access.grants(actor)
-    role = held.role(place) if place else held.roles.get(EVERYWHERE) or held.highest()
+    role = held.role(namespace) if namespace else held.roles.get(EVERYWHERE) or held.highest()
     if role is None:
         return "Everybody who is known may."
-    everywhere = not place or held.roles.get(EVERYWHERE) is role
-    return f"{actor.name} is {role} {_where('' if everywhere and EVERYWHERE in held.roles else place)}."
+    everywhere = not namespace or held.roles.get(EVERYWHERE) is role
+    return f"{actor.name} is {role} {_where('' if everywhere and EVERYWHERE in held.roles else namespace)}."
 
 
-def _missing(verb: str, target: str, place: str) -> str:
+def _missing(verb: str, target: str, namespace: str) -> str:
     role = needed(verb, target)
     if role is None:
         return "Nobody may do this by hand."
-    return f"It takes the role {role} {_where(place)}."
+    return f"It takes the role {role} {_where(namespace)}."
 
 
-def _where(place: str) -> str:
-    return f"in {place}" if place else "in all namespaces"
+def _where(namespace: str) -> str:
+    return f"in {namespace}" if namespace else "in all namespaces"
 
 
 def rules(actor: Actor, namespace: str) -> RulesReviewStatus:
     """Return all that the actor may do in a namespace and with what lies in none."""
-    found: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    grouped: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     own: dict[str, None] = {}
     for resource in resources.served():
-        place = namespace if resource.namespaced or resource is resources.NAMESPACES else ""
+        right_namespace = namespace if resource.namespaced or resource is resources.NAMESPACES else ""
         parts = [("", resource.verbs), *((f"/{part.name}", part.verbs) for part in resource.parts)]
         for part, verbs in parts:
-            on_any, on_own = _allowed(actor, f"{resource.id}{part}", verbs, place)
+            on_any, on_own = _allowed(actor, f"{resource.id}{part}", verbs, right_namespace)
             if on_any:
-                found[resource.group, on_any].append(f"{resource.plural}{part}")
+                grouped[resource.group, on_any].append(f"{resource.plural}{part}")
             if on_own:
                 own[resource.id] = None
     may_scrape = access.allowed(actor, "get", METRICS, "")
@@ -157,7 +157,7 @@ def rules(actor: Actor, namespace: str) -> RulesReviewStatus:
     return RulesReviewStatus(
         resource_rules=[
             ResourceRule(verbs=list(verbs), api_groups=[group], resources=names)
-            for (group, verbs), names in found.items()
+            for (group, verbs), names in grouped.items()
         ],
         non_resource_rules=[NonResourceRule(verbs=["get"], non_resource_urls=paths)],
         incomplete=bool(own),
@@ -165,8 +165,10 @@ def rules(actor: Actor, namespace: str) -> RulesReviewStatus:
     )
 
 
-def _allowed(actor: Actor, target: str, verbs: tuple[str, ...], place: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _allowed(
+    actor: Actor, target: str, verbs: tuple[str, ...], namespace: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the verbs that are allowed on anybody's objects, and those on the actor's own only."""
-    on_own = [verb for verb in verbs if access.allowed(actor, verb, target, place, owner=actor.name)]
-    on_any = [verb for verb in on_own if verb == "create" or access.allowed(actor, verb, target, place)]
+    on_own = [verb for verb in verbs if access.allowed(actor, verb, target, namespace, owner=actor.name)]
+    on_any = [verb for verb in on_own if verb == "create" or access.allowed(actor, verb, target, namespace)]
     return tuple(on_any), tuple(verb for verb in on_own if verb not in on_any)

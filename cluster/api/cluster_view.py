@@ -27,23 +27,23 @@ class ClusterView:
         self._children: dict[str, list[Object]] = {}
         self._classes: list[Object] | None = None
         self._listed: dict[tuple[str, str], list[Object]] = {}
-        self._given: set[str] = set()  # keys of generated names
+        self._generated: set[str] = set()  # keys of generated names
         self.accounts: dict[str, Account] = {}  # what quotas leave of each namespace, for `cluster.api.quota_room`
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """Return an object, None when there is none."""
         key = (resource.id, namespace, name)
         if key not in self._objects:
-            found = self._store.find(resource, namespace=namespace, name=name, limit=1)
-            self._objects[key] = found[0].object if found else None
+            rows = self._store.find(resource, namespace=namespace, name=name, limit=1)
+            self._objects[key] = rows[0].object if rows else None
         return self._objects[key]
 
     def fetch(self, resource: Resource, keys: Sequence[tuple[str, str]]) -> None:
         """Read many objects at once, by namespace and name, so that `get` knows them."""
-        found = self._store.by_keys(resource, [f"{namespace}/{name}" for namespace, name in keys])
+        rows = self._store.by_keys(resource, [f"{namespace}/{name}" for namespace, name in keys])
         for namespace, name in keys:
-            one = found.get(f"{namespace}/{name}")
-            self._objects[resource.id, namespace, name] = None if one is None else one.object
+            row = rows.get(f"{namespace}/{name}")
+            self._objects[resource.id, namespace, name] = None if row is None else row.object
 
     def queue(self, name: str) -> Object | None:
         """Return a queue."""
@@ -52,21 +52,21 @@ class ClusterView:
     def queue_children(self, name: str) -> list[Object]:
         """Return the queues whose parent is `name`."""
         if name not in self._children:
-            self._children[name] = [found.object for found in self._store.find(resources.QUEUES, queue=name)]
+            self._children[name] = [queue.object for queue in self._store.find(resources.QUEUES, queue=name)]
         return self._children[name]
 
     def groups_in(self, queue: str) -> Mapping[str, int]:
         """Return how many pod groups a queue has in each phase, as they count."""
         schedulers = usage.VOLCANO_ALONE if settings.TARGET is None else usage.VOLCANO
-        there, told_ended = usage.Usage(), set[str]()
-        for found in self._pod_groups(queue):
-            group = usage.group_use(found.body)
-            there.put_group(found.key, group)
+        uses, completed_in = usage.Usage(), set[str]()
+        for row in self._pod_groups(queue):
+            group = usage.group_use(row.body)
+            uses.put_group(row.key, group)
             if group.phase == PodGroupPhase.COMPLETED:
-                told_ended.add(found.namespace)
-        for found in self._store.find(resources.PODS, namespace=told_ended, phase=UNENDED):
-            there.put_pod(found.key, usage.pod_use(found.body, schedulers))
-        return there.groups_in[queue]
+                completed_in.add(row.namespace)
+        for row in self._store.find(resources.PODS, namespace=completed_in, phase=UNENDED):
+            uses.put_pod(row.key, usage.pod_use(row.body, schedulers))
+        return uses.groups_in[queue]
 
     def _pod_groups(self, queue: str) -> list[Stored]:
         return self._store.find(resources.POD_GROUPS, queue=queue)
@@ -82,14 +82,14 @@ class ClusterView:
     def priority_classes(self) -> list[Object]:
         """Return all priority classes."""
         if self._classes is None:
-            self._classes = [found.object for found in self._store.find(resources.PRIORITY_CLASSES)]
+            self._classes = [row.object for row in self._store.find(resources.PRIORITY_CLASSES)]
         return self._classes
 
     def listed(self, resource: Resource, namespace: str) -> list[Object]:
         """Return all objects of a kind in a namespace, by name."""
         key = (resource.id, namespace)
         if key not in self._listed:
-            self._listed[key] = [found.object for found in self._store.find(resource, namespace=namespace)]
+            self._listed[key] = [row.object for row in self._store.find(resource, namespace=namespace)]
         return self._listed[key]
 
     def machines(self) -> list[Object]:
@@ -111,7 +111,7 @@ class ClusterView:
         """Whether a container without a command has nothing to run: no machine of this cluster has an engine for images."""
         if settings.TARGET is not None:
             return False
-        return not any((found := node_engines.read(node)) and found.works for node in self.machines())
+        return not any((engine := node_engines.read(node)) and engine.works for node in self.machines())
 
     def service_account(self, namespace: str, name: str) -> Object | None:
         """Return a service account."""
@@ -122,8 +122,8 @@ class ClusterView:
 
         What is judged with one view may be written only when all of it is.
         """
-        name = self._store.free_name(resource, namespace, base, self._given)
-        self._given.add(key_of(resource.id, namespace, name))
+        name = self._store.free_name(resource, namespace, base, self._generated)
+        self._generated.add(key_of(resource.id, namespace, name))
         return name
 
     def claim(self, namespace: str, name: str) -> Object | None:

@@ -35,7 +35,7 @@ Warn = Callable[[str], None]
 def create(
     actor: Actor, resource: Resource, obj: Object, *, manager: str = "", dry_run: bool = False, warn: Warn | None = None
 ) -> Stored:
-    """Store a new object. The server notes who created it. `warn` is told what is merely odd.
+    """Store a new object. The server notes who created it. `warn` is called with what is merely odd.
 
     With a manager, who manages which field is noted from the start.
     """
@@ -49,7 +49,7 @@ def create(
 
 
 def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
-    """Store many new objects of one kind; each stands or fails for itself, in the order given.
+    """Store many new objects of one kind; return the outcome of each, in the order given.
 
     Objects are stored in transactions of up to BATCH, each with its audit rows.
     """
@@ -75,10 +75,10 @@ def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> lis
 def create_each(
     creations: Sequence[Creation], more: Callable[[], Sequence[Creation]] = tuple
 ) -> list[Stored | Exception]:
-    """Store what several ask for at once, all of one kind, in one transaction and in the order given.
+    """Store the objects of several requests, all of one kind, in one transaction and in the order given.
 
-    Each stands or fails for itself, as by `create`; what that would raise stands in its place. `more` is called once
-    the log's lock is held, and returns what came to these while it was waited for.
+    Each outcome is that of `create`, with the exception that it would raise in place of the object. `more` is called
+    once the log's lock is held, and returns the creations that came meanwhile.
     """
     if bulk.batch_size(creations[0].resource) == 1:
         return [_alone(each) for each in creations]
@@ -194,12 +194,12 @@ def check_right(actor: Actor, new: Admitted, view: ClusterView) -> None:
         return
     namespace = metadata.namespace_of(new.resource, new.object)
     name = metadata.name_of(new.object)
-    place = name if new.resource is resources.NAMESPACES else namespace
-    access.require(actor, "create", new.resource, place, name, owner=actor.name)
+    right_namespace = rights.right_namespace(new.resource, namespace, name)
+    access.require(actor, "create", new.resource, right_namespace, name, owner=actor.name)
 
 
 def admitted(outcome: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:
-    """Return the admitted object, or raise its error; what is odd about it is told to `warn`."""
+    """Return the admitted object, or raise its error; `warn` is called with what is odd about it."""
     obj = outcome.checked()
     if warn is not None:
         for text in admission.oddities(outcome.resource, obj, old, view):

@@ -110,8 +110,8 @@ def default(crd: Object, old: Object | None, view: ClusterView) -> None:
 def names_taken(crd: Object) -> naming.GroupNames:
     """Return the names that other definitions of the same group have."""
     group, name = text(crd, "spec", "group"), text(crd, "metadata", "name")
-    found = store.find(DEFINITIONS, text=f".{group}") if group else []
-    return naming.names_in_use(group, (other.object for other in found if other.name != name))
+    siblings = store.find(DEFINITIONS, text=f".{group}") if group else []
+    return naming.names_in_use(group, (other.object for other in siblings if other.name != name))
 
 
 def validate(crd: Object, old: Object | None, view: ClusterView) -> list[Cause]:

@@ -1,4 +1,4 @@
-"""The engines that run images on the machines of the embedded cluster, as their nodes tell of them."""
+"""The engines that run images on the machines of the embedded cluster, as their nodes report them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster.store import store
 
 
 def reported() -> list[NodeEngine]:
-    """Return the engines of all nodes that tell of one or of none; nothing where another cluster is behind the pages."""
+    """Return the engines that nodes report, also "none"; nothing where another cluster is behind the pages."""
     if settings.TARGET is not None:
         return []
-    return [found for node in ClusterView(store).machines() if (found := node_engines.read(node)) is not None]
+    return [engine for node in ClusterView(store).machines() if (engine := node_engines.read(node)) is not None]

@@ -17,12 +17,12 @@ LEGACY_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 
 # The same few texts come again and again; longer ones than a valid key are not worth keeping.
-LONGEST_KEPT = 320
+LONGEST_CACHED = 320
 
 
 def _cached(rule: Callable[[str], str | None]) -> Callable[[str], str | None]:
     cached = lru_cache(4096)(rule)
-    return lambda text: cached(text) if len(text) <= LONGEST_KEPT else rule(text)
+    return lambda text: cached(text) if len(text) <= LONGEST_CACHED else rule(text)
 
 
 _dns_label = _cached(names.dns_label)

@@ -33,13 +33,13 @@ _usages: dict[str, Amounts] = {}
 
 def account_in(namespace: str, view: ClusterView) -> Account | None:
     """Return the account of a namespace that a view sees; None where no quota bounds anything."""
-    if namespace not in view.accounts and (found := view.listed(RESOURCE_QUOTAS, namespace)):
-        view.accounts[namespace] = Account([rules.read(quota) for quota in found])
+    if namespace not in view.accounts and (quotas := view.listed(RESOURCE_QUOTAS, namespace)):
+        view.accounts[namespace] = Account([rules.read(quota) for quota in quotas])
     return view.accounts.get(namespace)
 
 
 def count_into(account: Account, resource: Resource, namespace: str) -> None:
-    """Let the account of a namespace know what the stored objects of a kind use, unless it does."""
+    """Count what the stored objects of a kind use into the account of their namespace, unless that was done."""
     if not account.has_counted(resource):
         account.begin(resource, count(resource, namespace, account.quotas))
 
@@ -75,13 +75,13 @@ def check(view: ClusterView, group: Group) -> None:
     if not group.within_quota:
         return
     pods = [write.object for write in group.writes if isinstance(write, Create) and write.resource == PODS]
-    for namespace, found in groupby(pods, key=lambda pod: str(pod["metadata"]["namespace"])):
+    for namespace, own in groupby(pods, key=lambda pod: str(pod["metadata"]["namespace"])):
         account = account_in(namespace, view)
         if account is None:
             continue
         count_into(account, PODS, namespace)
         trial = account.copy()
-        for _, similar in groupby(found, key=_likeness):
+        for _, similar in groupby(own, key=_likeness):
             alike = list(similar)
             fitting, text = trial.fit(PODS, alike[0], len(alike))
             if text:
@@ -90,7 +90,7 @@ def check(view: ClusterView, group: Group) -> None:
 
 
 def _likeness(pod: Object) -> bytes:
-    """Return something that is the same for pods that are the same to all quotas, as those of a task are."""
+    """Return a key that is the same for pods that all quotas count alike, as those of a task are."""
     spec = pod["spec"]
     containers = [
         [(each.get("name"), each.get("resources")) for each in spec.get(field) or ()]

@@ -1,4 +1,4 @@
-"""Which right a change asks for: that depends on whose object it is, and on what is changed.
+"""Which right a change needs: that depends on whose object it is, and on what is changed.
 
 Rules beyond the table of `cluster.access.roles`:
 
@@ -46,21 +46,26 @@ JOINING = frozenset(f"{resources.PODS.id}/{each}" for each in ("exec", "attach",
 
 
 def owner_of(obj: Object, view: ClusterView) -> str | None:
-    """Return whose an object is: who created the topmost of what controls it, as far as that is there."""
+    """Return the owner of an object: who created the topmost of its controllers that exists."""
     return creator_of([each for each in line(obj, view.get) if each is not None][-1])
 
 
-def owner_named(resource: Resource, place: str, name: str, view: ClusterView) -> str | None:
-    """Return whose the object of a name is; None also where there is none."""
-    found = view.get(resource, place if resource.namespaced else "", name)
-    return owner_of(found, view) if found else None
+def owner_of_name(resource: Resource, namespace: str, name: str, view: ClusterView) -> str | None:
+    """Return the owner of the object of a name; None also where there is no such object."""
+    obj = view.get(resource, namespace if resource.namespaced else "", name)
+    return owner_of(obj, view) if obj else None
 
 
-def place_of(resource: Resource, obj: Object) -> str:
-    """Return the namespace in which a right on an object is looked up."""
+def right_namespace(resource: Resource, namespace: str, name: str) -> str:
+    """Return the namespace in which a right on the object of a name is looked up: a Namespace lies in itself."""
     if resource is resources.NAMESPACES:
-        return metadata.name_of(obj)
-    return (obj["metadata"].get("namespace") or "") if resource.namespaced else ""
+        return name
+    return namespace if resource.namespaced else ""
+
+
+def right_namespace_of(resource: Resource, obj: Object) -> str:
+    """Return the namespace in which a right on an object is looked up, as `right_namespace`."""
+    return right_namespace(resource, obj["metadata"].get("namespace") or "", metadata.name_of(obj))
 
 
 def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterView) -> None:
@@ -71,39 +76,39 @@ def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterVie
         nodes.check_create(node, resource, obj)
         _check_owners(actor, obj, (), view)
         return
-    place, name = place_of(resource, obj), metadata.name_of(obj)
+    namespace, name = right_namespace_of(resource, obj), metadata.name_of(obj)
     target = None
     if resource is resources.COMMANDS:
-        target = _check_command(actor, obj, place, view)
+        target = _check_command(actor, obj, namespace, view)
     else:
-        access.require(actor, "create", resource, place, name, owner=actor.name)
+        access.require(actor, "create", resource, namespace, name, owner=actor.name)
         hostpaths.check_create(actor, resource, obj)
         system_priorities.check_create(actor, resource, obj)
-    _check_configuration(actor, "create", resource, place, name)
+    _check_configuration(actor, "create", resource, namespace, name)
     # Choosing a pod's node past the scheduler is binding it.
     is_bound = resource is resources.PODS and lenient.text(obj, "spec", "nodeName")
-    if is_bound and not access.allowed(actor, "create", BINDING, place):
+    if is_bound and not access.allowed(actor, "create", BINDING, namespace):
         detail = "the scheduler sets it when there is room; choose nodes with nodeSelector."
         raise Invalid.of(resources.PODS.group_kind, name, [forbidden("spec.nodeName", detail)])
     _check_owners(actor, obj, (), view, free=target)
 
 
-def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> Object | None:
+def _check_command(actor: Actor, obj: Object, namespace: str, view: ClusterView) -> Object | None:
     """Return the target, None for one of a kind that is not served; NotFound when there is none, for who may know."""
     target = obj.get("target") or {}
     name = target.get("name") or ""
     resource = resources.by_kind(target.get("apiVersion") or "", target.get("kind") or "")
-    found = referred(target, place, view.get)
-    gone = resource if found is None else None
-    if gone is None or not access.allowed(actor, "get", gone, place if gone.namespaced else ""):
+    existing = referred(target, namespace, view.get)
+    gone = resource if existing is None else None
+    if gone is None or not access.allowed(actor, "get", gone, namespace if gone.namespaced else ""):
         if resource is resources.QUEUES:
             access.require(actor, "update", QUEUE_STATE, "", name)
         else:
-            owner = owner_of(found, view) if found else None
-            access.require(actor, "create", resources.COMMANDS, place, metadata.name_of(obj), owner=owner)
+            owner = owner_of(existing, view) if existing else None
+            access.require(actor, "create", resources.COMMANDS, namespace, metadata.name_of(obj), owner=owner)
     if gone is not None:
         raise NotFound.of(gone.id, name)
-    return found
+    return existing
 
 
 def check_change(
@@ -120,9 +125,9 @@ def check_change(
     target = f"{resource.id}/{subresource}" if subresource else resource.id
     if resource is resources.QUEUES and not subresource and new and _at_most_state_differs(old, new):
         target = QUEUE_STATE
-    place, name = place_of(resource, old), metadata.name_of(old)
-    access.require(actor, verb, target, place, name, owner=owner_of(old, view))
-    _check_configuration(actor, verb, resource, place, name)
+    namespace, name = right_namespace_of(resource, old), metadata.name_of(old)
+    access.require(actor, verb, target, namespace, name, owner=owner_of(old, view))
+    _check_configuration(actor, verb, resource, namespace, name)
     if new is not None:
         if makers.has_a_hand(old, new):
             hostpaths.check_create(actor, resource, new)
@@ -142,9 +147,11 @@ def check_joining(actor: Actor, namespace: str, name: str, view: ClusterView) ->
         _check_walls(actor, resources.PODS, pod, [wall], view)
 
 
-def _check_walls(actor: Actor, resource: Resource, obj: Object, found: Sequence[NodeWall], view: ClusterView) -> None:
+def _check_walls(
+    actor: Actor, resource: Resource, obj: Object, reported: Sequence[NodeWall], view: ClusterView
+) -> None:
     """Raise Forbidden for a hand in what may run on a node without a wall because an administrator made it."""
-    bare = next(filter(walls.is_for_administrators, found), None)
+    bare = next(filter(walls.is_for_administrators, reported), None)
     if bare and not makers.is_administrator(actor) and makers.is_administrators(owner_of(obj, view)):
         detail = f"the node {bare.node} has no wall round pods. {walls.who_may(bare)}"
         raise Forbidden.of(resource.id, metadata.name_of(obj), detail)
@@ -155,9 +162,9 @@ def check_delete(actor: Actor, verb: str, resource: Resource, old: Object, view:
     if node := access.node_of(actor):
         nodes.check_delete(node, verb, resource, old)
         return
-    place, name = place_of(resource, old), metadata.name_of(old)
-    access.require(actor, verb, resource, place, name, owner=owner_of(old, view))
-    _check_configuration(actor, verb, resource, place, name)
+    namespace, name = right_namespace_of(resource, old), metadata.name_of(old)
+    access.require(actor, verb, resource, namespace, name, owner=owner_of(old, view))
+    _check_configuration(actor, verb, resource, namespace, name)
 
 
 def configuring() -> Resource | str:
@@ -165,10 +172,10 @@ def configuring() -> Resource | str:
     return resources.CONFIGMAPS if access.decides_elsewhere(resources.CONFIGMAPS) else SCHEDULER
 
 
-def _check_configuration(actor: Actor, verb: str, resource: Resource, place: str, name: str) -> None:
+def _check_configuration(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> None:
     """Raise Forbidden where the object configures the scheduler and that takes a right of its own."""
-    if scheduler_configuration.is_configuration(resource, place, name):
-        access.require(actor, verb, configuring(), place, name)
+    if scheduler_configuration.is_configuration(resource, namespace, name):
+        access.require(actor, verb, configuring(), namespace, name)
 
 
 def _at_most_state_differs(old: Object, new: Object) -> bool:
@@ -196,5 +203,5 @@ def _check_owners(
             continue
         if resource is None or owner is None:
             continue  # Nothing that could be harmed; the garbage collector sees to references that dangle.
-        place = place_of(resource, owner)
-        access.require(actor, "update", resource, place, metadata.name_of(owner), owner=owner_of(owner, view))
+        owner_namespace = right_namespace_of(resource, owner)
+        access.require(actor, "update", resource, owner_namespace, metadata.name_of(owner), owner=owner_of(owner, view))

@@ -11,10 +11,9 @@ from django.db import transaction as database
 
 from cluster import access
 from cluster.access import Actor, nodes
-from cluster.api import audit_trail
+from cluster.api import audit_trail, rights
 from cluster.api.audit_trail import AuditedChange
 from cluster.store import Stored, sql, store
-from kube import resources
 from kube.errors import NotFound, ServiceUnavailable
 from kube.resources import Resource
 
@@ -55,9 +54,9 @@ def stored(actor: Actor, verb: str, resource: Resource, namespace: str, name: st
 
 def missing(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> NoReturn:
     """Raise NotFound, or Forbidden for who may not learn whether an object exists."""
-    place = name if resource is resources.NAMESPACES else namespace if resource.namespaced else ""
+    right_namespace = rights.right_namespace(resource, namespace, name)
     if node := access.node_of(actor):
-        nodes.require(node, verb, resource.id, place, name)
-    elif not access.allowed(actor, "get", resource, place):
-        access.require(actor, verb, resource, place, name)
+        nodes.require(node, verb, resource.id, right_namespace, name)
+    elif not access.allowed(actor, "get", resource, right_namespace):
+        access.require(actor, verb, resource, right_namespace, name)
     raise NotFound.of(resource.id, name)

@@ -37,7 +37,7 @@ from cluster.backend import DeleteOptions, How, Options, Part, PartOptions
 from cluster.store import Delete, Stored, Update, store
 from cluster.writes import Propagation
 from kube import apply as applying
-from kube import conversion, definitions, errors, resources
+from kube import conversion, definitions, errors
 from kube import patch as patches
 from kube.errors import ApiError, BadRequest, Conflict, Invalid, RequestEntityTooLarge, ServiceUnavailable
 from kube.meta import Object
@@ -186,9 +186,9 @@ def _apply_new(
     make: Callable[[Object | None], Object],
     warn: Warn | None,
 ) -> Stored:
-    place = name if resource is resources.NAMESPACES else namespace if resource.namespaced else ""
-    access.require(actor, "patch", resource, place, name, owner=actor.name)
-    access.require(actor, "create", resource, place, name, owner=actor.name)
+    right_namespace = rights.right_namespace(resource, namespace, name)
+    access.require(actor, "patch", resource, right_namespace, name, owner=actor.name)
+    access.require(actor, "create", resource, right_namespace, name, owner=actor.name)
     new = make(None)
     if uid := new["metadata"].get("uid"):
         given = f"the provided object specified uid {errors.quoted(uid)}"
@@ -241,9 +241,9 @@ def _made(actor: Actor, resource: Resource, old: Object, change: Replacement) ->
     try:
         return change.make(old)
     except ApiError:
-        place, name = rights.place_of(resource, old), metadata.name_of(old)
-        if not access.allowed(actor, "get", resource, place, owner=creator_of(old)):
-            access.require(actor, change.verb, resource, place, name)
+        namespace, name = rights.right_namespace_of(resource, old), metadata.name_of(old)
+        if not access.allowed(actor, "get", resource, namespace, owner=creator_of(old)):
+            access.require(actor, change.verb, resource, namespace, name)
         raise
 
 
@@ -266,7 +266,7 @@ def delete_many(
     propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> list[Stored | ApiError]:
-    """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given.
+    """Delete objects of one kind by (namespace, name); return the outcome of each, in the order given.
 
     uids are preconditions, one for each key; "" stands for whichever object has the name.
     """

@@ -1,4 +1,4 @@
-"""The walls between pods and the machines of the embedded cluster, as their nodes tell of them."""
+"""The walls between pods and the machines of the embedded cluster, as their nodes report them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUNNING = (resources.PODS, resources.JOBS, resources.BATCH_JOBS, resources.CRON_
 
 
 def reported(view: ClusterView | None = None) -> list[NodeWall]:
-    """Return the walls of all nodes that tell of one; none where another cluster is behind the pages."""
+    """Return the walls that nodes report; none where another cluster is behind the pages."""
     if settings.TARGET is not None:
         return []
     machines = (view or ClusterView(store)).machines()
@@ -29,14 +29,14 @@ def reported(view: ClusterView | None = None) -> list[NodeWall]:
 
 
 def warnings(actor: Actor, resource: Resource, obj: Object, view: ClusterView) -> Iterator[str]:
-    """Say of an object that may be made why its pods will wait: no machine has the wall that somebody's pods take."""
+    """Warn that the pods of a new object will wait, because no machine has the wall that they need."""
     if resource not in RUNNING or makers.is_administrator(actor):
         return
-    found = reported(view)
-    if not found or not all(wall.runs_nothing or is_for_administrators(wall) for wall in found):
+    node_walls = reported(view)
+    if not node_walls or not all(wall.runs_nothing or is_for_administrators(wall) for wall in node_walls):
         return
     if not any(simulation.may_be_simulated(spec) for spec in hostpaths.pod_specs(obj)):
-        wall = found[0]
+        wall = node_walls[0]
         why = who_may(wall) if is_for_administrators(wall) else wall.sentence
         yield f"spec: the pods wait, for want of a wall round them on the node {wall.node}. {why}"
 

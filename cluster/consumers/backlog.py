@@ -25,10 +25,10 @@ class Backlog:
         hold up retention.
         """
         head = store.revision()
-        found = sql.rows(store.using, "SELECT name, position, holder FROM cluster_cursor")
-        at = {cursor: position for cursor, position, _ in found}
+        rows = sql.rows(store.using, "SELECT name, position, holder FROM cluster_cursor")
+        at = {cursor: position for cursor, position, _ in rows}
         # Another shard has made its cursor, at the log's end: what was there before is still to be looked at.
-        untouched = {cursor for cursor, _, holder in found if not holder}
+        untouched = {cursor for cursor, _, holder in rows if not holder}
         late = sql.rows(store.using, "SELECT DISTINCT cursor FROM cluster_timer WHERE due <= %s", [now])
         with_timers = {cursor.partition("/")[0] for (cursor,) in late}
         cursors = Counter(cursor.partition("/")[0] for cursor in at)

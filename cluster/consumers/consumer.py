@@ -133,7 +133,7 @@ class Runner(Generic[State]):
         self.state: State | None = None
         self.generation = -1
         self.position = -1  # of the state
-        self.heard = -1  # up to where plan() has been told the changes
+        self.delivered = -1  # the revision up to which plan() has got the changes
         self.written = 0
         self.has_taken_over = False  # what another number of shards left is taken over
         self.retries = Retries(registration.name, self.cursor, using.using)
@@ -176,7 +176,7 @@ class Runner(Generic[State]):
                 timers = division.due_timers(self.cursor, now, BATCH, self.store.using)
             if current is not None and not changes and not timers:
                 return self._skip(cursor, head)
-            self.consumer.lags(state, is_behind=self.heard < self.position)
+            self.consumer.lags(state, is_behind=self.delivered < self.position)
             self._commit(cursor, self.consumer.plan(state, changes, timers, now), timers, now)
         except Exception as error:
             self.state = None
@@ -186,36 +186,36 @@ class Runner(Generic[State]):
         return True
 
     def _load(self, cursor: Position, head: int) -> State:
-        """Load the state at `head`; what was changed before it is still to be told to those who hear it."""
+        """Load the state at `head`; changes before it have yet to be delivered to a consumer that hears them."""
         self.state = self.consumer.load(self.shard, head)
         self.generation, self.position = cursor.generation, head
         has_past = cursor.generation > 0 and self.registration.hears != "state"
-        self.heard = cursor.position if has_past else head
+        self.delivered = cursor.position if has_past else head
         return self.state
 
     def _next(self, state: State, handled: Layers) -> list[Change]:
         """Return the next changes to plan for, with the state at them or further."""
-        if self.heard < self.position:
+        if self.delivered < self.position:
             if self.position < self.written:
                 self._advance(state)
             if missed := self._missed(handled):
                 return missed
         changes = self._advance(state)
-        self.heard = self.position
+        self.delivered = self.position
         return changes
 
     def _missed(self, handled: Layers) -> list[Change]:
-        """Return one batch of the changes that the state shows and plan() was not told of; none at their end.
+        """Return one batch of the changes that the state shows and plan() has not got; none at their end.
 
-        Only among these are some that an earlier division told: the state was loaded later than that.
+        Only among these are some that an earlier division delivered: the state was loaded later than that.
         """
         batch: list[Change] = []
-        while self.heard < self.position and not batch:
+        while self.delivered < self.position and not batch:
             try:
-                batch = self._changes(self.heard, until=self.position)
+                batch = self._changes(self.delivered, until=self.position)
             except Expired:
                 log.warning("consumer %s was away for longer than history is kept", self.cursor)
-            self.heard = batch[-1].revision if len(batch) == BATCH else self.position
+            self.delivered = batch[-1].revision if len(batch) == BATCH else self.position
             if handled:
                 batch = [c for c in batch if not division.was_delivered(handled, self.consumer.key_of(c), c.revision)]
         return batch
@@ -243,7 +243,7 @@ class Runner(Generic[State]):
 
     def _skip(self, cursor: Position, head: int) -> bool:
         """Nothing concerns this consumer: remember that without a write, but for now and then."""
-        self.heard = self.position = max(self.position, head)
+        self.delivered = self.position = max(self.position, head)
         if cursor.handled or head - cursor.position > LAG:
             self._commit(cursor, Plan(), [], clock.milliseconds())
         return False
@@ -284,12 +284,12 @@ class Runner(Generic[State]):
             self._hold(cursor, cursor.generation + 1, now)
             outcomes = carried.settle()
             following = self._conclude(carried.groups, outcomes, now)
-            seen = self.store.revision()
+            head = self.store.revision()
         if self.generation == cursor.generation:
             self.generation += 1
             self._learn(carried.groups, outcomes)
             # A binding, or an end, was waited for in the log and has no revision in its outcome.
-            self.written = max(self.written, seen)
+            self.written = max(self.written, head)
         self._wake_for([t.due for t in following], now)
         return True
 
@@ -321,15 +321,15 @@ class Runner(Generic[State]):
 
     def _read_cursor(self) -> Position | None:
         """Return the shard's cursor; None when another number of shards has taken this one's place."""
-        found = division.read(self.registration, self.store.using)
-        if not found:
+        cursors = division.read(self.registration, self.store.using)
+        if not cursors:
             return Position(0, 0, "", 0)
-        return found[self.cursor] if found.keys() == set(self.registration.cursors) else None
+        return cursors[self.cursor] if cursors.keys() == set(self.registration.cursors) else None
 
     def _move_cursor(self, cursor: Position, now: int) -> None:
         """Move the cursor unless somebody else did since it was read."""
         lead = self.holder, now + LEASE_MS
-        if not division.move(self.registration, self.shard, cursor, self.heard, lead, self.store.using):
+        if not division.move(self.registration, self.shard, cursor, self.delivered, lead, self.store.using):
             raise Outrun(self.cursor)
 
     def _hold(self, cursor: Position, generation: int, now: int) -> None:

@@ -43,8 +43,8 @@ class Definitions(Consumer[DefinitionsState]):
 
     def load(self, shard: int, revision: int) -> DefinitionsState:
         """Read all definitions."""
-        found = {stored.name: stored.object for stored in store.find(DEFINITIONS)}
-        return DefinitionsState(found, dict.fromkeys(found))
+        definitions = {stored.name: stored.object for stored in store.find(DEFINITIONS)}
+        return DefinitionsState(definitions, dict.fromkeys(definitions))
 
     def apply(self, state: DefinitionsState, change: Change) -> None:
         """Take a definition's new version; the others of its group may get names that it gave up."""
@@ -106,8 +106,8 @@ def _delete_objects(id: str) -> list[Group]:  # noqa: A002  a resource's
     """Return the deletions of up to ROOM objects of a kind that nobody has deleted yet."""
     living: list[Stored] = []
     offset = 0
-    while found := store.find(resources.of_stored(id, {}), order="created", limit=PAGE, offset=offset):
-        living += (one for one in found if _MARK not in one.body)
+    while batch := store.find(resources.of_stored(id, {}), order="created", limit=PAGE, offset=offset):
+        living += (one for one in batch if _MARK not in one.body)
         if len(living) >= ROOM:
             break
         offset += PAGE

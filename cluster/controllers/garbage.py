@@ -57,7 +57,7 @@ class Owner(NamedTuple):
 
 @dataclass(slots=True)
 class GarbageState:
-    """What is known without asking the store. Losing it costs time, nothing else."""
+    """What needs no query of the store. Losing it costs time, nothing else."""
 
     alive: set[str] = field(default_factory=set)
     # Uids whose dependents are to be dealt with, and the revision up to which they have been.
@@ -107,7 +107,7 @@ class GarbageCollector(Consumer[GarbageState]):
         checks = [
             Timer(_OWNER, uid, now + RECHECK_MS, {"at": list(owner)})
             for uid, owner in state.waiting.items()
-            if uid in work.kept or uid in state.due
+            if uid in work.still_waiting or uid in state.due
         ]
         return Plan(work.groups, [*more, *checks])
 
@@ -137,15 +137,15 @@ class _Work:
         self.state, self.now = state, now
         self.groups: list[Group] = []
         self.room = ROOM  # objects that may still be looked at
-        self.kept: set[str] = set()  # waiting owners that were looked at and still wait
+        self.still_waiting: set[str] = set()  # waiting owners that were looked at and still wait
 
     def collect(self) -> None:
         """Deal with the dependents of owners that are gone."""
         for uid, after in list(self.state.gone.items()):
             if self.room <= 0:
                 return
-            found, reached = self._dependents(uid, after)
-            for dependent in found:
+            dependents, reached = self._dependents(uid, after)
+            for dependent in dependents:
                 if dependent.read(_Object).metadata.deletion_timestamp:
                     continue
                 if (misplaced := _misplaced(dependent)) is None:
@@ -163,31 +163,31 @@ class _Work:
         What is written gets a newer revision, so it is seen once more, and the end is reached.
         """
         wanted = self.room
-        found = store.dependents(uid, after=after, limit=wanted)
-        self.room -= len(found) or 1
+        naming = store.dependents(uid, after=after, limit=wanted)
+        self.room -= len(naming) or 1
         mine = [
             each
-            for each in found
+            for each in naming
             if each.uid != uid and any(owner.uid == uid for owner in each.read(_Object).metadata.owner_references)
         ]
-        return mine, found[-1].revision if len(found) == wanted else None
+        return mine, naming[-1].revision if len(naming) == wanted else None
 
     def _let_go(self, dependent: Stored, owner: str, again: str) -> bool:
         """Delete a dependent of an owner that goes; say whether another owner keeps it."""
         references = dependent.read(_Object).metadata.owner_references
         others = [reference.uid for reference in references if reference.uid != owner]
         living = store.living(others) if others else frozenset()
-        kept = [each for each in references if each.uid in living and not self._is_going(each.uid)]
-        if kept:
-            self._keep_references(dependent, kept, again)
+        remaining = [each for each in references if each.uid in living and not self._is_going(each.uid)]
+        if remaining:
+            self._keep_references(dependent, remaining, again)
         else:
             self._delete(dependent, again)
-        return bool(kept)
+        return bool(remaining)
 
     def _is_going(self, uid: str) -> bool:
         """Say whether an owner waits for its dependents to go: such a one keeps nothing."""
-        found = self._find(uid)
-        return found is not None and ORPHAN not in found.read(_Object).metadata.finalizers
+        owner = self._find(uid)
+        return owner is not None and ORPHAN not in owner.read(_Object).metadata.finalizers
 
     def _find(self, uid: str) -> Stored | None:
         """Read a waiting owner again; None when it is gone or waits no longer."""
@@ -207,21 +207,21 @@ class _Work:
             if self.room <= 0:
                 return
             del self.state.due[uid]
-            found = self._find(uid)
-            if found is None:
+            owner = self._find(uid)
+            if owner is None:
                 self.state.waiting.pop(uid, None)
                 continue
-            self.kept.add(uid)
-            if ORPHAN in found.read(_Object).metadata.finalizers:
-                self._orphan(found)
+            self.still_waiting.add(uid)
+            if ORPHAN in owner.read(_Object).metadata.finalizers:
+                self._orphan(owner)
             else:
-                self._delete_before(found, after)
+                self._delete_before(owner, after)
 
     def _delete_before(self, owner: Stored, after: int) -> None:
         """Delete the dependents of an owner, and let it go when none holds it any more."""
-        found, reached = self._dependents(owner.uid, after)
+        dependents, reached = self._dependents(owner.uid, after)
         blocking = parted = False
-        for dependent in found:
+        for dependent in dependents:
             if _misplaced(dependent) is not None:
                 continue
             metadata = dependent.read(_Object).metadata
@@ -238,12 +238,12 @@ class _Work:
 
     def _orphan(self, owner: Stored) -> None:
         """Take an owner out of its dependents' references, then let it go."""
-        found, reached = self._dependents(owner.uid, 0)
-        for dependent in found:
+        dependents, reached = self._dependents(owner.uid, 0)
+        for dependent in dependents:
             references = dependent.read(_Object).metadata.owner_references
-            kept = [reference for reference in references if reference.uid != owner.uid]
-            self._keep_references(dependent, kept, owner.uid)
-        if found or reached is not None:
+            remaining = [reference for reference in references if reference.uid != owner.uid]
+            self._keep_references(dependent, remaining, owner.uid)
+        if dependents or reached is not None:
             self.state.due[owner.uid] = 0
         else:
             self._drop_finalizer(owner, ORPHAN)
@@ -255,8 +255,8 @@ class _Work:
         write = Delete(kind, dependent.namespace, dependent.name, uid=dependent.uid, version=dependent.version)
         self.groups.append(Group([write], again))
 
-    def _keep_references(self, dependent: Stored, kept: Sequence[OwnerReference], again: str) -> None:
-        references = [msgspec.to_builtins(reference) for reference in kept]
+    def _keep_references(self, dependent: Stored, remaining: Sequence[OwnerReference], again: str) -> None:
+        references = [msgspec.to_builtins(reference) for reference in remaining]
         self._patch(dependent, {"metadata": {"ownerReferences": references or None}}, again)
 
     def _drop_finalizer(self, owner: Stored, finalizer: str) -> None:
@@ -303,7 +303,7 @@ def _named(uids: Sequence[str]) -> set[str]:
 
 def _vanished() -> Iterable[str]:
     """Return the uids that stored objects name as their owner and that nothing has; events belong to nobody."""
-    found: set[str] = set()
+    uids: set[str] = set()
     for text in (
         "SELECT DISTINCT d.owner FROM cluster_object d"
         " WHERE NOT (d.owner = '') AND d.resource <> 'events'"
@@ -311,5 +311,5 @@ def _vanished() -> Iterable[str]:
         "SELECT DISTINCT d.owner FROM cluster_ownership d"
         " WHERE NOT EXISTS (SELECT 1 FROM cluster_object o WHERE o.uid = d.owner)",
     ):
-        found.update(row[0] for row in sql.rows(store.using, text))
-    return sorted(found)
+        uids.update(row[0] for row in sql.rows(store.using, text))
+    return sorted(uids)

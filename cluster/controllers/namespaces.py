@@ -53,7 +53,7 @@ class _Object(View):
 
 @dataclass(slots=True)
 class NamespacesState:
-    """What is known without asking the store. Losing it costs time, nothing else."""
+    """What needs no query of the store. Losing it costs time, nothing else."""
 
     due: dict[str, None] = field(default_factory=dict)
     waits: dict[str, int] = field(default_factory=dict)  # milliseconds until the next look, by namespace
@@ -89,9 +89,9 @@ class NamespaceController(Consumer[NamespacesState]):
             if timer.kind in (_LOOK, RETRY):
                 state.due[timer.key] = None
         names = list(state.due)
-        found = store.by_keys(NAMESPACES, [f"/{name}" for name in names])
+        namespaces = store.by_keys(NAMESPACES, [f"/{name}" for name in names])
         for name in names:
-            stored = found.get(f"/{name}")
+            stored = namespaces.get(f"/{name}")
             if stored is None:
                 state.waits.pop(name, None)
             elif "deletionTimestamp" in stored.object["metadata"]:
@@ -161,9 +161,9 @@ def _missing(namespace: Object) -> Iterator[Group]:
     # By it programs in the namespace find the authority that the API's certificate is from.
     if text := authority_text():
         key, data = f"{name}/{AUTHORITY}", {"ca.crt": text}
-        found = store.by_keys(CONFIGMAPS, [key]).get(key)
-        old = (found.object.get("data") or {}) if found else {}
-        if found is None:
+        config_map = store.by_keys(CONFIGMAPS, [key]).get(key)
+        old = (config_map.object.get("data") or {}) if config_map else {}
+        if config_map is None:
             config = {"metadata": {"namespace": name, "name": AUTHORITY}, "data": data}
             yield Group([Create(CONFIGMAPS, config)], name)
         elif old != data:

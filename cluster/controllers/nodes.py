@@ -1,4 +1,4 @@
-"""Nodes that are not heard of: they become unreachable, and later their pods are given up.
+"""Nodes whose lease is not renewed: they become unreachable, and later their pods are given up.
 
 A node is alive while its lease is renewed. How long it has been silent is measured on this process's monotonic clock,
 from when a renewal was *observed*: so neither a clock that is set nor a laptop that was suspended costs a node. Many
@@ -52,45 +52,45 @@ def step(ready: str, *, tainted: bool, silent_s: float, unreachable_s: float, lo
 
 @dataclass(slots=True)
 class NodeWatch:
-    """What was seen of nodes and leases, and when (monotonic seconds)."""
+    """Nodes and the renewals of their leases, with the times at which they were observed (monotonic seconds)."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
-    known: dict[str, float] = field(default_factory=dict)  # by uid of a node: since when
-    renewed: dict[str, str | None] = field(default_factory=dict)
-    heard: dict[str, float] = field(default_factory=dict)  # by lease
+    first_observed: dict[str, float] = field(default_factory=dict)  # by uid of a node: since when
+    renew_times: dict[str, str | None] = field(default_factory=dict)
+    renewed_at: dict[str, float] = field(default_factory=dict)  # by lease
     unreachable: dict[str, float] = field(default_factory=dict)  # by uid of a node: since when
     absent: dict[str, float] = field(default_factory=dict)  # nodes that have pods and do not exist
 
     def see_node(self, name: str, node: Node, at: float) -> None:
-        """Note a node. One that has the name of another is a new one, whatever was heard of that."""
+        """Note a node. One that has the name of another is a new one, whatever was observed of that."""
         before = self.nodes.get(name)
         if before is not None and before.metadata.uid != node.metadata.uid:
             self.forget_node(name)
         self.nodes[name] = node
-        self.known.setdefault(node.metadata.uid, at)
+        self.first_observed.setdefault(node.metadata.uid, at)
 
     def forget_node(self, name: str) -> None:
         """Note that a node is gone."""
         node = self.nodes.pop(name, None)
         if node is not None:
-            self.known.pop(node.metadata.uid, None)
+            self.first_observed.pop(node.metadata.uid, None)
             self.unreachable.pop(node.metadata.uid, None)
 
     def see_lease(self, name: str, lease: Lease, at: float) -> None:
-        """Note a lease; only a new renewal counts as being heard."""
-        if self.renewed.get(name) != lease.spec.renew_time:
-            self.renewed[name] = lease.spec.renew_time
-            self.heard[name] = at
+        """Note a lease; only a new renewal counts."""
+        if self.renew_times.get(name) != lease.spec.renew_time:
+            self.renew_times[name] = lease.spec.renew_time
+            self.renewed_at[name] = at
 
     def silent_s(self, node: Node, at: float) -> float:
-        """Return for how long a node has not been heard of, at most since it is known."""
+        """Return for how long a node's lease has not been renewed, at most since the node was first observed."""
         lease = node.metadata.annotations.get(LEASE_ANNOTATION) or node.metadata.name
-        since = self.known[node.metadata.uid]
-        return at - max(since, self.heard.get(lease, since))
+        since = self.first_observed[node.metadata.uid]
+        return at - max(since, self.renewed_at.get(lease, since))
 
 
 class NodeLifecycle(Consumer[NodeWatch]):
-    """Watches leases and tells when nodes come and go."""
+    """Watches leases, and marks nodes that become unreachable or return."""
 
     name = "nodes"
 
@@ -155,7 +155,7 @@ class NodeLifecycle(Consumer[NodeWatch]):
 
 
 def _unreachable(name: str, node: Node, silent_s: int, now: int) -> list[Write]:
-    """Return the writes that say a node is not heard of: conditions Unknown, and the taints."""
+    """Return the writes that mark a node as unreachable: conditions Unknown, and the taints."""
     text = now_text(now)
     conditions = [
         {

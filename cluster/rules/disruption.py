@@ -71,15 +71,15 @@ def check(pod: Object, budgets: Sequence[Object], pods: Sequence[Object]) -> Non
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
     (budget,) = concerned
-    found = room(budget, pods)
+    status = room(budget, pods)
     # A pod that is not ready may go: always by policy, otherwise when enough others are.
     policy = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy")
-    has_enough = found.desired > 0 and found.healthy >= found.desired
+    has_enough = status.desired > 0 and status.healthy >= status.desired
     if not is_ready(pod) and (policy == "AlwaysAllow" or has_enough):
         return
-    if found.allowed < 1:
+    if status.allowed < 1:
         name = budget["metadata"]["name"]
-        detail = f"The disruption budget {name} needs {found.desired} healthy pods and has {found.healthy} currently"
+        detail = f"The disruption budget {name} needs {status.desired} healthy pods and has {status.healthy} currently"
         raise TooManyRequests(
             "Cannot evict pod as it would violate the pod's disruption budget.",
             causes=[Cause("DisruptionBudget", detail, "")],

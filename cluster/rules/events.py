@@ -46,9 +46,9 @@ def _check(event: Object) -> list[Cause]:
     What is about an object of no namespace lies in `default` (or `kube-system`).
     """
     about = lenient.mapping(event, "involvedObject")
-    place, namespace = event["metadata"].get("namespace") or "", about.get("namespace") or ""
+    own_namespace, namespace = event["metadata"].get("namespace") or "", about.get("namespace") or ""
     causes: list[Cause] = []
-    if place not in ((namespace,) if namespace else ("default", "kube-system")):
+    if own_namespace not in ((namespace,) if namespace else ("default", "kube-system")):
         causes.append(invalid("involvedObject.namespace", namespace, "does not match event.namespace"))
     if event.get("eventTime"):
         causes += _check_new_style(event)

@@ -26,8 +26,8 @@ def validate(hyper_node: Object, old: Object | None, view: RulesView) -> list[Ca
 def warn(hyper_node: Object, old: Object | None, view: RulesView) -> Iterator[str]:
     """Yield what is odd about a HyperNode: members that count for nothing."""
     for number, member in enumerate(lenient.sequence(hyper_node, "spec", "members")):
-        given = lenient.mapping(member, "selector")
-        if lenient.text(member, "type") == topology.HYPER_NODE and given.get("exactMatch") is None:
+        selector = lenient.mapping(member, "selector")
+        if lenient.text(member, "type") == topology.HYPER_NODE and selector.get("exactMatch") is None:
             yield f"spec.members[{number}].selector: HyperNodes are members by exactMatch only, so this one selects nothing"
 
 

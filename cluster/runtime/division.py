@@ -1,8 +1,8 @@
 """How a consumer's shards divide its work, and how another number of them takes it over.
 
-Each shard has a cursor, which says up to where the changes of its keys have been told. Another number of shards divides
+Each shard has a cursor, which says up to where the changes of its keys were delivered. Another number of shards divides
 the keys otherwise: then a cursor cannot say it for all of its keys. So the new cursors start at the oldest position,
-and carry along what was told beyond it as layers: the positions of an earlier division, by which each change's key
+and carry along what was delivered beyond it as layers: the positions of an earlier division, by which each change's key
 finds the one that counts.
 """
 
@@ -19,7 +19,7 @@ from cluster.runtime.registry import Registration, shard_of
 from cluster.store import sql
 from cluster.writes import Timer
 
-Layers: TypeAlias = "Sequence[Sequence[int]]"  # of each earlier division, up to where its shards had told changes
+Layers: TypeAlias = "Sequence[Sequence[int]]"  # of each earlier division, the positions of its shards
 
 
 LEASE_MS = 5000  # how long a silent leader keeps other worker processes out
@@ -27,7 +27,7 @@ LEASE_MS = 5000  # how long a silent leader keeps other worker processes out
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A cursor as read: position, generation, who leads, and what was told beyond the position."""
+    """A cursor as read: position, generation, who leads, and what was delivered beyond the position."""
 
     position: int
     generation: int
@@ -38,14 +38,14 @@ class Position:
     def is_led_by_another(self, holder: str, now: int) -> bool:
         """Say whether another worker process leads.
 
-        None leads for longer than LEASE_MS: one that is told to has got its lease
+        None leads for longer than LEASE_MS: one that seems to got its lease
         before the clock was set back, and may be dead.
         """
         return self.holder not in ("", holder) and 0 < self.held_until - now <= LEASE_MS
 
 
 def was_delivered(layers: Layers, key: str, revision: int) -> bool:
-    """Say whether an earlier division has told a change; one without a key is news to every shard."""
+    """Say whether an earlier division has delivered a change; one without a key is new to every shard."""
     return bool(key) and any(revision <= layer[shard_of(key, len(layer))] for layer in layers)
 
 
@@ -69,14 +69,14 @@ def divided_anew(old: Mapping[int, Position], shards: int) -> list[Position]:
 
 def read(registration: Registration, using: str) -> dict[str, Position]:
     """Return the cursors of a consumer by their names, also those of another number of shards."""
-    found = sql.rows(
+    rows = sql.rows(
         using,
         "SELECT name, position, generation, holder, held_until, handled FROM cluster_cursor WHERE name LIKE %s",
         [_names(registration)],
     )
     return {
         name: Position(position, generation, holder, held_until, decoded(layers))
-        for name, position, generation, holder, held_until, layers in found
+        for name, position, generation, holder, held_until, layers in rows
     }
 
 
@@ -116,7 +116,7 @@ def hold(name: str, cursor: Position, generation: int, lead: tuple[str, int], us
 
 
 def skip(names: Sequence[str], position: int, using: str) -> None:
-    """Let cursors pass what somebody else has seen to; what this process's runners know of them counts for nothing then."""
+    """Let cursors pass what somebody else has handled; this process's runners then have to load their state again."""
     with connections[using].cursor() as db:
         db.executemany(
             "UPDATE cluster_cursor SET position = %s, generation = generation + 1, handled = '[]'"
@@ -134,10 +134,10 @@ def take_over(registration: Registration, using: str) -> None:
     """
     with transaction.atomic(using=using):
         sql.lock_head(using)
-        found = read(registration, using)
-        is_new = bool(found) and found.keys() != set(registration.cursors)
+        cursors = read(registration, using)
+        is_new = bool(cursors) and cursors.keys() != set(registration.cursors)
         if is_new:
-            old = {int(name.rpartition("/")[2]): cursor for name, cursor in found.items()}
+            old = {int(name.rpartition("/")[2]): cursor for name, cursor in cursors.items()}
             new = zip(registration.cursors, divided_anew(old, registration.shards), strict=True)
             with connections[using].cursor() as db:
                 db.execute("DELETE FROM cluster_cursor WHERE name LIKE %s", [_names(registration)])
@@ -163,9 +163,9 @@ def _hand_out_timers(registration: Registration, using: str, *, everywhere: bool
     text = "SELECT cursor, kind, key, due, payload FROM cluster_timer WHERE cursor LIKE %s"
     if not everywhere:
         text += f" AND cursor NOT IN ({sql.marks(len(cursors))})"
-    found = sql.rows(using, text, [_names(registration), *(() if everywhere else cursors)])
+    rows = sql.rows(using, text, [_names(registration), *(() if everywhere else cursors)])
     moved, gone = [], []
-    for cursor, kind, key, due, payload in found:
+    for cursor, kind, key, due, payload in rows:
         home = registration.cursor_of(shard_of(key, registration.shards)) if key else cursor
         if home != cursor:
             moved.append((home, kind, key, due, _encoded(decoded(payload))))
@@ -189,8 +189,8 @@ def timers_of_kind(cursor: str, kind: str, using: str, key: str | None = None) -
     return _timers(sql.rows(using, f"{text} AND key = %s", [cursor, kind, key]))
 
 
-def _timers(found: Iterable[Sequence[Any]]) -> list[Timer]:
-    return [Timer(kind, key, due, decoded(payload)) for kind, key, due, payload in found]
+def _timers(rows: Iterable[Sequence[Any]]) -> list[Timer]:
+    return [Timer(kind, key, due, decoded(payload)) for kind, key, due, payload in rows]
 
 
 def put_timers(timers: Sequence[tuple[str, str, str, int, str]], using: str) -> None:

@@ -1,4 +1,4 @@
-"""What the last check found of jobs that wait although nobody uses the room that they need: written by the scheduler's task, read by metrics and pages."""
+"""The last check for jobs that wait although nobody uses the room that they need: the scheduler's task stores it, metrics and pages read it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster.store import store
 
 EVERY_MS = 30_000
 PATIENCE_MS = 15_000
-"""Shorter waits are not told: ten seconds are given to a group that was let in until its pods are made, and room is kept for it meanwhile."""
+"""Shorter waits are not reported: the pods of a group that was let in may take ten seconds, and room is reserved for it meanwhile."""
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """What was found at a time in epoch ms. waiting is how many pod groups waited, judged of how many it could be said."""
+    """The outcome of a check at a time in epoch ms. `waiting` counts the pod groups that waited, `judged` those of them that were checked."""
 
     at: int
     waiting: int = 0
@@ -54,5 +54,5 @@ def last() -> Check | None:
 
 def save(check: Check) -> None:
     """Keep a check in place of the last one."""
-    found = msgspec.json.encode(check).decode()
-    IdleRoomCheck.objects.using(store.using).update_or_create(pk=1, defaults={"found": found})
+    encoded = msgspec.json.encode(check).decode()
+    IdleRoomCheck.objects.using(store.using).update_or_create(pk=1, defaults={"found": encoded})

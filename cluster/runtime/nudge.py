@@ -59,7 +59,7 @@ class Carrier(Protocol):
     def queue(self, registration: Registration, shard: int, delay_s: float) -> None:
         """Have a consumer's shard run, after a delay."""
 
-    async def hear(self, callback: Callable[[int], None]) -> None:
+    async def subscribe(self, callback: Callable[[int], None]) -> None:
         """Call `callback` with each revision that is published, and with NEWEST at the start."""
 
 
@@ -100,7 +100,7 @@ class RedisCarrier:
             retry=False,
         )
 
-    async def hear(self, callback: Callable[[int], None]) -> None:
+    async def subscribe(self, callback: Callable[[int], None]) -> None:
         """Subscribe to the installation's channel and listen until Redis goes away."""
         async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener, listener.pubsub() as subscription:
             await subscription.subscribe(channel())
@@ -125,7 +125,7 @@ _carrier: Carrier = RedisCarrier()
 
 
 def use(carrier: Carrier) -> Carrier:
-    """Send and hear nudges by this carrier from now on; return the one before."""
+    """Send and receive nudges by this carrier from now on; return the one before."""
     global _carrier
     before, _carrier = _carrier, carrier
     return before
@@ -198,7 +198,7 @@ def _announce(touched: frozenset[str], revision: int) -> None:
 async def listen(callback: Callable[[int], None]) -> None:
     """Call `callback` with each revision that is announced, and with NEWEST at the start; return when Redis is away."""
     try:
-        await _carrier.hear(callback)
+        await _carrier.subscribe(callback)
     except UNREACHABLE as error:
         outage.lasts(error)
 

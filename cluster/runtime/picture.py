@@ -1,6 +1,6 @@
-"""What a process knows of some kinds of objects: loaded once, then kept up to date from the log.
+"""A process's copy of some kinds of objects: loaded once, then kept up to date from the log.
 
-Pages ask such questions far more often than objects change, and reading all of them for each answer would be slow. So being asked costs
+Pages ask such questions far more often than objects change, and reading all of them for each answer would be slow. So a question costs
 nothing while nothing changed, and otherwise one query for the changes. Nothing of it is stored.
 """
 
@@ -24,7 +24,7 @@ MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
 
 
 class Picture(Protocol):
-    """What a process knows at one revision."""
+    """A copy of objects at one revision."""
 
     revision: int
 

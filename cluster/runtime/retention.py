@@ -56,8 +56,8 @@ def _horizon(now: int, source: Store) -> int:
     """Return the newest revision whose past may go: old enough, and read by every registered consumer."""
     oldest = now - settings.HISTORY_HOURS * 3600 * 1000
     old = sql.rows(source.using, "SELECT MAX(revision) FROM cluster_change WHERE at < %s", [oldest])[0][0] or 0
-    found = sql.rows(source.using, "SELECT name, position FROM cluster_cursor")
-    return min([int(old), *(int(position) for name, position in found if registry.has_reader(name))])
+    cursors = sql.rows(source.using, "SELECT name, position FROM cluster_cursor")
+    return min([int(old), *(int(position) for name, position in cursors if registry.has_reader(name))])
 
 
 def _forget_strangers(source: Store) -> None:

@@ -1,7 +1,7 @@
-"""Groups that could not be written: the timers that bring them back, and what people are told meanwhile.
+"""Groups that could not be written: the timers that bring them back, and the events and rows for people meanwhile.
 
-They come back at once the first time, later and later after that. What goes on failing is told by an event, as news,
-and noted as a `Refusal` for as long as it lasts, which the pages show beside its object.
+They come back at once the first time, later and later after that. What goes on failing gets an event now and then,
+and a `Refusal` row for as long as it lasts, which the pages show beside its object.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ log = logging.getLogger(__name__)
 def event_groups(
     timers: Sequence[Timer], about: Callable[[str], Object | None], now: int, component: str
 ) -> list[Group]:
-    """Return events that tell people what keeps on being refused, and with which words: at first, then at twice as many tries.
+    """Return events with the errors of groups that go on failing: at first, then at twice as many tries each time.
 
     `about` gives the object that a group's key is about, as much of it as an event names, or None.
     """
     groups = []
     for timer in timers:
         is_news = timer.kind == RETRY and timer.payload.get("news")
-        if is_news and (found := about(timer.key)) is not None:
+        if is_news and (obj := about(timer.key)) is not None:
             text = f"Tried {timer.payload['tries']} times: {timer.payload['error']}"
-            event = events.event(found, REFUSED, text, now, component=component, kind=events.WARNING)
+            event = events.event(obj, REFUSED, text, now, component=component, kind=events.WARNING)
             groups.append(Group([Create(EVENTS, event)]))
     return groups
 
@@ -54,7 +54,7 @@ class Try(NamedTuple):
     is_noted: bool = False
 
     def again(self, now: int) -> Try:
-        """Return what is known when it fails once more."""
+        """Return the record after one more failure."""
         tries = self.tries + 1
         lasts = tries >= TOLD_AFTER or (tries > 1 and now - self.since >= TOLD_AFTER_MS)
         return Try(tries, self.since, self.is_noted or lasts)
@@ -72,7 +72,7 @@ class Retries:
 
     @property
     def _failing(self) -> dict[str, Try]:
-        """What is known to fail, at first what another process has noted."""
+        """The failing groups by key, at first those that another process has noted."""
         if self._cached is None:
             self._cached = {row.key: Try(row.tries, row.since, True) for row in self._rows()}
         return self._cached
@@ -121,10 +121,10 @@ class Retries:
         return Refusal.objects.using(self._using).filter(consumer=self._consumer)
 
 
-def current_refusals(places: Mapping[str, str]) -> list[Refusal]:
-    """Return what cannot be written now, the oldest first; places are keys by consumers, `namespace/*` all of a namespace."""
+def current_refusals(keys: Mapping[str, str]) -> list[Refusal]:
+    """Return what cannot be written now, the oldest first; `keys` are by consumer, `namespace/*` means all of a namespace."""
     wanted = Q()
-    for consumer, key in places.items():
+    for consumer, key in keys.items():
         of_key = Q(key__startswith=key[:-1]) if key.endswith("/*") else Q(key=key)
         wanted |= Q(of_key, consumer=consumer)
     return list(Refusal.objects.filter(wanted).order_by("since", "consumer", "key")) if wanted else []

@@ -83,9 +83,9 @@ class Shelf:
 
     def remove(self, chunk: bytes | str) -> None:
         """Let go of a chunk, the very one that was put, because it is sent; nothing happens if it is not held any more."""
-        for place, held in enumerate(self._held):
+        for index, held in enumerate(self._held):
             if held is chunk:
-                del self._held[place]
+                del self._held[index]
                 self.size -= len(chunk)
                 self._room.give(self, (chunk,))
                 return

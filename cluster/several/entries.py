@@ -37,16 +37,16 @@ class Entry(NamedTuple):
 
 def parse(text: str) -> tuple[Entry, ...]:
     """Return the entries, which commas or line breaks separate; EntriesError for what is none."""
-    found = tuple(_entry(word.strip()) for word in re.split(r"[,\n]", text) if word.strip())
-    for place, entry in enumerate(found):
-        if entry.name in {other.name for other in found[:place]}:
+    entries = tuple(_entry(word.strip()) for word in re.split(r"[,\n]", text) if word.strip())
+    for index, entry in enumerate(entries):
+        if entry.name in {other.name for other in entries[:index]}:
             raise EntriesError(f"{entry.name} is named twice; give each cluster a name of its own.")
-        if place and not entry.kubeconfig:
+        if index and not entry.kubeconfig:
             raise EntriesError(
                 f"{entry.name} is {EMBEDDED} and not the first; put it first, because the first cluster keeps"
                 " the accounts and there is one embedded cluster at most."
             )
-    return found
+    return entries
 
 
 def text(entries: Iterable[Entry]) -> str:

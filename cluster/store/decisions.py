@@ -85,14 +85,14 @@ def find(filters: Filters, *, limit: int, offset: int = 0, using: str = "default
     """Return the decisions that match, the newest first."""
     where, params = filters.where(sql.vendor(using))
     text = f"SELECT id, {', '.join(_FIELDS)} FROM cluster_decision WHERE {where} ORDER BY id DESC LIMIT %s OFFSET %s"
-    found = []
+    decisions = []
     for number, *values, nodes in sql.rows(using, text, [*params, limit, offset]):
         counts = (line.rpartition(" ") for line in nodes.split("\n") if line)
         fields = dict(zip(_FIELDS, values, strict=False))
-        found.append(
+        decisions.append(
             StoredDecision(number, Decision(**fields, nodes=tuple((node, int(count)) for node, _, count in counts)))
         )
-    return found
+    return decisions
 
 
 def count(filters: Filters, *, using: str = "default") -> dict[str, int]:

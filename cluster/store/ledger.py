@@ -143,11 +143,11 @@ class Ledger:
             return row
         if old is not None:
             if write.anew:
-                is_known = obj == old.object
+                is_current = obj == old.object
             else:
                 version, stored = metadata["resourceVersion"], old.object["metadata"]["resourceVersion"]
-                is_known = is_older(write.at or version, stored) or (version == stored and same)
-            if is_known:
+                is_current = is_older(write.at or version, stored) or (version == stored and same)
+            if is_current:
                 return old
             if same:
                 self._enter("MODIFIED", row, old)

@@ -57,10 +57,10 @@ def after(
     """
     where, params = _later(revision, kinds, until, using)
     text = f"{_ROWS_WITH_PREVIOUS if previous else _ROWS} WHERE {where} ORDER BY c.revision LIMIT %s"
-    found = sql.rows(using, text, [*params, limit])
+    result = sql.rows(using, text, [*params, limit])
     # Asked afterwards: what retention removes between the two queries must not look like silence.
     check(revision, using=using)
-    return [Change(*row) for row in found]
+    return [Change(*row) for row in result]
 
 
 def reach(
@@ -77,11 +77,11 @@ def reach(
         f" WHERE {where} ORDER BY c.revision LIMIT %s"
     )
     reached, size = revision, 0
-    for found, its in sql.rows(using, text, [*params, limit]):
-        size += its
+    for each, length in sql.rows(using, text, [*params, limit]):
+        size += length
         if size > most_bytes and reached > revision:
             return reached
-        reached = found
+        reached = each
     return until
 
 
@@ -110,8 +110,8 @@ def of_names(
         # The plus keeps SQLite from reading all rows of the kind behind the revision instead.
         " AND +c.revision > %s"
     )
-    found = sql.rows(using, text, [resource.id, namespace, *names, after])
-    return [Change(*row) for row in sorted(found)]
+    result = sql.rows(using, text, [resource.id, namespace, *names, after])
+    return [Change(*row) for row in sorted(result)]
 
 
 def lives(resource: Resource, namespace: str, names: Sequence[str], *, using: str = "default") -> dict[str, Life]:
@@ -120,8 +120,8 @@ def lives(resource: Resource, namespace: str, names: Sequence[str], *, using: st
         "SELECT c.uid, MIN(c.at), MAX(c.revision) FROM cluster_change c WHERE c.resource = %s AND c.namespace = %s"
         " AND c.name IN () GROUP BY c.uid"
     )
-    found = sql.rows_among(using, text, names, [resource.id, namespace])
-    return {uid: Life(first, newest) for uid, first, newest in found}
+    result = sql.rows_among(using, text, names, [resource.id, namespace])
+    return {uid: Life(first, newest) for uid, first, newest in result}
 
 
 def snapshot(resource: str, namespace: str = "", name: str = "", *, using: str = "default") -> Snapshot:
@@ -139,10 +139,10 @@ def snapshot(resource: str, namespace: str = "", name: str = "", *, using: str =
 def at(revisions: Sequence[int], *, using: str = "default") -> list[Change]:
     """Return the log rows of these revisions in their order; Expired when one is gone."""
     rows = sql.rows_among(using, f"{_ROWS} WHERE c.revision IN ()", revisions)
-    found = {row[0]: Change(*row) for row in rows}
-    if len(found) < len(revisions):
+    changes = {row[0]: Change(*row) for row in rows}
+    if len(changes) < len(revisions):
         raise Expired("The state that was being read has been replaced and forgotten meanwhile; list again.")
-    return [found[revision] for revision in revisions]
+    return [changes[revision] for revision in revisions]
 
 
 def fitting(revisions: Sequence[int], most_bytes: int, *, using: str = "default") -> int:

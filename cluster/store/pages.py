@@ -107,12 +107,12 @@ class _Span:
         params: list[Any] = [at, self._resource.id]
         if self._namespace:
             text, params = f"{text} AND namespace = %s", [*params, self._namespace]
-        found: dict[str, int] = {}
+        revisions: dict[str, int] = {}
         # The newest first, so that the oldest stays.
         for namespace, name, previous in sql.rows(self._using, f"{text} ORDER BY revision DESC", params):
             if (key := key_of(self._resource.id, namespace, name)) > self._after:
-                found[key] = previous
-        return found
+                revisions[key] = previous
+        return revisions
 
     def past(self, replaced: Mapping[str, int]) -> Iterator[Stored]:
         """Yield what the replaced keys held."""
@@ -123,9 +123,9 @@ class _Span:
                 "SELECT revision, resource, namespace, name, uid, body FROM cluster_change"
                 f" WHERE revision IN ({sql.marks(len(chunk))})"
             )
-            found = {row[0]: row for row in sql.rows(self._using, text, chunk)}
-            if len(found) < len(chunk):
+            by_revision = {row[0]: row for row in sql.rows(self._using, text, chunk)}
+            if len(by_revision) < len(chunk):
                 raise Expired(EXPIRED)
             for revision in chunk:
-                _, kind, namespace, name, uid, body = found[revision]
+                _, kind, namespace, name, uid, body = by_revision[revision]
                 yield Stored(kind, namespace, name, uid, revision, 0, bytes(body))

@@ -45,12 +45,12 @@ def put(records: Sequence[Record], *, using: str = "default") -> None:
 
 def by_uid(resource: Resource, uids: Sequence[str], *, using: str = "default") -> dict[str, Record]:
     """Return the records of these objects, with their histories."""
-    found: dict[str, Record] = {}
+    records: dict[str, Record] = {}
     text = f"SELECT {_COLUMNS}, o.history FROM cluster_record o WHERE o.uid IN ()"
     for *row, history in sql.rows_among(using, text, uids):
         record = _record(resource, row)
-        found[record.uid] = replace(record, history=bytes(history))
-    return found
+        records[record.uid] = replace(record, history=bytes(history))
+    return records
 
 
 def newest(resource: Resource, namespace: str, name: str, *, using: str = "default") -> Record | None:
@@ -87,8 +87,8 @@ def values(resource: Resource, *, using: str = "default", **filters: Any) -> dic
     where, params = Filter(**filters).where(resource.id, sql.vendor(using))
     text = f"SELECT DISTINCT o.namespace, o.queue, o.creator FROM cluster_record o WHERE {where} AND o.deleted > 0"
     columns = zip(*sql.rows(using, text, params), strict=True)
-    found = dict(zip(("namespace", "queue", "creator"), columns, strict=False))
-    return {name: sorted({*found.get(name, ())} - {""}) for name in ("namespace", "queue", "creator")}
+    by_column = dict(zip(("namespace", "queue", "creator"), columns, strict=False))
+    return {name: sorted({*by_column.get(name, ())} - {""}) for name in ("namespace", "queue", "creator")}
 
 
 def behind(

@@ -99,11 +99,11 @@ def delete_until(until: float, using: str, table: str, key: str, where: str, par
     """Delete the rows that match, a batch in a transaction, and return how many; end at clock.monotonic() `until`."""
     removed = 0
     while clock.monotonic() < until:
-        found = rows(using, f"SELECT {key} FROM {table} WHERE {where} LIMIT %s", [*params, batch])
+        keys = rows(using, f"SELECT {key} FROM {table} WHERE {where} LIMIT %s", [*params, batch])
         with transaction.atomic(using=using), connections[using].cursor() as cursor:
-            cursor.executemany(f"DELETE FROM {table} WHERE {key} = %s", found)
-        removed += len(found)
-        if len(found) < batch:
+            cursor.executemany(f"DELETE FROM {table} WHERE {key} = %s", keys)
+        removed += len(keys)
+        if len(keys) < batch:
             break
     return removed
 
@@ -125,12 +125,12 @@ def lock_head(using: str) -> int:
     """
     suffix = " FOR UPDATE" if connections[using].vendor == "postgresql" else ""
     text = "SELECT head FROM cluster_log WHERE id = 1" + suffix
-    found = rows(using, text)
-    if not found:
+    heads = rows(using, text)
+    if not heads:
         with connections[using].cursor() as cursor:
             cursor.execute("INSERT INTO cluster_log (id, head, compacted) VALUES (1, 0, 0) ON CONFLICT DO NOTHING")
-        found = rows(using, text)
-    return int(found[0][0])
+        heads = rows(using, text)
+    return int(heads[0][0])
 
 
 def end_sessions(using: str, instance: str) -> None:
@@ -155,8 +155,8 @@ def log_row(using: str) -> tuple[int, int]:
     cached: tuple[int, int] | None = getattr(connections[using], "snapshot_log_row", None)
     if cached is not None:
         return cached
-    found = rows(using, "SELECT head, compacted FROM cluster_log WHERE id = 1")
-    return (int(found[0][0]), int(found[0][1])) if found else (0, 0)
+    result = rows(using, "SELECT head, compacted FROM cluster_log WHERE id = 1")
+    return (int(result[0][0]), int(result[0][1])) if result else (0, 0)
 
 
 @contextmanager

@@ -91,14 +91,14 @@ class Store:
         return [o if isinstance(o, ApiError) else [row.stored() for row in o] for o in outcomes]
 
     def _load(self, keys: Sequence[str], kinds: dict[str, Resource]) -> dict[str, Row | None]:
-        found: dict[str, Row | None] = dict.fromkeys(keys)
+        loaded: dict[str, Row | None] = dict.fromkeys(keys)
         text = f"SELECT {_LOADED} {sql.FROM} WHERE o.key IN ()"
         for key, resource, namespace, name, revision, body, *indexed in sql.rows_among(self.using, text, keys):
             uid, created, *_ = indexed
-            found[key] = Row(
+            loaded[key] = Row(
                 kinds[resource], namespace, name, uid, created, revision, decode(body), body, indexed=tuple(indexed)
             )
-        return found
+        return loaded
 
     def named(self, groups: Sequence[Group]) -> Sequence[Group]:
         """Return groups with the names that `commit` would give to what wishes for generated ones."""
@@ -139,12 +139,12 @@ class Store:
 
         "" stands for one for which none was found in NAME_TRIES tries.
         """
-        found = [""] * len(creates)
+        names = [""] * len(creates)
         taken = set(used)
         for _ in range(NAME_TRIES):
             tried: dict[str, tuple[int, str]] = {}
             for index, create in enumerate(creates):
-                if found[index]:
+                if names[index]:
                     continue
                 metadata = create.object["metadata"]
                 name = strategy.generated_name(metadata["generateName"], self.random)
@@ -152,13 +152,13 @@ class Store:
                 if key not in taken:
                     taken.add(key)
                     tried[key] = index, name
-            there = self._taken(list(tried))
+            there = self._used_keys(list(tried))
             for key, (index, name) in tried.items():
                 if key not in there:
-                    found[index] = name
-        return found
+                    names[index] = name
+        return names
 
-    def _taken(self, keys: Sequence[str]) -> set[str]:
+    def _used_keys(self, keys: Sequence[str]) -> set[str]:
         """Return those of the keys that stored objects have."""
         return {key for (key,) in sql.rows_among(self.using, "SELECT key FROM cluster_object WHERE key IN ()", keys)}
 
@@ -220,10 +220,10 @@ class Store:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Stored:
         """Return one object or raise NotFound."""
-        found = self._select("o.key = %s", [key_of(resource.id, namespace, name)])
-        if not found:
+        objects = self._select("o.key = %s", [key_of(resource.id, namespace, name)])
+        if not objects:
             raise NotFound.of(resource.id, name)
-        return found[0]
+        return objects[0]
 
     def find(
         self,
@@ -290,13 +290,13 @@ class Store:
 
     def living(self, uids: Sequence[str]) -> frozenset[str]:
         """Return those of the uids that belong to a stored object."""
-        found = sql.rows_among(self.using, "SELECT uid FROM cluster_object WHERE uid IN ()", uids)
-        return frozenset(uid for (uid,) in found)
+        result = sql.rows_among(self.using, "SELECT uid FROM cluster_object WHERE uid IN ()", uids)
+        return frozenset(uid for (uid,) in result)
 
     def unbound(self, uids: Sequence[str]) -> frozenset[str]:
         """Return those of the uids that belong to a stored pod without a node."""
-        found = sql.rows_among(self.using, "SELECT uid FROM cluster_object WHERE node = '' AND uid IN ()", uids)
-        return frozenset(uid for (uid,) in found)
+        result = sql.rows_among(self.using, "SELECT uid FROM cluster_object WHERE node = '' AND uid IN ()", uids)
+        return frozenset(uid for (uid,) in result)
 
     def count(self, resource: Resource, *, by: str = "phase", **filters: Any) -> dict[str, int]:
         """Return how many objects match, grouped by one column of the index."""
@@ -332,10 +332,10 @@ class Store:
         """Return how many objects of a kind each controller has, by its uid and their phase."""
         where, params = Filter(owner=owners).where(resource.id, sql.vendor(self.using))
         text = f"SELECT o.owner, o.phase, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY o.owner, o.phase"
-        found: dict[str, dict[str, int]] = {}
+        counts: dict[str, dict[str, int]] = {}
         for owner, phase, number in sql.rows(self.using, text, params):
-            found.setdefault(owner, {})[phase] = number
-        return found
+            counts.setdefault(owner, {})[phase] = number
+        return counts
 
     def revision(self) -> int:
         """Return the newest revision."""

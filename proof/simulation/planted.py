@@ -215,11 +215,11 @@ def cursor_too_far(put: Put) -> None:
     move = Runner._move_cursor
 
     def too_far(self: Runner[Any], cursor: Position, now: int) -> None:
-        self.heard += 1
+        self.delivered += 1
         try:
             move(self, cursor, now)
         finally:
-            self.heard -= 1
+            self.delivered -= 1
 
     put(Runner, "_move_cursor", too_far)
 
@@ -990,14 +990,14 @@ def asked_of_nobody(put: Put) -> None:
 def gone_comes_back(put: Put) -> None:
     from cluster.remote.mirroring import reflection
 
-    put(reflection, "is_newer", lambda version, standing: True)
+    put(reflection, "is_newer", lambda version, status: True)
 
 
 @plant("what a list does not name stays in the mirror")
 def list_keeps(put: Put) -> None:
     from cluster.remote.mirroring import reflection
 
-    put(reflection, "vanished", lambda stored, listed, versions, news: [])
+    put(reflection, "vanished", lambda stored, listed, versions, update: [])
 
 
 # ---- playing

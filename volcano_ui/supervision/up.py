@@ -450,7 +450,7 @@ def _about_walls(before: Mapping[str, NodeEngine]) -> list[str]:
         told = [(wall.node, f"{wall.sentence} {walls.who_may(wall)}".rstrip()) for wall in walls.reported()]
     finally:
         connection.close()
-    told += [(name, node_engines.told(each, before.get(name))) for name, each in _engines().items()]
+    told += [(name, node_engines.startup_message(each, before.get(name))) for name, each in _engines().items()]
     are_several = len({node for node, _ in told}) > 1
     return [f"{node}: {sentence}" if are_several else sentence for node, sentence in told]
 

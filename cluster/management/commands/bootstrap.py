@@ -27,7 +27,7 @@ class Command(BaseCommand):
         only_embedded("what it has is there")
         cpus = len(os.sched_getaffinity(0))
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        made = bootstrap(first_limits.of_machine(DEFAULT, cpus, memory))
+        created = bootstrap(first_limits.of_machine(DEFAULT, cpus, memory))
         if identities.appoint_administrators():
-            made.append(f"administrators/{settings.OIDC_ADMIN_GROUP}")
-        self.stdout.write(f"Made {', '.join(made)}." if made else "Everything is there.")
+            created.append(f"administrators/{settings.OIDC_ADMIN_GROUP}")
+        self.stdout.write(f"Made {', '.join(created)}." if created else "Everything is there.")

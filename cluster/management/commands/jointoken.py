@@ -29,9 +29,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         only_embedded("its nodes are its own business")
         with explained():
-            server, known = api(self, options["server"])
+            server, current_site = api(self, options["server"])
             issued = joining.invite(CONSOLE, options["node"], seconds(options["expires"], MOST))
-            self.stdout.write(joining.command(server, site.authority(known), issued.secret, options["node"]))
+            self.stdout.write(joining.command(server, site.authority(current_site), issued.secret, options["node"]))
         self.stderr.write(
             f"For one machine, until {timestamp(issued.expires)}. It can be revoked on the page “Access”."
         )

@@ -45,9 +45,9 @@ class Command(BaseCommand):
         only_embedded("it gives kubeconfigs itself")
         lifetime_s = seconds(options["expires"])
         with explained():
-            server, known = api(self, options["server"])
+            server, current_site = api(self, options["server"])
             issue, name, namespace = _holder(options)
-            authority, called = site.authority(known), kubeconfig.name(server)
+            authority, called = site.authority(current_site), kubeconfig.name(server)
             # The token comes last: one that could not be handed over would stay valid.
             with self._target(options["file"]) as stream:
                 issued = issue(lifetime_s)
@@ -75,13 +75,13 @@ class Command(BaseCommand):
 
 def api(command: BaseCommand, given: str) -> tuple[str, Site]:
     """Return the API's address, as it was given or as the site has it, and the site; a site that does not run is said so."""
-    known = site.current()
-    if known.said:
-        command.stderr.write(known.said)
-    server = given or known.site.api
+    status = site.current()
+    if status.message:
+        command.stderr.write(status.message)
+    server = given or status.site.api
     if not re.fullmatch(r"https://[^\s/@]+/?", server):
         raise CommandError(f"--server is {server!r}; give it as https://host:port.")
-    return server.rstrip("/"), known.site
+    return server.rstrip("/"), status.site
 
 
 def _holder(options: dict[str, Any]) -> tuple[Callable[[int], Issued], str, str]:
@@ -119,8 +119,8 @@ def explained() -> Iterator[None]:
 
 def seconds(text: str, most: str = "365d") -> int:
     """Return how long a token is to work; CommandError for less than ten minutes, or more than the most."""
-    found = re.fullmatch(r"(\d{1,9})([mhd])", text)
-    asked_s = int(found[1]) * UNITS[found[2]] if found else 0
-    if not tokens.LEAST_S <= asked_s <= int(most[:-1]) * UNITS[most[-1]]:
+    match = re.fullmatch(r"(\d{1,9})([mhd])", text)
+    lifetime_s = int(match[1]) * UNITS[match[2]] if match else 0
+    if not tokens.LEAST_S <= lifetime_s <= int(most[:-1]) * UNITS[most[-1]]:
         raise CommandError(f"--expires is {text!r}; give it as a number with m, h or d, from 10m to {most}.")
-    return asked_s
+    return lifetime_s

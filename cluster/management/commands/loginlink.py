@@ -22,11 +22,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with explained():
-            known = site.current()
+            status = site.current()
             user = accounts.find_user(options["user"]) if options["user"] else None
             if user is not None and not user.is_active:
                 raise CommandError(f'The user "{user.username}" is deactivated; an administrator can change that.')
-            link = logins.login_link(options["url"] or known.site.pages, user)
-        if known.said:
-            self.stderr.write(known.said)
+            link = logins.login_link(options["url"] or status.site.pages, user)
+        if status.message:
+            self.stderr.write(status.message)
         self.stdout.write(link)

@@ -36,12 +36,12 @@ def read_indexes(text: str, completions: int | None) -> list[tuple[int, int]]:
     intervals: list[tuple[int, int]] = []
     last = -1
     for piece in text.split(",") if text else ():
-        found = _INTERVAL.fullmatch(piece)
-        if found is None:
+        match = _INTERVAL.fullmatch(piece)
+        if match is None:
             raise IndexesError(f"cannot convert string to integer for index: {piece[:64]!r}")
-        first = int(found[1])
-        until = int(found[2]) if found[2] is not None else first
-        if found[2] is not None and until <= first:
+        first = int(match[1])
+        until = int(match[2]) if match[2] is not None else first
+        if match[2] is not None and until <= first:
             raise IndexesError(f"non-increasing order, previous: {first}, current: {until}")
         if first <= last:
             raise IndexesError(f"non-increasing order, previous: {last}, current: {first}")

@@ -112,7 +112,7 @@ def _check_end(new: Object, before: Object) -> Iterator[Cause]:
 
 def _check_indexes(new: Object, before: Object, spec: Object) -> Iterator[Cause]:
     is_indexed = spec.get("completionMode") == CompletionMode.INDEXED
-    found: dict[str, list[tuple[int, int]]] = {}
+    intervals: dict[str, list[tuple[int, int]]] = {}
     for field in ("completedIndexes", "failedIndexes"):
         text = new.get(field) or ""
         if not _changed(new, before, field) and not is_indexed:
@@ -124,10 +124,10 @@ def _check_indexes(new: Object, before: Object, spec: Object) -> Iterator[Cause]
             detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
             yield invalid(f"status.{field}", text, detail)
         try:
-            found[field] = job_policies.read_indexes(text, spec.get("completions"))
+            intervals[field] = job_policies.read_indexes(text, spec.get("completions"))
         except job_policies.IndexesError as error:
             yield invalid(f"status.{field}", text, f"error parsing {field}: {error}")
-    if len(found) == 2 and _overlap(found["completedIndexes"], found["failedIndexes"]):
+    if len(intervals) == 2 and _overlap(intervals["completedIndexes"], intervals["failedIndexes"]):
         detail = "failedIndexes and completedIndexes overlap"
         yield invalid("status.failedIndexes", new.get("failedIndexes"), detail)
 

@@ -107,18 +107,18 @@ def warn(job: Object, old: Object | None, view: RulesView) -> list[str]:
     """Return what a person should know about a job although it is accepted."""
     if old is not None:
         return []
-    spec, found = job["spec"], [NOT_RUN]
+    spec, warnings = job["spec"], [NOT_RUN]
     name = job["metadata"].get("name") or ""
     if problem := names.dns_label(name):
         text = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior;"
-        found.append(f"{text} a DNS label is recommended: [{problem}]")
+        warnings.append(f"{text} a DNS label is recommended: [{problem}]")
     many = (spec.get("completions") or 0) > MANY_INDEXES and spec["parallelism"] > MOST_WHEN_MANY
     if spec["completionMode"] == CompletionMode.INDEXED and many:
-        found.append(
+        warnings.append(
             "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4,"
             " Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
         )
-    return found + pods.command_warnings(spec["template"]["spec"], "spec.template.spec", view)
+    return warnings + pods.command_warnings(spec["template"]["spec"], "spec.template.spec", view)
 
 
 def _check_spec(spec: Object, view: RulesView) -> Iterator[Cause]:

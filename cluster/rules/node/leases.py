@@ -20,11 +20,11 @@ def place_of(lease: Object) -> str:
 
 def other_place(lease: Object, place: str, now_ms: int) -> str:
     """Return where another agent lives that renews a node's lease, "" when nobody but the one at a place does."""
-    found = place_of(lease)
-    if not found or found == place:
+    current = place_of(lease)
+    if not current or current == place:
         return ""
     try:
         renewed = parse_time(lenient.text(lease, "spec", "renewTime"))
     except ValueError:
         return ""
-    return found if now_ms - renewed < LEASE_S * 1000 else ""
+    return current if now_ms - renewed < LEASE_S * 1000 else ""

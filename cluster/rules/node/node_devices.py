@@ -63,7 +63,7 @@ def of_pod(pod: Object) -> Iterator[tuple[str, str]]:
         for container in lenient.sequence(pod, "status", kind):
             for each in lenient.sequence(container, STATUS_FIELD):
                 for one in lenient.sequence(each, "resources"):
-                    found = (lenient.text(each, "name"), lenient.text(one, "resourceID"))
-                    if found not in seen:
-                        seen.add(found)
-                        yield found
+                    device = (lenient.text(each, "name"), lenient.text(one, "resourceID"))
+                    if device not in seen:
+                        seen.add(device)
+                        yield device

@@ -53,8 +53,8 @@ def has_command(command: Sequence[str], args: Sequence[str]) -> bool:
     return bool(command) or (bool(args) and not args[0].startswith("-"))
 
 
-def told(now: NodeEngine, before: NodeEngine | None) -> str:
-    """Say by what images run on a node that has just started; before is what it said the last time."""
+def startup_message(now: NodeEngine, before: NodeEngine | None) -> str:
+    """Return what the log says of images when a node has started; `before` is its engine at the last start."""
     if not now.works or before is None or before.works:
         return now.sentence
     return f"Images run with {now.says} now, and commands ran before. What is to go on so: {WAY_OUT}."

@@ -60,8 +60,8 @@ def condition(verb: str, target: str) -> If | None:
 
 def is_own(node: str, target: str, namespace: str, name: str) -> bool:
     """Whether an object of a kind that nodes keep is the node's."""
-    place = LEASE_NAMESPACE if target == LEASES.id else ""
-    return name == node and namespace == place
+    expected = LEASE_NAMESPACE if target == LEASES.id else ""
+    return name == node and namespace == expected
 
 
 def selects_own(node: str, fields: str) -> bool:

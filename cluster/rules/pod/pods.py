@@ -56,8 +56,8 @@ def validate(pod: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a pod; what an update may change is `cluster.rules.pod.pod_updates`'s."""
     if old is not None and pod.get("spec") == old.get("spec"):
         return []
-    found = templates.check(pod, "", elsewhere=view.runs_images())
-    causes = [cause._replace(field=cause.field.removeprefix(".")) for cause in found]
+    problems = templates.check(pod, "", elsewhere=view.runs_images())
+    causes = [cause._replace(field=cause.field.removeprefix(".")) for cause in problems]
     return causes if old is not None else [*causes, *disruption_annotations.check_pod(pod)]
 
 
@@ -75,7 +75,7 @@ def warn(pod: Object, old: Object | None, view: RulesView) -> list[str]:
     return [*command_warnings(lenient.mapping(pod, "spec"), "spec", view), *simulation.warnings(pod, "")]
 
 
-def command_warnings(spec: Any, path: str, view: MachinesView, given: Collection[str] = ()) -> list[str]:
+def command_warnings(spec: Any, path: str, view: MachinesView, with_command: Collection[str] = ()) -> list[str]:
     """Name what cannot be run as it is: containers that have no command and are given none, or ask by gRPC, and volumes of tokens.
 
     A pod that may come to a simulated node is left alone: nothing runs there anyway.
@@ -92,7 +92,7 @@ def command_warnings(spec: Any, path: str, view: MachinesView, given: Collection
                 for field in probes.PROBES
                 if lenient.mapping(container, field, "grpc")
             )
-            is_given = kind == "containers" and name in given
+            is_given = kind == "containers" and name in with_command
             command, args = lenient.texts(container, "command"), lenient.texts(container, "args")
             if not is_given and not node_engines.has_command(command, args):
                 commandless.append(

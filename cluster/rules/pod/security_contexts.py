@@ -19,8 +19,8 @@ def check(spec: Any, path: str) -> Iterator[Cause]:
         yield from _check_id(group, f"{path}.securityContext.supplementalGroups[{number}]")
     for kind in ("initContainers", "containers"):
         for number, container in enumerate(lenient.sequence(spec, kind)):
-            given = lenient.mapping(container, "securityContext")
-            yield from _check_ids(given, _OF_BOTH, f"{path}.{kind}[{number}]")
+            context = lenient.mapping(container, "securityContext")
+            yield from _check_ids(context, _OF_BOTH, f"{path}.{kind}[{number}]")
 
 
 def _check_ids(context: dict[str, Any], fields: tuple[str, ...], path: str) -> Iterator[Cause]:

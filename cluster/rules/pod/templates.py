@@ -33,13 +33,13 @@ def check(template: Any, path: str, *, elsewhere: bool = False) -> list[Cause]:
     volumes = {lenient.text(volume, "name") for volume in lenient.sequence(spec, "volumes")}
     for kind in ("initContainers", "containers"):
         for number, container in enumerate(lenient.sequence(spec, kind)):
-            place = f"{where}.{kind}[{number}]"
-            causes += _check_container(container, place, seen, volumes)
+            at = f"{where}.{kind}[{number}]"
+            causes += _check_container(container, at, seen, volumes)
             for index, mount in enumerate(() if elsewhere else lenient.sequence(container, "volumeMounts")):
                 mount_path = lenient.text(mount, "mountPath")
                 if mount_path and (problem := mount_paths.problem(mount_path)):
-                    causes.append(invalid(f"{place}.volumeMounts[{index}].mountPath", mount_path, problem))
-            causes += probes.check(container, place, init=kind == "initContainers", grace_s=grace_s)
+                    causes.append(invalid(f"{at}.volumeMounts[{index}].mountPath", mount_path, problem))
+            causes += probes.check(container, at, init=kind == "initContainers", grace_s=grace_s)
     policy = lenient.text(spec, "restartPolicy")
     if policy and policy not in tuple(RestartPolicy):
         causes.append(not_supported(f"{where}.restartPolicy", policy, RestartPolicy))

@@ -64,7 +64,7 @@ class Broker:
         """Note that something went wrong: for a while only ticks find all that is to be done."""
         self.doubtful_until = self.clock.monotonic() + DOUBT_S
 
-    async def hear(self, told: Callable[[int], None]) -> None:
+    async def subscribe(self, told: Callable[[int], None]) -> None:
         self._answer()
         self.listeners.append(told)
         told(nudge.NEWEST)

@@ -57,8 +57,8 @@ def test_what_runs_counts_before_the_settings_of_a_command_and_then_what_ran_las
         assert site.current() == (ran, "")
     found = site.current()
     assert found.site == ran
-    assert f"No “make up” runs on the state directory {place}" in found.said
-    assert "that it had last" in found.said
+    assert f"No “make up” runs on the state directory {place}" in found.message
+    assert "that it had last" in found.message
     before = (place / "pki" / "server.crt").read_bytes()
     assert "BEGIN CERTIFICATE" in site.authority(found.site)
     assert (place / "pki" / "server.crt").read_bytes() == before, "a command makes no other certificate"
@@ -69,7 +69,7 @@ def test_without_any_before_the_settings_count(place, left):
     if left is not None:
         (place / site.FILE).write_text(left)
     found = site.current()
-    assert (found.site.pages, "addresses of the settings" in found.said) == ("http://127.0.0.1:8000", True)
+    assert (found.site.pages, "addresses of the settings" in found.message) == ("http://127.0.0.1:8000", True)
 
 
 @pytest.mark.django_db
@@ -85,7 +85,7 @@ def test_commands_use_what_is_written_until_the_directory_is_moved(ran, settings
     moved = tmp_path_factory.mktemp("moved") / "data"
     settings.DATA = settings.DATA.rename(moved)
     found = site.current()
-    assert "addresses of the settings" in found.said
+    assert "addresses of the settings" in found.message
     assert site.authority(found.site) == (moved / "pki" / "ca.crt").read_text()
 
 

@@ -174,7 +174,9 @@ OF_NODES = {
     "what a node may not say of itself": lambda old, new: node_rights.refusal("n", old and node(**old), node(**new)),
     "about which pod an event is": lambda event: [*node_rights.about(event)],
     "another agent lives while its lease is fresh": elsewhere,
-    "a start says what runs, and what is new about it": lambda now, old: node_engines.told(engine(now), engine(old)),
+    "a start says what runs, and what is new about it": lambda now, old: node_engines.startup_message(
+        engine(now), engine(old)
+    ),
     "engines are written as they are read": node_engines.written,
     "arguments alone are a command without an image": node_engines.has_command,
     "walls are told in sentences": lambda says: NodeWall("a", says).sentence,
