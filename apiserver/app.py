@@ -31,7 +31,8 @@ from apiserver.objects import custom_kinds, verbs
 from apiserver.watch import follower
 from cluster import access, clock
 from cluster.access import Actor
-from kube import errors, resources
+from cluster.api import rights
+from kube import errors
 from kube.resources import Resource
 
 MOST = {"read": 400, "write": 200}  # requests in flight (§2.3)
@@ -117,7 +118,7 @@ class App:
             raise errors.Unauthorized("Unauthorized")
         if request.info.subresource != "log":  # which is text, whatever is accepted
             request.negotiate()
-        resource, verbs = _found(request)
+        resource, verbs = _resource_of(request)
         if request.info.verb not in verbs:
             raise errors.MethodNotAllowed()
         if _lasts(request):
@@ -131,14 +132,14 @@ class App:
                 return await _handled(request, resource)
 
     async def _answer_path(self, request: Request) -> Response:
-        found = _path(request)
-        if request.method not in found.methods:
+        endpoint = _path(request)
+        if request.method not in endpoint.methods:
             raise errors.MethodNotAllowed()
-        if found.right and not await threads.read(access.allowed, request.actor, "get", found.right, ""):
+        if endpoint.right and not await threads.read(access.allowed, request.actor, "get", endpoint.right, ""):
             refusal = f'forbidden: User "{request.actor.name}" cannot get path "{request.path}"'
-            raise errors.Forbidden(f"{refusal}. {access.remedy('get', found.right)}")
+            raise errors.Forbidden(f"{refusal}. {access.remedy('get', endpoint.right)}")
         async with asyncio.timeout(LONGEST_S):
-            return await found.handler(request)
+            return await endpoint.handler(request)
 
     @asynccontextmanager
     async def _in_flight(self, request: Request) -> AsyncIterator[None]:
@@ -185,7 +186,7 @@ class App:
             raise errors.BadRequest(NOT_UPGRADED)
         if request.actor.name == ANONYMOUS:
             raise errors.Unauthorized("Unauthorized")
-        resource, _ = _found(request)
+        resource, _ = _resource_of(request)
         handler = routes.find_websocket(resource, request.info.subresource or request.info.verb)
         if handler is None:
             raise errors.BadRequest(NOT_UPGRADED)
@@ -201,29 +202,29 @@ def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:
     except UnicodeError:
         return None
     method = scope.get("method", "GET")
-    found = infos.parse(method, path)
-    if found is None:
+    info = infos.parse(method, path)
+    if info is None:
         return None
-    request = Request(scope, receive, send, found, clock.milliseconds())
-    if found.is_resource and found.verb in ("get", "list") and not found.subresource and flag(request.query, "watch"):
-        request.info = infos.parse(method, path, watch=True) or found
-    elif scope["type"] == "websocket" and found.subresource:
+    request = Request(scope, receive, send, info, clock.milliseconds())
+    if info.is_resource and info.verb in ("get", "list") and not info.subresource and flag(request.query, "watch"):
+        request.info = infos.parse(method, path, watch=True) or info
+    elif scope["type"] == "websocket" and info.subresource:
         # What an upgraded connection does on a subresource counts as creating it, whatever its method (§6.4).
-        request.info = infos.parse("POST", path) or found
+        request.info = infos.parse("POST", path) or info
     return request
 
 
 def _path(request: Request) -> routes.Path:
     """Return who answers a path that names no object; NotFound when nobody does, and Unauthorized before that."""
-    found = routes.find_path(request.path)
-    if (found is None or not found.anonymous) and request.actor.name == ANONYMOUS:
+    endpoint = routes.find_path(request.path)
+    if (endpoint is None or not endpoint.anonymous) and request.actor.name == ANONYMOUS:
         raise errors.Unauthorized("Unauthorized")
-    if found is None:
+    if endpoint is None:
         raise errors.NotFound()
-    return found
+    return endpoint
 
 
-def _found(request: Request) -> tuple[Resource, tuple[str, ...]]:
+def _resource_of(request: Request) -> tuple[Resource, tuple[str, ...]]:
     """Return the resource that a path names, and the verbs that go there; NotFound when it names none."""
     info, resource = request.info, request.info.resource
     if resource is None or (info.namespace and not resource.namespaced):
@@ -253,11 +254,11 @@ async def _authorize(request: Request, resource: Resource) -> None:
             return  # cluster.api knows the object
         if not resource.stored and routes.everybody(resource):
             return
-    place = info.name if resource is resources.NAMESPACES else info.namespace
+    namespace = rights.right_namespace(resource, info.namespace, info.name)
     if access.is_system(request.actor):
         return
     fields = request.query.get("fieldSelector", "")
-    await threads.read(authorize.require, request.actor, info.verb, info.target, resource, place, info.name, fields)
+    await threads.read(authorize.require, request.actor, info.verb, info.target, resource, namespace, info.name, fields)
 
 
 async def _handled(request: Request, resource: Resource) -> Response:

@@ -59,13 +59,13 @@ class Discovery:
 
     def __init__(self, served: tuple[Resource, ...]) -> None:
         self.served = served
-        found: dict[str, dict[str, list[Resource]]] = {}
+        by_group: dict[str, dict[str, list[Resource]]] = {}
         for resource in served:
-            found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
+            by_group.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
         ranks = {name: rank for rank, name in enumerate(GROUPS)}
-        names = sorted(found, key=lambda name: (name == LAST_GROUP, ranks.get(name, len(ranks))))
+        names = sorted(by_group, key=lambda name: (name == LAST_GROUP, ranks.get(name, len(ranks))))
         self.groups = {
-            name: Group(name, {version: found[name][version] for version in sorted(found[name], key=rank)})
+            name: Group(name, {version: by_group[name][version] for version in sorted(by_group[name], key=rank)})
             for name in names
         }
         self._documents: dict[tuple[str, str], Document] = {}
@@ -236,8 +236,8 @@ def wanted(accept: str) -> str:
             continue
         if "as" not in parameters:
             return ""
-        asked = (parameters["as"], parameters.get("g"))
-        if asked == ("APIGroupDiscoveryList", AGGREGATED) and parameters.get("v") in AGGREGATED_VERSIONS:
+        requested = (parameters["as"], parameters.get("g"))
+        if requested == ("APIGroupDiscoveryList", AGGREGATED) and parameters.get("v") in AGGREGATED_VERSIONS:
             return parameters["v"]
     raise NotAcceptable.of(("application/json",))
 
@@ -273,7 +273,7 @@ def media_type(form: str) -> str:
 def cached(request: Request, document: Document, content_type: str, **headers: Any) -> Response:
     """Answer with a document, or with 304 when the client has it already."""
     head = {"ETag": document.etag, "Vary": "Accept", "Cache-Control": "public", **headers}
-    known = request.headers.get("if-none-match", "")
-    if known == "*" or document.etag in (tag.strip().removeprefix("W/") for tag in known.split(",")):
+    etags = request.headers.get("if-none-match", "")
+    if etags == "*" or document.etag in (tag.strip().removeprefix("W/") for tag in etags.split(",")):
         return Response(status_code=304, headers=head)
     return Response(document.body, headers={**head, "Content-Type": content_type})

@@ -95,17 +95,17 @@ def _paths() -> Iterator[str]:
 
 def _parameters() -> Iterator[str]:
     yield "## Query parameters"
-    found: dict[str, tuple[Object, list[str]]] = {"pretty": (parameters.PRETTY, ["all"])}
+    rows_by_name: dict[str, tuple[Object, list[str]]] = {"pretty": (parameters.PRETTY, ["all"])}
     spoken = [
         *(("list, watch" if verb == "list" else verb, listed) for verb, listed in parameters.OF_VERB.items()),
         *((f"pods/{name}", listed) for name, listed in parameters.OF_PART.items()),
     ]
     for where, listed in spoken:
         for parameter in listed:
-            found.setdefault(parameter["name"], (parameter, []))[1].append(where)
+            rows_by_name.setdefault(parameter["name"], (parameter, []))[1].append(where)
     rows = [
         (f"`{name}`", ", ".join(dict.fromkeys(places)), parameter["description"])
-        for name, (parameter, places) in sorted(found.items())
+        for name, (parameter, places) in sorted(rows_by_name.items())
     ]
     yield table(("Parameter", "On", "Meaning"), rows)
 

@@ -150,5 +150,5 @@ def _names(verb: str, resource: str) -> Labels:
 @routes.path("/metrics", right=METRICS)
 async def metrics(request: Request) -> Response:
     """Answer with the counters of this process, and with what others have for the actor (`cluster.exposition`)."""
-    found = await threads.read(exposition.lines, request.actor)
-    return Response(telemetry.text() + "".join(f"{line}\n" for line in found), media_type=CONTENT_TYPE)
+    lines = await threads.read(exposition.lines, request.actor)
+    return Response(telemetry.text() + "".join(f"{line}\n" for line in lines), media_type=CONTENT_TYPE)

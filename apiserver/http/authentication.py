@@ -5,9 +5,9 @@ version, and is answered 401 elsewhere, as by a cluster whose anonymous access
 is off. Credentials that are wrong are answered 401 everywhere. Which of the
 reasons it was (unknown, expired, revoked, holder gone) is not said.
 
-A token that was good is looked up again after KEPT_S seconds, or at once when
+A token that was good is looked up again after CACHED_S seconds, or at once when
 an account or token changes in this process. So whatever is revoked, in the
-browser or on the command line, is out within KEPT_S seconds.
+browser or on the command line, is out within CACHED_S seconds.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from cluster import access, clock
 from cluster.access import MASTERS, Actor, tokens
 from kube.errors import BadRequest, Forbidden, Unauthorized
 
-KEPT_S = 0.75
-MOST_KEPT = 4096
+CACHED_S = 0.75
+MOST_CACHED = 4096
 LONGEST = 256  # of a token, and far more than ours have
 LONGEST_NAME = 340  # of whom somebody acts as: the name of a service account fits
 PROTOCOL = "base64url.bearer.authorization.k8s.io."  # a browser's WebSocket cannot send Authorization
@@ -47,7 +47,7 @@ class CachedToken(NamedTuple):
     generation: int
 
 
-_known: dict[str, CachedToken] = {}
+_cache: dict[str, CachedToken] = {}
 
 
 async def authenticate(headers: Headers) -> Actor:
@@ -59,12 +59,12 @@ async def authenticate(headers: Headers) -> Actor:
         raise _unauthorized()
     else:
         key = tokens.digest(secret)
-        known = _known.get(key)
-        if known is None or known.until < clock.monotonic() or known.generation != access.generation():
-            _known.pop(key, None)
+        cached = _cache.get(key)
+        if cached is None or cached.until < clock.monotonic() or cached.generation != access.generation():
+            _cache.pop(key, None)
             actor = await threads.read(_look_up, secret)
         else:
-            actor = known.actor
+            actor = cached.actor
     wanted = _impersonation(headers)
     return actor if wanted is None else await threads.read(_impersonate, actor, wanted)
 
@@ -117,10 +117,10 @@ def _look_up(secret: str) -> Actor:
     except DatabaseError as error:
         log.warning("when a token was used could not be noted", extra={"error": str(error)})
     actor = tokens.actor_of(row)
-    if len(_known) >= MOST_KEPT:
-        _known.clear()
-    until = clock.monotonic() + min(KEPT_S, (row.expires - now) / 1000)
-    _known[tokens.digest(secret)] = CachedToken(actor, until, generation)
+    if len(_cache) >= MOST_CACHED:
+        _cache.clear()
+    until = clock.monotonic() + min(CACHED_S, (row.expires - now) / 1000)
+    _cache[tokens.digest(secret)] = CachedToken(actor, until, generation)
     return actor
 
 
@@ -152,12 +152,12 @@ def _impersonate(actor: Actor, wanted: Impersonation) -> Actor:
         raise _unauthorized()
     account = access.account_of(wanted.user)
     name = wanted.user if account is None else account[1]
-    resource, place = ("users", "") if account is None else ("serviceaccounts", account[0])
-    access.require(actor, "impersonate", resource, place, name)
+    resource, namespace = ("users", "") if account is None else ("serviceaccounts", account[0])
+    access.require(actor, "impersonate", resource, namespace, name)
     if MASTERS in wanted.groups:
         raise Forbidden.of("groups", MASTERS, "nobody can act as a part of the system itself")
-    found = named(wanted.user, wanted.groups)
-    return Actor(found.name, found.groups, found.user_id, wanted.uid or found.uid, real=actor.name)
+    target = named(wanted.user, wanted.groups)
+    return Actor(target.name, target.groups, target.user_id, wanted.uid or target.uid, real=actor.name)
 
 
 def named(user: str, groups: tuple[str, ...] = ()) -> Actor:

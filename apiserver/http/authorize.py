@@ -1,4 +1,4 @@
-"""Whether who asks may do it: asked before a request is handled, and again while what it opened lasts."""
+"""Authorization of requests: checked before a request is handled, and again while the connection that it opened lasts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from cluster.api.cluster_view import ClusterView
 from kube.resources import Resource
 
 
-def require(actor: Actor, verb: str, target: str, resource: Resource, place: str, name: str, fields: str = "") -> None:
+def require(
+    actor: Actor, verb: str, target: str, resource: Resource, namespace: str, name: str, fields: str = ""
+) -> None:
     """Raise Forbidden unless the actor may do it, where need be because the object is the actor's own.
 
-    `fields` is the field selector by which what is asked for is limited.
+    `fields` is the field selector of the request.
     """
     if node := access.node_of(actor):
-        nodes.require(node, verb, target, place, name, fields)
+        nodes.require(node, verb, target, namespace, name, fields)
         return
     view = ClusterView()
-    if not access.allowed(actor, verb, target, place):
-        owner = rights.owner_named(resource, place, name, view) if name and resource.stored else None
-        access.require(actor, verb, target, place, name, owner=owner)
+    if not access.allowed(actor, verb, target, namespace):
+        owner = rights.owner_of_name(resource, namespace, name, view) if name and resource.stored else None
+        access.require(actor, verb, target, namespace, name, owner=owner)
     if target in rights.JOINING:
-        rights.check_joining(actor, place, name, view)
+        rights.check_joining(actor, namespace, name, view)

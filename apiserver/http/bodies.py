@@ -69,7 +69,7 @@ def as_object(value: Any) -> Object:
 
 def from_json(body: bytes) -> Decoded:
     """Read JSON; numbers that are no numbers and texts that are no text are refused."""
-    found: list[_Pairs] = []
+    collected: list[_Pairs] = []
     try:
         # To decode a million values would hold up all threads.
         if _signs(body) > MOST_VALUES and (
@@ -80,7 +80,7 @@ def from_json(body: bytes) -> Decoded:
         if _check_size(value) == _texts(body):
             return Decoded(value)
         # The fast decoder lets the last of two equal keys win without a word; this one sees them.
-        pairs = json.loads(body, object_pairs_hook=functools.partial(_Pairs.of, found))
+        pairs = json.loads(body, object_pairs_hook=functools.partial(_Pairs.of, collected))
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         problem = " ".join(str(error).split())[:500]
         raise BadRequest(f"couldn't get version/kind; json parse error: {problem}") from None
@@ -104,15 +104,15 @@ class _Pairs(dict[str, Any]):
     twice: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, found: list[_Pairs], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def of(cls, collected: list[_Pairs], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         plain = dict(pairs)
         if len(plain) == len(pairs):
             return plain
-        made = cls(plain)
-        found.append(made)
+        instance = cls(plain)
+        collected.append(instance)
         seen: set[str] = set()
-        made.twice = tuple(dict.fromkeys(k for k, _ in pairs if k in seen or seen.add(k)))  # type: ignore[func-returns-value]
-        return made
+        instance.twice = tuple(dict.fromkeys(k for k, _ in pairs if k in seen or seen.add(k)))  # type: ignore[func-returns-value]
+        return instance
 
 
 def _duplicates(value: Any, path: str = "") -> Iterator[str]:

@@ -31,7 +31,7 @@ AS_KINDS: dict[str, Kind] = {
     "PartialObjectMetadataList": "PartialObjectMetadata",
 }
 BROWSERS = ("curl/", "wget/", "mozilla/")  # whose users read what they get, so it is indented (§2.2)
-LONGEST_KEPT = 512  # characters of a header whose meaning is kept
+LONGEST_CACHED = 512  # characters of a header whose meaning is kept
 _encode = msgspec.json.Encoder().encode
 
 
@@ -57,9 +57,9 @@ def negotiate(accept: str, query: QueryParams, user_agent: str = "") -> Form:
     """Choose a form by the Accept header; NotAcceptable when it allows none that there is."""
     pretty = query.get("pretty")
     indented = pretty.lower() not in ("0", "false") if pretty is not None else user_agent.lower().startswith(BROWSERS)
-    given = query.get("includeObject")
-    include: Include = given if given in ("None", "Metadata", "Object") else "Metadata"  # type: ignore[assignment]
-    form = _chosen(accept) if len(accept) <= LONGEST_KEPT else _choose(accept)
+    requested = query.get("includeObject")
+    include: Include = requested if requested in ("None", "Metadata", "Object") else "Metadata"  # type: ignore[assignment]
+    form = _chosen(accept) if len(accept) <= LONGEST_CACHED else _choose(accept)
     if form is not None:
         return form._replace(pretty=indented, include=include if form.kind == "Table" else "Metadata")
     raise NotAcceptable(
@@ -69,8 +69,8 @@ def negotiate(accept: str, query: QueryParams, user_agent: str = "") -> Form:
 
 
 def _choose(accept: str) -> Form | None:
-    found = (_form_of(media, params) for media, params in clauses(accept))
-    return next((form for form in found if form is not None), None)
+    chosen = (_form_of(media, params) for media, params in clauses(accept))
+    return next((form for form in chosen if form is not None), None)
 
 
 _chosen = functools.lru_cache(256)(_choose)  # a program sends the same few headers again and again
@@ -78,7 +78,7 @@ _chosen = functools.lru_cache(256)(_choose)  # a program sends the same few head
 
 def clauses(accept: str) -> Iterable[tuple[str, dict[str, str]]]:
     """Return the media types of an Accept header with their parameters, the most wanted first."""
-    found = []
+    ranked = []
     for clause in [part for part in accept.split(",")[:50] if part.strip()] or ["*/*"]:
         media, *rest = (part.strip() for part in clause.split(";"))
         params = {k.strip().lower(): v.strip() for k, _, v in (part.partition("=") for part in rest)}
@@ -87,9 +87,9 @@ def clauses(accept: str) -> Iterable[tuple[str, dict[str, str]]]:
         except ValueError:
             quality = 0.001  # comes last
         if quality > 0:
-            found.append((quality, media.lower(), params))
-    found.sort(key=lambda item: -item[0])
-    return [(media, params) for _, media, params in found]
+            ranked.append((quality, media.lower(), params))
+    ranked.sort(key=lambda item: -item[0])
+    return [(media, params) for _, media, params in ranked]
 
 
 def _form_of(media: str, params: dict[str, str]) -> Form | None:
@@ -214,7 +214,7 @@ def event(
     obj = conversion.converted(resource, subject.object)
     if form.kind == "Table":
         version = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        shown = table(form, resource, [obj], now, version, headed=first)
+        content = table(form, resource, [obj], now, version, headed=first)
     else:
-        shown = metadata_only(form, obj)
-    return _encode({"type": verb, "object": shown}) + b"\n"
+        content = metadata_only(form, obj)
+    return _encode({"type": verb, "object": content}) + b"\n"

@@ -88,10 +88,10 @@ def find(resource: Resource, namespace: str, options: ListOptions) -> ListPage:
         try:
             after = f"{resource.id}/{start}" if start else ""
             filters = {} if exact is not None else _filters(resource, options)
-            found = pages.read(store, resource, namespace=namespace, after=after, at=exact, filters=filters)
+            objects = pages.read(store, resource, namespace=namespace, after=after, at=exact, filters=filters)
             if options.labels is not None or options.fields is not None:
-                found = (stored for stored in found if matches(stored, options))
-            return _cut(resource, namespace, options, found, head if exact is None else exact)
+                objects = (stored for stored in objects if matches(stored, options))
+            return _cut(resource, namespace, options, objects, head if exact is None else exact)
         except Expired:
             if not options.continue_:
                 raise
@@ -115,11 +115,11 @@ def _from(options: ListOptions) -> tuple[int | None, str]:
     return revision(options.resource_version) or None, ""
 
 
-def _cut(resource: Resource, namespace: str, options: ListOptions, found: Iterator[Stored], state: int) -> ListPage:
+def _cut(resource: Resource, namespace: str, options: ListOptions, objects: Iterator[Stored], state: int) -> ListPage:
     if not options.limit:
-        return ListPage(list(found), state)
+        return ListPage(list(objects), state)
     items: list[Stored] = []
-    for stored in found:
+    for stored in objects:
         if len(items) == options.limit:
             last = items[-1]
             remaining = None
@@ -133,15 +133,15 @@ def _cut(resource: Resource, namespace: str, options: ListOptions, found: Iterat
 
 def _filters(resource: Resource, options: ListOptions) -> dict[str, str]:
     """Return what of the field selector the store's index can answer."""
-    found = {}
+    filters = {}
     for path, equal, value in options.fields.terms if options.fields else ():
         if not equal or not value:
             continue
         if path in ("metadata.name", "metadata.namespace"):
-            found[path.removeprefix("metadata.")] = value
+            filters[path.removeprefix("metadata.")] = value
         elif column := COLUMNS.get((resource.id, path)):
-            found[column] = value
-    return found
+            filters[column] = value
+    return filters
 
 
 def matches(subject: Stored | Change, options: ListOptions) -> bool:

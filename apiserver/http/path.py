@@ -37,7 +37,7 @@ class RequestInfo:
 
     @property
     def target(self) -> str:
-        """What a right is asked for: the resource's id, with the subresource after a slash."""
+        """The target of the right: the resource's id, with the subresource after a slash."""
         if self.resource is not None:
             base = self.resource.id
         else:
@@ -46,7 +46,7 @@ class RequestInfo:
 
 
 def parse(method: str, raw_path: str, *, watch: bool = False) -> RequestInfo | None:
-    """Return what is asked for; None for a path that cannot name anything.
+    """Return what a request is about; None for a path that cannot name anything.
 
     raw_path is percent-encoded: a slash in it that was encoded belongs to a name, and no name holds one.
     """

@@ -165,10 +165,10 @@ def _dry_run(values: list[str], causes: list[Cause]) -> bool:
 
 def delete_options(query: QueryParams, body: Object | None) -> DeleteOptions:
     """Read how to delete: a body wins over the query as a whole."""
-    given = _options_of_query(query) if body is None else body
+    options = _options_of_query(query) if body is None else body
     causes: list[Cause] = []
-    propagation = given.get("propagationPolicy") or ""
-    orphan = given.get("orphanDependents")
+    propagation = options.get("propagationPolicy") or ""
+    orphan = options.get("orphanDependents")
     if propagation and orphan is not None:
         both = "orphanDependents and deletionPropagation cannot be both set"
         causes.append(errors.invalid("propagationPolicy", propagation, both))
@@ -176,24 +176,24 @@ def delete_options(query: QueryParams, body: Object | None) -> DeleteOptions:
         causes.append(errors.not_supported("propagationPolicy", propagation, (*PROPAGATIONS, "nil")))
     if orphan is not None and not propagation:
         propagation = "Orphan" if orphan is True else "Background"
-    dry_run = given.get("dryRun") or []
+    dry_run = options.get("dryRun") or []
     dry = _dry_run([str(value) for value in dry_run] if isinstance(dry_run, list) else [str(dry_run)], causes)
-    grace = _grace(given.get("gracePeriodSeconds"), causes)
-    uid, version = _preconditions(given.get("preconditions"))
+    grace = _grace(options.get("gracePeriodSeconds"), causes)
+    uid, version = _preconditions(options.get("preconditions"))
     if causes:
         raise Invalid.of("DeleteOptions.meta.k8s.io", "", causes)
     return DeleteOptions(dry, grace, cast("Propagation", propagation), uid, version)
 
 
 def _options_of_query(query: QueryParams) -> Object:
-    given: Object = {"dryRun": query.getlist("dryRun")}
+    options: Object = {"dryRun": query.getlist("dryRun")}
     if policy := query.get("propagationPolicy"):
-        given["propagationPolicy"] = policy
+        options["propagationPolicy"] = policy
     if query.get("orphanDependents") is not None:
-        given["orphanDependents"] = flag(query, "orphanDependents")
+        options["orphanDependents"] = flag(query, "orphanDependents")
     if query.get("gracePeriodSeconds"):
-        given["gracePeriodSeconds"] = _number(query, "gracePeriodSeconds", least=-INT64_MAX)
-    return given
+        options["gracePeriodSeconds"] = _number(query, "gracePeriodSeconds", least=-INT64_MAX)
+    return options
 
 
 def _grace(value: object, causes: list[Cause]) -> int | None:
@@ -206,10 +206,10 @@ def _grace(value: object, causes: list[Cause]) -> int | None:
     return 1 if value < 0 else value
 
 
-def _preconditions(given: object) -> tuple[str, str]:
-    if not isinstance(given, dict):
+def _preconditions(preconditions: object) -> tuple[str, str]:
+    if not isinstance(preconditions, dict):
         return "", ""
-    uid, version = given.get("uid"), str(given.get("resourceVersion") or "")
+    uid, version = preconditions.get("uid"), str(preconditions.get("resourceVersion") or "")
     revision(version)  # what is no number was never a version here
     return (uid if isinstance(uid, str) else ""), version
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Request:
-    """One request: what is asked for, by whom, in which form the answer is wanted.
+    """One request: what it is about, who sends it, in which form the answer is wanted.
 
     `now` is the time at which it came, in epoch milliseconds. `warnings` go
     out with the answer, as `Warning` headers.

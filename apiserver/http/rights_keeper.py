@@ -3,7 +3,7 @@
 Every `LOOK_S` seconds it asks once for all that was opened with the same
 credentials for the same: are they still good, and do they still carry the
 right? Roles are read anew for it, and tokens are at most
-`authentication.KEPT_S` old, so a right that is taken away, by whichever
+`authentication.CACHED_S` old, so a right that is taken away, by whichever
 process, ends what it allowed within two seconds. Tens of thousands of watches
 of a few clients cost a few queries.
 """
@@ -20,6 +20,7 @@ from apiserver.http import authentication, authorize, threads
 from apiserver.http.request import Request
 from cluster import access
 from cluster.access import Actor
+from cluster.api import rights
 from cluster.runtime.outage import AWAY, Outage
 from kube import resources
 from kube.errors import Forbidden
@@ -36,7 +37,7 @@ class Right(NamedTuple):
     verb: str
     target: str
     resource: Resource
-    place: str
+    namespace: str
     name: str
     fields: str
 
@@ -71,9 +72,9 @@ class RightsKeeper:
         """Call `end` once, in the event loop, if the right to the request is gone before the block is over."""
         info = request.info
         assert info.resource is not None  # noqa: S101  nothing else lasts
-        place = info.name if info.resource is resources.NAMESPACES else info.namespace
+        namespace = rights.right_namespace(info.resource, info.namespace, info.name)
         fields = request.query.get("fieldSelector", "")
-        right = Right(request.actor, info.verb, info.target, info.resource, place, info.name, fields)
+        right = Right(request.actor, info.verb, info.target, info.resource, namespace, info.name, fields)
         claim, held = Claim(authentication.credentials(request.headers), right), Held(request, end)
         self._held.setdefault(claim, {})[held] = None
         if self._task is None or self._task.done() or self._task.get_loop() is not asyncio.get_running_loop():
@@ -99,7 +100,7 @@ class RightsKeeper:
                 log.exception("rights could not be looked at")
 
     async def _look(self) -> None:
-        standing = []
+        valid = []
         for claim in list(self._held):
             resource = claim.right.resource
             current = resources.by_path(resource.group, resource.version, resource.plural)
@@ -110,8 +111,8 @@ class RightsKeeper:
             elif first is not None and claim.credentials and not await authentication.still_valid(first.request):
                 self._end(claim)
             else:
-                standing.append(claim)
-        for claim in await threads.read(_lost, standing):
+                valid.append(claim)
+        for claim in await threads.read(_lost, valid):
             self._end(claim)
 
     def _end(self, claim: Claim) -> None:
@@ -121,7 +122,7 @@ class RightsKeeper:
 
 def _lost(claims: Sequence[Claim]) -> list[Claim]:
     same: dict[Actor, Actor] = {}  # equal actors share what is read of their roles
-    found = []
+    lost = []
     for claim in claims:
         right = claim.right
         if right.actor not in same:
@@ -131,8 +132,8 @@ def _lost(claims: Sequence[Claim]) -> list[Claim]:
             if not access.is_system(actor):
                 authorize.require(actor, *right[1:])
         except Forbidden:
-            found.append(claim)
-    return found
+            lost.append(claim)
+    return lost
 
 
 keeper = RightsKeeper()

@@ -18,7 +18,7 @@ Upgrade = Callable[["Request"], Awaitable[None]]
 
 
 class Path(NamedTuple):
-    """A path that names no object. `anonymous` ones are for everybody, the others for who is known, or may get `right`."""
+    """A path that names no object. `anonymous` ones are for everybody, the others for authenticated users, or who may get `right`."""
 
     handler: Handler
     methods: tuple[str, ...]
@@ -64,7 +64,7 @@ def subresource(resource: Resource | None, name: str) -> Callable[[Handler], Han
 def virtual(resource: Resource, *, everybody: bool = False) -> Callable[[Handler], Handler]:
     """Answer for a resource that is not stored; `info.verb` says what is asked.
 
-    The right was checked before, unless `everybody` who is known may ask.
+    The right was checked before, unless `everybody` who is authenticated may ask.
     """
 
     def register(handler: Handler) -> Handler:
@@ -88,17 +88,17 @@ def websocket(resource: Resource | None, name: str) -> Callable[[Upgrade], Upgra
 
 def listed() -> list[tuple[str, Path]]:
     """Return all paths that name no object, those with everything below them written with `/…`."""
-    below = [(f"{where}/…", found) for where, found in _prefixes.items()]
+    below = [(f"{where}/…", path) for where, path in _prefixes.items()]
     return sorted((*_exact.items(), *below))
 
 
 def find_path(where: str) -> Path | None:
     """Return who answers a path that names no object."""
-    found = _exact.get(where)
-    while found is None and where:
-        found = _prefixes.get(where)
+    path = _exact.get(where)
+    while path is None and where:
+        path = _prefixes.get(where)
         where = where.rpartition("/")[0]
-    return found
+    return path
 
 
 def find_subresource(resource: Resource, name: str) -> Handler | None:
@@ -112,7 +112,7 @@ def find_virtual(resource: Resource) -> Handler | None:
 
 
 def everybody(resource: Resource) -> bool:
-    """Whether everybody who is known may ask for a resource that is not stored."""
+    """Whether every authenticated user may ask for a resource that is not stored."""
     return resource.id in _everybody
 
 

@@ -71,8 +71,8 @@ async def write_together(
 
     The function is called as that of a `Call`.
     """
-    found: R = await _writer.run(asking.get(), Call(function, item, (function, kind)))
-    return found
+    outcome: R = await _writer.run(asking.get(), Call(function, item, (function, kind)))
+    return outcome
 
 
 def close() -> None:

@@ -118,21 +118,21 @@ class _Waiting:
     def more(self, calls: list[Call]) -> list[Any]:
         """Take the calls that came since and can be done together with these; return their items."""
         with self._lock:
-            found = self._like(calls[0], MOST_TOGETHER - len(calls))
-        calls += found
-        return [call.item for call in found]
+            alike = self._like(calls[0], MOST_TOGETHER - len(calls))
+        calls += alike
+        return [call.item for call in alike]
 
     def _like(self, first: Call, most: int) -> list[Call]:
-        found: list[Call] = []
+        alike: list[Call] = []
         if first.kind is None:
-            return found
+            return alike
         for actor, calls in list(self._calls.items()):
             left = deque[Call]()
             for call in calls:
-                fits = call.kind == first.kind and call.is_wanted and len(found) < most
-                (found if fits else left).append(call)
+                fits = call.kind == first.kind and call.is_wanted and len(alike) < most
+                (alike if fits else left).append(call)
             if left:
                 self._calls[actor] = left
             else:
                 del self._calls[actor]
-        return found
+        return alike

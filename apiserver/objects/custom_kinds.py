@@ -36,11 +36,11 @@ async def find(request: Request) -> None:
         _checked = now
         await threads.read(custom_kinds.reload)
     if doubtful and info.is_resource:
-        found = resources.by_path(info.group, info.version, info.plural)
-        if found is not info.resource:
-            request.info = replace(info, resource=found)
-        if found is not None and found.deprecation:
-            request.warn(found.deprecation)
+        resource = resources.by_path(info.group, info.version, info.plural)
+        if resource is not info.resource:
+            request.info = replace(info, resource=resource)
+        if resource is not None and resource.deprecation:
+            request.warn(resource.deprecation)
 
 
 def _reload() -> None:

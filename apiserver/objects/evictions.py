@@ -45,8 +45,8 @@ async def _bound(request: Request, pod: str, body: Object) -> Response:
     if causes:
         raise Invalid.of("Binding", pod, causes)
     uid = str(lenient.mapping(body, "metadata").get("uid") or "")
-    place = request.info.namespace, pod
-    await threads.write(api.bind, request.actor, *place, target["name"], uid=uid, dry_run=options.dry_run)
+    key = request.info.namespace, pod
+    await threads.write(api.bind, request.actor, *key, target["name"], uid=uid, dry_run=options.dry_run)
     return respond.success(request, code=201)
 
 
@@ -77,9 +77,9 @@ def _only_post(request: Request) -> None:
 
 
 def _check_body(pod: str, body: Object, kind: str, versions: tuple[str, ...]) -> None:
-    given = (body.get("kind") or kind, body.get("apiVersion") or versions[0])
-    if given[0] != kind or given[1] not in versions:
-        raise BadRequest(f"{given[0]!s:.100} in {given[1]!s:.100} is no {kind} of {versions[0]}.")
+    type_meta = (body.get("kind") or kind, body.get("apiVersion") or versions[0])
+    if type_meta[0] != kind or type_meta[1] not in versions:
+        raise BadRequest(f"{type_meta[0]!s:.100} in {type_meta[1]!s:.100} is no {kind} of {versions[0]}.")
     name = lenient.mapping(body, "metadata").get("name") or pod
     if name != pod:
         raise BadRequest(f"name in URL does not match name in {kind} object: {name!s:.253}")

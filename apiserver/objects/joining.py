@@ -29,16 +29,16 @@ async def show_authority(request: Request) -> Response:
 async def join(request: Request) -> Response:
     """Take a machine on as a node. The body is {"name", "agent"}, the answer {"name", "token", "cluster", "time"} (epoch ms)."""
     body = await request.object()
-    asked = Machine(lenient.text(body, "name"), lenient.text(body, "agent"))
-    joined: Joined = await threads.write(joining.join, request.actor, asked)
+    machine = Machine(lenient.text(body, "name"), lenient.text(body, "agent"))
+    joined: Joined = await threads.write(joining.join, request.actor, machine)
     return JSONResponse({**joined._asdict(), "time": request.now})
 
 
 @routes.path("/node/makers")
 async def show_makers(request: Request) -> Response:
     """Whether everybody who had a hand in a pod of the node that asks is an administrator of all namespaces."""
-    place = request.query.get("namespace", ""), request.query.get("name", "")
-    return JSONResponse({"administrators": await threads.read(_are_administrators, request.actor, *place)})
+    key = request.query.get("namespace", ""), request.query.get("name", "")
+    return JSONResponse({"administrators": await threads.read(_are_administrators, request.actor, *key)})
 
 
 @routes.path("/node/claims", methods=("POST",))
@@ -50,8 +50,8 @@ async def show_claims(request: Request) -> Response:
     if not access.node_of(request.actor):
         raise Forbidden(f"{request.actor.name} is no node; only nodes keep the files of claims.")
     uids = [each for each in lenient.sequence(await request.object(), "uids") if isinstance(each, str)]
-    found = await threads.read(lambda: store.find(CLAIMS, uid=uids))
-    return JSONResponse({"existing": [claim.uid for claim in found]})
+    claims = await threads.read(lambda: store.find(CLAIMS, uid=uids))
+    return JSONResponse({"existing": [claim.uid for claim in claims]})
 
 
 def _are_administrators(actor: Actor, namespace: str, name: str) -> bool:

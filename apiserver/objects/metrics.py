@@ -40,14 +40,14 @@ async def _answer(
 ) -> Response:
     info = request.info
     options = query.list_options(request.query, source)
-    found = await threads.read(find, request, options)
+    objects = await threads.read(find, request, options)
     if not info.name:
-        body = forms.as_list(request.form, resource, found, {}, request.now)
+        body = forms.as_list(request.form, resource, objects, {}, request.now)
         return respond.respond(request, forms.dump(request.form, body))
-    if not found:
+    if not objects:
         name = f"{info.namespace}/{info.name}" if info.namespace else info.name
         raise NotFound.of(f"{resource.kind.lower()}.{resource.group}", name)
-    return respond.object(request, found[0])
+    return respond.object(request, objects[0])
 
 
 def _nodes(request: Request, options: ListOptions) -> list[Object]:
@@ -73,11 +73,11 @@ def _of_node(request: Request, options: ListOptions, figures: Figures) -> list[O
     if not measured:
         return []
     namespace, name = request.info.namespace or None, request.info.name or None
-    found = store.find(PODS, namespace=namespace, name=name, node=figures["node"])
+    pods = store.find(PODS, namespace=namespace, name=name, node=figures["node"])
     return [
         _object(POD_METRICS, stored, figures, max(one[3] for one in measured[stored.uid]))
         | {"containers": [{"name": one[0], "usage": _amounts(*one[1:3])} for one in measured[stored.uid]]}
-        for stored in found
+        for stored in pods
         if stored.uid in measured and listing.matches(stored, options)
     ]
 

@@ -45,38 +45,38 @@ T = TypeVar("T", bound="View")
 @routes.virtual(SELF_SUBJECT_ACCESS_REVIEWS, everybody=True)
 async def review_own_access(request: Request) -> Response:
     """May I?"""
-    obj, asked = await read(request, SelfSubjectAccessReview)
-    return _answer(request, obj, await threads.read(_verdict, request.actor, asked, request))
+    obj, review = await read(request, SelfSubjectAccessReview)
+    return _answer(request, obj, await threads.read(_verdict, request.actor, review, request))
 
 
 @routes.virtual(SUBJECT_ACCESS_REVIEWS)
 async def review_access(request: Request) -> Response:
     """May somebody?"""
-    obj, asked = await read(request, SubjectAccessReview)
-    return _answer(request, obj, await threads.read(_verdict_about, asked, request))
+    obj, review = await read(request, SubjectAccessReview)
+    return _answer(request, obj, await threads.read(_verdict_about, review, request))
 
 
 @routes.virtual(LOCAL_SUBJECT_ACCESS_REVIEWS)
 async def review_local_access(request: Request) -> Response:
     """May somebody, in this namespace?"""
-    obj, asked = await read(request, SubjectAccessReview)
+    obj, review = await read(request, SubjectAccessReview)
     namespace = request.info.namespace
-    attributes = asked.spec.resource_attributes
+    attributes = review.spec.resource_attributes
     if attributes is None:
         raise _invalid(request, "spec.nonResourceAttributes", "disallowed on this kind of request")
     if attributes.namespace != namespace:
         raise BadRequest(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
-    return _answer(request, obj, await threads.read(_verdict_about, asked, request))
+    return _answer(request, obj, await threads.read(_verdict_about, review, request))
 
 
 @routes.virtual(SELF_SUBJECT_RULES_REVIEWS, everybody=True)
 async def review_own_rules(request: Request) -> Response:
     """What may I do here?"""
-    obj, asked = await read(request, SelfSubjectRulesReview)
-    if not asked.spec.namespace:
+    obj, review = await read(request, SelfSubjectRulesReview)
+    if not review.spec.namespace:
         raise BadRequest("no namespace on request")
-    found = await threads.read(can_i.rules, request.actor, asked.spec.namespace)
-    status = {"resourceRules": [], "nonResourceRules": [], "incomplete": False, **msgspec.to_builtins(found)}
+    rules = await threads.read(can_i.rules, request.actor, review.spec.namespace)
+    status = {"resourceRules": [], "nonResourceRules": [], "incomplete": False, **msgspec.to_builtins(rules)}
     return respond.plain(request, {**obj, "status": status}, 201)
 
 
@@ -91,13 +91,13 @@ async def review_oneself(request: Request) -> Response:
 @routes.virtual(TOKEN_REVIEWS)
 async def review_token(request: Request) -> Response:
     """Whose is this token?"""
-    obj, asked = await read(request, TokenReview)
-    if not asked.spec.token:
+    obj, review = await read(request, TokenReview)
+    if not review.spec.token:
         raise BadRequest("token is required for TokenReview in authentication")
-    found = await threads.read(_whose, asked, request.now)
+    verdict = await threads.read(_whose, review, request.now)
     # Clients insist on the field; the secret itself is not sent back.
-    spec: Object = {"token": "", **({"audiences": asked.spec.audiences} if asked.spec.audiences else {})}
-    return respond.plain(request, {**obj, "spec": spec, "status": msgspec.to_builtins(found)}, 201)
+    spec: Object = {"token": "", **({"audiences": review.spec.audiences} if review.spec.audiences else {})}
+    return respond.plain(request, {**obj, "spec": spec, "status": msgspec.to_builtins(verdict)}, 201)
 
 
 async def read(request: Request, kind: type[T]) -> tuple[Object, T]:
@@ -116,10 +116,10 @@ async def body(request: Request) -> Object:
 
 def shaped(obj: Object, api_version: str, kind: str) -> Object:
     """Return a body that says its kind and is well shaped; BadRequest for another kind, Invalid for wrong fields."""
-    given = (obj.get("apiVersion") or api_version, obj.get("kind") or kind)
-    if given != (api_version, kind):
+    type_meta = (obj.get("apiVersion") or api_version, obj.get("kind") or kind)
+    if type_meta != (api_version, kind):
         raise BadRequest(
-            f"{given[1]!s:.100} in version {quoted(given[0])} cannot be handled as a {kind}:"
+            f"{type_meta[1]!s:.100} in version {quoted(type_meta[0])} cannot be handled as a {kind}:"
             f" give apiVersion {api_version} and kind {kind}."
         )
     definition = definitions.of_kind(api_version, kind)
@@ -136,8 +136,8 @@ def user_info(actor: Actor) -> UserInfo:
     return UserInfo(username=actor.name, uid=actor.uid, groups=list(actor.groups))
 
 
-def _verdict(actor: Actor, asked: SelfSubjectAccessReview | SubjectAccessReview, request: Request) -> Verdict:
-    spec = asked.spec
+def _verdict(actor: Actor, review: SelfSubjectAccessReview | SubjectAccessReview, request: Request) -> Verdict:
+    spec = review.spec
     if (spec.resource_attributes is None) == (spec.non_resource_attributes is None):
         raise _invalid(
             request,
@@ -147,29 +147,29 @@ def _verdict(actor: Actor, asked: SelfSubjectAccessReview | SubjectAccessReview,
     if spec.resource_attributes is not None:
         return can_i.judge(actor, spec.resource_attributes)
     path = spec.non_resource_attributes
-    found = routes.find_path(path.path.removesuffix("*").rstrip("/")) if path is not None else None
-    if path is None or found is None or path.verb.upper() not in found.methods:
+    endpoint = routes.find_path(path.path.removesuffix("*").rstrip("/")) if path is not None else None
+    if path is None or endpoint is None or path.verb.upper() not in endpoint.methods:
         return Verdict(False, "There is no such path, or it does not answer that.")
-    if found.right and not access.allowed(actor, "get", found.right, ""):
-        return Verdict(False, access.remedy("get", found.right))
-    known = found.anonymous or actor.name != authentication.ANONYMOUS.name
-    return Verdict(known, "Everybody who is known may." if known else "It takes a token.")
+    if endpoint.right and not access.allowed(actor, "get", endpoint.right, ""):
+        return Verdict(False, access.remedy("get", endpoint.right))
+    is_allowed = endpoint.anonymous or actor.name != authentication.ANONYMOUS.name
+    return Verdict(is_allowed, "Every authenticated user may." if is_allowed else "It takes a token.")
 
 
-def _verdict_about(asked: SubjectAccessReview, request: Request) -> Verdict:
-    spec = asked.spec
+def _verdict_about(review: SubjectAccessReview, request: Request) -> Verdict:
+    spec = review.spec
     if not spec.user and not spec.groups:
         causes = [required("spec.user", "at least one of user or group must be specified")]
         raise Invalid.of(_kind(request), "", causes)
-    return _verdict(authentication.named(spec.user, tuple(spec.groups)), asked, request)
+    return _verdict(authentication.named(spec.user, tuple(spec.groups)), review, request)
 
 
-def _whose(asked: TokenReview, now: int) -> TokenReviewStatus:
-    for audience in asked.spec.audiences or [tokens.AUDIENCE]:
-        row = tokens.find(asked.spec.token, audience=audience, now=now)
+def _whose(review: TokenReview, now: int) -> TokenReviewStatus:
+    for audience in review.spec.audiences or [tokens.AUDIENCE]:
+        row = tokens.find(review.spec.token, audience=audience, now=now)
         if row is not None:
             held = tokens.audiences_of(row)
-            common = [each for each in asked.spec.audiences or [audience] if each in held]
+            common = [each for each in review.spec.audiences or [audience] if each in held]
             return TokenReviewStatus(authenticated=True, user=user_info(tokens.actor_of(row)), audiences=common)
     return TokenReviewStatus(error="invalid bearer token")
 

@@ -30,7 +30,7 @@ async def scale(request: Request) -> Response:
         raise NotFound()
     if request.info.verb == "get":
         stored = await threads.read(store.get, resource, request.info.namespace, request.info.name)
-        return respond.plain(request, _shown(stored, resource.scale))
+        return respond.plain(request, _scale_of(stored, resource.scale))
     if request.info.verb == "update":
         options = query.write_options(request.query, request.user_agent, request.method)
         wanted = _checked(request, (await request.decoded()).value)
@@ -40,7 +40,7 @@ async def scale(request: Request) -> Response:
     raise MethodNotAllowed()
 
 
-def _shown(stored: Stored, paths: ScalePaths) -> Object:
+def _scale_of(stored: Stored, paths: ScalePaths) -> Object:
     try:
         return scales.scale_of(stored.object, paths)
     except scales.NoReplicasError as error:
@@ -66,20 +66,20 @@ async def _patch(request: Request, resource: Resource) -> Response:
 
 def _checked(request: Request, value: Any) -> Object:
     """Return a Scale that fits the request; BadRequest or Invalid for anything else."""
-    found = bodies.as_object(value)
-    given = (found.get("apiVersion", KIND["apiVersion"]), found.get("kind", KIND["kind"]))
-    if given != (KIND["apiVersion"], KIND["kind"]):
+    body = bodies.as_object(value)
+    type_meta = (body.get("apiVersion", KIND["apiVersion"]), body.get("kind", KIND["kind"]))
+    if type_meta != (KIND["apiVersion"], KIND["kind"]):
         raise BadRequest(
-            f"The body of a scale is a Scale of autoscaling/v1, not {errors.quoted(given[1])} of {errors.quoted(given[0])}."
+            f"The body of a scale is a Scale of autoscaling/v1, not {errors.quoted(type_meta[1])} of {errors.quoted(type_meta[0])}."
         )
-    if causes := schema.check(found, definitions.of_kind(KIND["apiVersion"], KIND["kind"])):
+    if causes := schema.check(body, definitions.of_kind(KIND["apiVersion"], KIND["kind"])):
         raise Invalid.of("Scale.autoscaling", request.info.name, causes)
-    return placed(request, found)
+    return placed(request, body)
 
 
 async def _written(request: Request, resource: Resource, change: Any, options: WriteOptions) -> Response:
     stored = await threads.write(_write, request, resource, change, options)
-    return respond.plain(request, _shown(stored, resource.scale)) if resource.scale else respond.success(request)
+    return respond.plain(request, _scale_of(stored, resource.scale)) if resource.scale else respond.success(request)
 
 
 def _write(request: Request, resource: Resource, change: Any, options: WriteOptions) -> Stored:

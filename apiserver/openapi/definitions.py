@@ -34,12 +34,12 @@ class Definitions:
     """All definitions that are served. Any thread may ask; what was made never changes."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Object] = {}
+        self._added: dict[str, Object] = {}
         self._custom: dict[str, Resource] = {}
         self._lock = threading.RLock()
 
     def __getitem__(self, name: str) -> Object:
-        return self._made.get(name) or kinds.named(name)
+        return self._added.get(name) or kinds.named(name)
 
     def of(self, resource: Resource) -> str:
         """Return the name of a resource's definition."""
@@ -58,7 +58,7 @@ class Definitions:
                     },
                 }
                 marked = _group_version_kind(resource.group, resource.version, resource.kind)
-                self._made[name] = {**schema, GROUP_VERSION_KIND: [marked]}
+                self._added[name] = {**schema, GROUP_VERSION_KIND: [marked]}
                 self._custom[name] = resource
             return name
 
@@ -66,7 +66,7 @@ class Definitions:
         """Return the name of the definition of a kind."""
         name = f"{kinds.prefix(group, version)}.{kind}"
         if not kinds.exists(name):
-            self._made.setdefault(
+            self._added.setdefault(
                 name, {"type": "object", GROUP_VERSION_KIND: [_group_version_kind(group, version, kind)]}
             )
         return name
@@ -75,7 +75,7 @@ class Definitions:
         """Return the name of the definition of a list of a resource's objects."""
         item = self.of(resource)
         metadata = {"description": "Metadata of the list.", "allOf": [reference(self.meta("ListMeta"))]}
-        self._made[f"{item}List"] = {
+        self._added[f"{item}List"] = {
             "description": f"{resource.list_kind} is a list of {resource.kind} objects.",
             "type": "object",
             "required": ["items"],
@@ -94,14 +94,14 @@ class Definitions:
 
     def reachable(self, names: Iterable[str]) -> dict[str, Object]:
         """Return these definitions and all that they refer to, by name."""
-        found: dict[str, Object] = {}
+        reached: dict[str, Object] = {}
         waiting = list(names)
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                found[name] = self[name]
-                waiting.extend(referred(found[name]))
-        return dict(sorted(found.items()))
+            if name not in reached:
+                reached[name] = self[name]
+                waiting.extend(referred(reached[name]))
+        return dict(sorted(reached.items()))
 
 
 definitions = Definitions()

@@ -48,10 +48,10 @@ def version3(path: str) -> Document | None:
         served = group_versions().get(path)
         if served is None:
             return None
-        known = _version3.get(path)
-        if known is None or not _same(known[0], served):
-            _version3[path] = known = (served, _made(msgspec.json.encode(content(served))))
-        return known[1]
+        cached = _version3.get(path)
+        if cached is None or not _same(cached[0], served):
+            _version3[path] = cached = (served, _compressed(msgspec.json.encode(content(served))))
+        return cached[1]
 
 
 def version2() -> dict[str, Document]:
@@ -61,17 +61,20 @@ def version2() -> dict[str, Document]:
         served = resources.served()
         if _version2 is None or not _same(_version2[0], served):
             whole = swagger.document(*_parts(served), INFO)
-            made = {"json": _made(msgspec.json.encode(whole)), "protobuf": _made(gnostic.document(whole))}
-            _version2 = (served, made)
+            documents = {
+                "json": _compressed(msgspec.json.encode(whole)),
+                "protobuf": _compressed(gnostic.document(whole)),
+            }
+            _version2 = (served, documents)
         return _version2[1]
 
 
 def group_versions() -> dict[str, tuple[Resource, ...]]:
     """Return what is served of each group and version, by path."""
-    found: dict[str, list[Resource]] = {}
+    served: dict[str, list[Resource]] = {}
     for resource in resources.served():
-        found.setdefault(operations.root(resource).removeprefix("/"), []).append(resource)
-    return {path: tuple(found[path]) for path in sorted(found)}
+        served.setdefault(operations.root(resource).removeprefix("/"), []).append(resource)
+    return {path: tuple(served[path]) for path in sorted(served)}
 
 
 def warm() -> threading.Thread:
@@ -103,7 +106,7 @@ def _parts(served: Iterable[Resource]) -> tuple[Object, Object]:
     return dict(sorted(paths.items())), definitions.reachable(names)
 
 
-def _made(body: bytes) -> Document:
+def _compressed(body: bytes) -> Document:
     digest = hashlib.sha512(body).hexdigest().upper()
     return Document(gzip.compress(body, LEVEL, mtime=0), digest)
 

@@ -43,33 +43,33 @@ async def groups(request: Request) -> Response:
 async def version2(request: Request) -> Response:
     """Answer with the document of everything, as JSON or as protobuf."""
     chosen = _chosen(request, (JSON, PROTOBUF, PROTOBUF_ANSWER))
-    found = await threads.read(documents.version2)
+    by_form = await threads.read(documents.version2)
     if chosen == JSON:
-        return _answer(request, found["json"], JSON)
-    return _answer(request, found["protobuf"], PROTOBUF_ANSWER)
+        return _answer(request, by_form["json"], JSON)
+    return _answer(request, by_form["protobuf"], PROTOBUF_ANSWER)
 
 
 async def _group_version(request: Request) -> Response:
     _chosen(request, (JSON,))
     path = request.path.removeprefix(f"{ROOT}/").rstrip("/")
-    found = await threads.read(documents.version3, path)
-    if found is None:
+    document = await threads.read(documents.version3, path)
+    if document is None:
         raise NotFound()
-    given = request.query.get("hash")
-    if given is None:
-        return _answer(request, found, JSON)
-    if given != found.hash:
-        return RedirectResponse(_address(path, found), 301)
-    return _answer(request, found, JSON, FOREVER)
+    requested_hash = request.query.get("hash")
+    if requested_hash is None:
+        return _answer(request, document, JSON)
+    if requested_hash != document.hash:
+        return RedirectResponse(_address(path, document), 301)
+    return _answer(request, document, JSON, FOREVER)
 
 
 def _addresses() -> dict[str, dict[str, str]]:
-    found = {path: documents.version3(path) for path in documents.group_versions()}
-    return {path: {"serverRelativeURL": _address(path, made)} for path, made in found.items() if made}
+    versions = {path: documents.version3(path) for path in documents.group_versions()}
+    return {path: {"serverRelativeURL": _address(path, document)} for path, document in versions.items() if document}
 
 
-def _address(path: str, found: Document) -> str:
-    return f"{ROOT}/{path}?hash={found.hash}"
+def _address(path: str, document: Document) -> str:
+    return f"{ROOT}/{path}?hash={document.hash}"
 
 
 def _chosen(request: Request, offered: tuple[str, ...]) -> str:
@@ -82,11 +82,11 @@ def _chosen(request: Request, offered: tuple[str, ...]) -> str:
     raise NotAcceptable.of(offered)
 
 
-def _answer(request: Request, found: Document, media_type: str, cache: str = "no-cache, private") -> Response:
-    head = {"ETag": f'"{found.hash}"', "Vary": "Accept, Accept-Encoding", "Cache-Control": cache}
+def _answer(request: Request, document: Document, media_type: str, cache: str = "no-cache, private") -> Response:
+    head = {"ETag": f'"{document.hash}"', "Vary": "Accept, Accept-Encoding", "Cache-Control": cache}
     if head["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=head)
     head["Content-Type"] = media_type
     if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(found.compressed, headers={**head, "Content-Encoding": "gzip"})
-    return Response(found.body, headers=head)
+        return Response(document.compressed, headers={**head, "Content-Encoding": "gzip"})
+    return Response(document.body, headers=head)

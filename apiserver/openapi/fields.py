@@ -28,9 +28,9 @@ def unknown_fields(resource: Resource, obj: Object) -> list[str]:
     """Return the paths of the fields that the kind does not know, such as `spec.containers[0].imagee`."""
     if resource.schema is not None:
         return structural.unknown_fields(structural.of(resource), obj) if isinstance(obj, dict) else []
-    found = schema.unknown_fields(obj, definitions.of(resource))
+    paths = schema.unknown_fields(obj, definitions.of(resource))
     older = _OLDER.get(resource.id)
-    return [path for path in found if older is None or not older.fullmatch(path)]
+    return [path for path in paths if older is None or not older.fullmatch(path)]
 
 
 def written(change: Any, how: str) -> list[Any]:

@@ -57,17 +57,17 @@ def paths(resource: Resource) -> Object:
     everywhere = f"{root(resource)}/{resource.plural}"
     collection = f"{root(resource)}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else everywhere
     single = f"{collection}/{{name}}"
-    found = {
+    items = {
         collection: _item(resource, names, _COLLECTION_VERBS, named=False),
         single: _item(resource, names, _OBJECT_VERBS, named=True),
     }
     if resource.namespaced and "list" in resource.verbs:
         listed = _operation(resource, "list", names, suffix="ForAllNamespaces")
-        found[everywhere] = {"get": listed, "parameters": [parameters.PRETTY]}
+        items[everywhere] = {"get": listed, "parameters": [parameters.PRETTY]}
     for part in resource.parts:
         operations = {_VERBS[verb][0]: _part_operation(resource, part, verb) for verb in part.verbs if verb in _VERBS}
-        found[f"{single}/{part.name}"] = {**operations, "parameters": _place_parameters(resource, named=True)}
-    return {path: item for path, item in found.items() if set(item) - {"parameters"}}
+        items[f"{single}/{part.name}"] = {**operations, "parameters": _path_parameters(resource, named=True)}
+    return {path: item for path, item in items.items() if set(item) - {"parameters"}}
 
 
 def root(resource: Resource) -> str:
@@ -83,16 +83,16 @@ def patch_types(resource: Resource) -> tuple[str, ...]:
 
 def _item(resource: Resource, names: Names, verbs: tuple[str, ...], *, named: bool) -> Object:
     item: Object = {_VERBS[verb][0]: _operation(resource, verb, names) for verb in verbs if verb in resource.verbs}
-    return {**item, "parameters": _place_parameters(resource, named=named)}
+    return {**item, "parameters": _path_parameters(resource, named=named)}
 
 
-def _place_parameters(resource: Resource, *, named: bool) -> list[Object]:
-    found = [parameters.PRETTY]
+def _path_parameters(resource: Resource, *, named: bool) -> list[Object]:
+    result = [parameters.PRETTY]
     if resource.namespaced:
-        found.insert(0, parameters.NAMESPACE)
+        result.insert(0, parameters.NAMESPACE)
     if named:
-        found.insert(0, parameters.name(resource.kind))
-    return found
+        result.insert(0, parameters.name(resource.kind))
+    return result
 
 
 def _operation(resource: Resource, verb: str, names: Names, suffix: str = "") -> Object:
@@ -162,9 +162,9 @@ def _part_definition(resource: Resource, part: Subresource) -> str:
     if not part.kind:
         return definitions.of(resource)
     own = part if part.version else resource
-    known = resources.by_kind(f"{own.group}/{own.version}" if own.group else own.version, part.kind)
-    if known is not None:
-        return definitions.of(known)
+    served = resources.by_kind(f"{own.group}/{own.version}" if own.group else own.version, part.kind)
+    if served is not None:
+        return definitions.of(served)
     return definitions.kind(own.group, own.version, part.kind)
 
 
@@ -204,10 +204,10 @@ def _content(media_types: tuple[str, ...], schema: Object) -> Object:
 
 
 def _responses(codes: tuple[int, ...], schema: Object, media_types: tuple[str, ...], status: str) -> Object:
-    found: Object = {
+    responses: Object = {
         str(code): {"description": _CODES[code], "content": _content(media_types, schema)} for code in codes
     }
-    found["401"] = {"description": "Unauthorized"}
+    responses["401"] = {"description": "Unauthorized"}
     failure = _content(READABLE, reference(status))
-    found["default"] = {"description": "An error, as a Status that says what is wrong.", "content": failure}
-    return found
+    responses["default"] = {"description": "An error, as a Status that says what is wrong.", "content": failure}
+    return responses

@@ -48,14 +48,14 @@ def convert(schema: Object) -> Object:
     """Return a schema in version 2; beside a reference its description may stand."""
     if "$ref" in schema:
         return {"$ref": "#/definitions/" + schema["$ref"].removeprefix(REFERENCE)}
-    found: Object = {}
+    converted: Object = {}
     wrapped = schema.get("allOf") or schema.get("anyOf") or ()
     if wrapped and "$ref" in wrapped[0] and "properties" not in schema:
-        found = convert(wrapped[0])
-    found |= {key: _value(key, value) for key, value in schema.items() if key not in _DROPPED}
+        converted = convert(wrapped[0])
+    converted |= {key: _value(key, value) for key, value in schema.items() if key not in _DROPPED}
     if schema.get("x-kubernetes-int-or-string"):
-        found |= {"type": "string", "format": "int-or-string"}
-    return found
+        converted |= {"type": "string", "format": "int-or-string"}
+    return converted
 
 
 def _value(key: str, value: Any) -> Any:
@@ -75,27 +75,27 @@ def _path_item(item: Object) -> Object:
 
 def _parameter(parameter: Object) -> Object:
     schema = parameter["schema"]
-    found = {key: value for key, value in parameter.items() if key != "schema"}
-    return {**found, "uniqueItems": True, **{key: schema[key] for key in _PARAMETER if key in schema}}
+    converted = {key: value for key, value in parameter.items() if key != "schema"}
+    return {**converted, "uniqueItems": True, **{key: schema[key] for key in _PARAMETER if key in schema}}
 
 
 def _operation(operation: Object) -> Object:
-    found = {key: value for key, value in operation.items() if key != "requestBody"}
-    found["parameters"] = [_parameter(parameter) for parameter in operation.get("parameters", ())]
+    converted = {key: value for key, value in operation.items() if key != "requestBody"}
+    converted["parameters"] = [_parameter(parameter) for parameter in operation.get("parameters", ())]
     body = operation.get("requestBody")
-    found["consumes"] = list(body["content"]) if body else ["*/*"]
+    converted["consumes"] = list(body["content"]) if body else ["*/*"]
     if body:
         schema = convert(next(iter(body["content"].values()))["schema"])
-        found["parameters"].append(
+        converted["parameters"].append(
             {"in": "body", "name": "body", "required": bool(body.get("required")), "schema": schema}
         )
-    answers = operation["responses"]
-    found["produces"] = list(answers["200"]["content"])
-    found["responses"] = {code: _response(answer) for code, answer in answers.items()}
-    return found
+    responses = operation["responses"]
+    converted["produces"] = list(responses["200"]["content"])
+    converted["responses"] = {code: _response(answer) for code, answer in responses.items()}
+    return converted
 
 
 def _response(answer: Object) -> Object:
-    found = {"description": answer["description"]}
+    converted = {"description": answer["description"]}
     contents = list(answer.get("content", {}).values())
-    return {**found, "schema": convert(contents[0]["schema"])} if contents else found
+    return {**converted, "schema": convert(contents[0]["schema"])} if contents else converted

@@ -1,4 +1,4 @@
-"""Who may have a connection that lasts, and how long: how many there are, of all and of one actor, and whether the right to it still stands."""
+"""Who may have a connection that lasts, and how long: bounds on their number, for all and for one actor, and the right to go on."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Talk(Protocol):
 def note(request: Request, pod: Object, message: str) -> None:
     """Record in the audit that somebody opened a connection to a pod."""
     metadata = pod["metadata"]
-    place = metadata["namespace"], metadata["name"], metadata["uid"]
-    audit.record(audit.Deed(request.actor.name, "create", request.info.target, *place, message=message))
+    key = metadata["namespace"], metadata["name"], metadata["uid"]
+    audit.record(audit.Deed(request.actor.name, "create", request.info.target, *key, message=message))
 
 
 @contextlib.contextmanager
-def counted(taken: Counter[str], who: str, most: int, most_of_one: int, what: str) -> Iterator[None]:
+def counted(open_counts: Counter[str], who: str, most: int, most_of_one: int, what: str) -> Iterator[None]:
     """Be one of those that are open at a time; TooManyRequests when there are too many, of all or of one actor."""
-    if taken.total() >= most or taken[who] >= most_of_one:
+    if open_counts.total() >= most or open_counts[who] >= most_of_one:
         raise TooManyRequests(f"Too many {what}. Please end some of them and try again.", retry_after_s=1)
-    taken[who] += 1
+    open_counts[who] += 1
     try:
         yield
     finally:
-        taken[who] -= 1
+        open_counts[who] -= 1
 
 
 @contextlib.asynccontextmanager

@@ -108,9 +108,9 @@ class Channels(Messages):
     async def receive(self) -> tuple[int, bytes] | None:
         """Return the channel and content of the next message; None when the client has gone."""
         while (message := await self.receive_message()) is not None:
-            found = self._read(message)
-            if found is not None:
-                return found
+            content = self._read(message)
+            if content is not None:
+                return content
         return None
 
     def _read(self, data: bytes) -> tuple[int, bytes] | None:

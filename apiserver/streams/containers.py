@@ -12,14 +12,14 @@ from node.logs import SIMULATED
 MOST_DIGITS = 10  # of the number of an attempt
 
 
-def chosen(pod: Object, asked: str) -> str:
+def chosen(pod: Object, requested: str) -> str:
     """Return the name of the container that is meant; BadRequest in Kubernetes' words when none or several may be."""
     name = pod["metadata"]["name"]
     main, starting = _names(pod, "containers"), _names(pod, "initContainers")
-    if asked:
-        if asked not in (*main, *starting):
-            raise BadRequest(f"container {asked} is not valid for pod {name}")
-        return asked
+    if requested:
+        if requested not in (*main, *starting):
+            raise BadRequest(f"container {requested} is not valid for pod {name}")
+        return requested
     if len(main) == 1:
         return main[0]
     message = f"a container name must be specified for pod {name}"
@@ -44,13 +44,13 @@ def instance(pod: Object, container: str, *, previous: bool = False) -> str:
         if not ended:
             raise BadRequest(f'previous terminated container "{container}" in pod "{pod_name}" not found')
         return ended
-    found: str = (
+    current: str = (
         _container_id(pod, container)
         if state.get("running") is not None
         else (state.get("terminated") or {}).get("containerID") or ended
     )
-    if found:
-        return found
+    if current:
+        return current
     if state.get("terminated"):
         raise BadRequest(f'container "{container}" in pod "{pod_name}" is terminated')
     reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
@@ -72,12 +72,12 @@ def running(pod: Object, container: str, verb: str) -> str:
     state, _ = _states(pod, container)
     if state.get("running") is None:
         raise BadRequest(f"container {container} in pod {pod_name} is not running")
-    found = _container_id(pod, container)
-    if is_simulated(found):
+    instance_id = _container_id(pod, container)
+    if is_simulated(instance_id):
         raise BadRequest(
             f"pod {pod_name} runs on a simulated node: nothing is executed there, so there is no process to join"
         )
-    return found
+    return instance_id
 
 
 def check_running(pod: Object) -> None:
@@ -118,8 +118,8 @@ def _status(pod: Object, container: str) -> Object:
 
 
 def _states(pod: Object, container: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    found = _status(pod, container)
-    return found.get("state") or {}, found.get("lastState") or {}
+    status = _status(pod, container)
+    return status.get("state") or {}, status.get("lastState") or {}
 
 
 def _container_id(pod: Object, container: str) -> str:

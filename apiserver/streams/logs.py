@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class Options(NamedTuple):
-    """Whose log is asked for, and what of it."""
+    """Which log is requested, and which part of it."""
 
     container: str
     previous: bool
@@ -104,17 +104,17 @@ def _time(parameters: QueryParams) -> int | None:
 @routes.subresource(PODS, "log")
 async def pod_log(request: Request) -> Response:
     """Answer with a log; 204 for a pod without a node, a Status when there cannot be a log."""
-    asked = options(request.query, request.info.name, request.now)
-    text = asked.text
+    wanted = options(request.query, request.info.name, request.now)
+    text = wanted.text
     if text.follow and (_followers.total() >= MOST_FOLLOWERS or _followers[request.actor.name] >= MOST_OF_ONE):
         raise TooManyRequests(
             "Too many logs are being followed. Please end some of them and try again.", retry_after_s=5
         )
     pod = (await threads.read(store.get, PODS, request.info.namespace, request.info.name)).object
-    container = containers.chosen(pod, asked.container)
+    container = containers.chosen(pod, wanted.container)
     if not pod["spec"].get("nodeName"):
         return Response(status_code=204)
-    instance = containers.instance(pod, container, previous=asked.previous)
+    instance = containers.instance(pod, container, previous=wanted.previous)
     if containers.is_simulated(instance):
         return _sentence(backend.nodes.why_no_log(pod), text)
     number = containers.number(instance)

@@ -64,8 +64,8 @@ class Target(NamedTuple):
 
     def call(self, do: str, fds: list[int], **fields: Any) -> socket.socket:
         """Ask the node to do something with it; ServiceUnavailable when the node does not answer."""
-        place = {"container": self.container, "attempt": containers.number(self.id)}
-        return _call(self.pod, {"do": do, **place, **fields}, fds)
+        instance = {"container": self.container, "attempt": containers.number(self.id)}
+        return _call(self.pod, {"do": do, **instance, **fields}, fds)
 
     async def output(self) -> AsyncIterator[list[tuple[str, bytes]]]:
         """Return what it writes from now on, as (stream, bytes), until it ends; ServiceUnavailable when its node is away."""
@@ -224,8 +224,8 @@ class Connected(NodeConnection):
     @classmethod
     def start(cls, pod: Object, port: int) -> Connected:
         """Ask for it, of whichever container runs: they share the pod's network; whether it is made is the answer."""
-        place = {"host": pod["status"].get("podIP") or "", "port": port}
-        request = {"do": "connect", **place, "local": True, "seconds": CONNECT_S}
+        address = {"host": pod["status"].get("podIP") or "", "port": port}
+        request = {"do": "connect", **address, "local": True, "seconds": CONNECT_S}
         return cls(_call(pod, request, []))
 
     async def answer(self) -> socket.socket:

@@ -67,9 +67,9 @@ async def _pod(request: Request) -> Object:
     return pod
 
 
-def _ports(given: list[str]) -> list[int]:
+def _ports(parameters: list[str]) -> list[int]:
     """Return the ports that a client names; BadRequest when one is none, or when there are none or too many."""
-    words = [word for text in given for word in text.split(",")]
+    words = [word for text in parameters for word in text.split(",")]
     if not words:
         raise BadRequest("you must specify at least 1 port to forward, as ?ports=8080")
     if len(words) > MOST_PORTS:

@@ -125,11 +125,11 @@ class SpdyForward(Messages):
     async def _feed(self, received: spdy.Data) -> None:
         if granted := self._session.done(len(received.data)):
             await self.send_message(spdy.window_update(0, granted))
-        found = self._streams.get(received.stream)
+        entry = self._streams.get(received.stream)
         # It was closed here while this was on its way, or means nothing.
-        if found is None or found[0] != DATA:
+        if entry is None or entry[0] != DATA:
             return
-        pair = found[1]
+        pair = entry[1]
         if received.data and pair.work is None:  # it would have to be kept for a connection that may never be
             await self.send_message(spdy.reset(received.stream, spdy.PROTOCOL_ERROR))
             self._forget(pair)

@@ -45,8 +45,8 @@ class Counts:
         self.delivered = 0
 
 
-class Seen(NamedTuple):
-    """What an entry is to a channel."""
+class ChannelEvent(NamedTuple):
+    """A change of the log as one channel's event."""
 
     entry: WatchedChange
     verb: Verb
@@ -63,33 +63,33 @@ class Feed:
         self.watchers: dict[Watcher, None] = {}
         self._key = (form, id(resource))
 
-    def lines(self, seen: Sequence[Seen], now: int, *, first: bool = False) -> bytes:
+    def lines(self, events: Sequence[ChannelEvent], now: int, *, first: bool = False) -> bytes:
         """Return the lines of a pass; `first` for whoever was sent nothing yet."""
         headed = first and self.form.kind == "Table"
-        return b"".join([self._line(each, now, headed and not i) for i, each in enumerate(seen)])
+        return b"".join([self._line(each, now, headed and not i) for i, each in enumerate(events)])
 
-    def deliver(self, seen: Sequence[Seen], now: int) -> None:
+    def deliver(self, events: Sequence[ChannelEvent], now: int) -> None:
         """Give a pass's lines to all who wait for them."""
         common = first = b""
         for watcher in list(self.watchers):
             if watcher.fresh:
-                first = chunk = first or self.lines(seen, now, first=True)
+                first = chunk = first or self.lines(events, now, first=True)
             else:
-                common = chunk = common or self.lines(seen, now)
-            self.counts.delivered += len(seen)
+                common = chunk = common or self.lines(events, now)
+            self.counts.delivered += len(events)
             watcher.put(chunk)
 
-    def _line(self, seen: Seen, now: int, first: bool) -> bytes:
-        key = (*self._key, seen.verb, first)
-        line = seen.entry.lines.get(key)
+    def _line(self, event: ChannelEvent, now: int, first: bool) -> bytes:
+        key = (*self._key, event.verb, first)
+        line = event.entry.lines.get(key)
         if line is None:
             self.counts.encoded += 1
-            line = forms.event(self.form, self.resource, seen.verb, seen.subject, now, first=first)
-            seen.entry.lines[key] = line
+            line = forms.event(self.form, self.resource, event.verb, event.subject, now, first=first)
+            event.entry.lines[key] = line
         return line
 
     def bookmark(self, revision: int, now: int, *, initial: bool = False, first: bool = False) -> bytes:
-        """Return the line that says how far the watcher has seen; `initial` ends the initial events."""
+        """Return the line that says up to which revision the watcher has read; `initial` ends the initial events."""
         metadata: Object = {"resourceVersion": str(revision)}
         if initial:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
@@ -116,25 +116,25 @@ class Channel:
             feed = self.feeds[key] = Feed(resource, form, self.counts)
         return feed
 
-    def see(self, entries: Iterable[WatchedChange]) -> list[Seen]:
-        """Return what covered entries are to this selection; Expired when that cannot be known any more."""
-        found = []
+    def events_of(self, entries: Iterable[WatchedChange]) -> list[ChannelEvent]:
+        """Return the events of covered entries for this selection; Expired when history has forgotten what that takes."""
+        events = []
         for entry in entries:
-            answer = self.selection.seen(entry)
-            if answer is not None:
-                found.append(Seen(entry, *answer))
-        return found
+            event = self.selection.event_of(entry)
+            if event is not None:
+                events.append(ChannelEvent(entry, *event))
+        return events
 
     def deliver(self, entries: Sequence[WatchedChange], now: int) -> None:
         """Hand covered entries to all feeds."""
         try:
-            seen = self.see(entries)
+            events = self.events_of(entries)
         except ApiError as error:
             self.fail(error)
             return
-        if seen:
+        if events:
             for feed in list(self.feeds.values()):
-                feed.deliver(seen, now)
+                feed.deliver(events, now)
 
     def fail(self, error: ApiError) -> None:
         """End everybody with an error."""
@@ -148,31 +148,31 @@ class Board:
 
     def __init__(self) -> None:
         self.counts = Counts()
-        self._places: dict[tuple[str, str, str], dict[Selection, Channel]] = {}
+        self._channels: dict[tuple[str, str, str], dict[Selection, Channel]] = {}
 
     def join(self, watcher: Watcher, selection: Selection, resource: Resource, form: Form) -> Feed:
         """Let a watcher have what comes from here on."""
-        place = self._places.setdefault(_place(selection), {})
-        channel = place.get(selection)
+        channels = self._channels.setdefault(_key(selection), {})
+        channel = channels.get(selection)
         if channel is None:
-            channel = place[selection] = Channel(selection, self.counts)
+            channel = channels[selection] = Channel(selection, self.counts)
         feed = channel.feed(resource, form)
         feed.watchers[watcher] = None
         return feed
 
     def leave(self, watcher: Watcher, selection: Selection, feed: Feed) -> None:
-        """Let a watcher go, and with the last one what was kept for them."""
+        """Remove a watcher, and with the last one its channel."""
         feed.watchers.pop(watcher, None)
-        place = self._places.get(_place(selection), {})
-        channel = place.get(selection)
+        channels = self._channels.get(_key(selection), {})
+        channel = channels.get(selection)
         if channel is None or feed.watchers:
             return
         if channel.feeds.get((feed.form, id(feed.resource))) is feed:
             del channel.feeds[feed.form, id(feed.resource)]
         if not channel.feeds:
-            del place[selection]
-        if not place:
-            del self._places[_place(selection)]
+            del channels[selection]
+        if not channels:
+            del self._channels[_key(selection)]
 
     def deliver(self, entries: Sequence[WatchedChange], now: int) -> None:
         """Hand a batch to the channels that it concerns."""
@@ -182,17 +182,17 @@ class Board:
             change = entry.change
             for namespace in {"", change.namespace}:
                 for name in ("", change.name):
-                    for channel in self._places.get((change.resource, namespace, name), {}).values():
+                    for channel in self._channels.get((change.resource, namespace, name), {}).values():
                         concerned.setdefault(channel, []).append(entry)
         for channel, its in concerned.items():
             channel.deliver(its, now)
 
     def fail(self, error: ApiError) -> None:
         """End everybody with an error."""
-        for place in list(self._places.values()):
-            for channel in list(place.values()):
+        for channels in list(self._channels.values()):
+            for channel in list(channels.values()):
                 channel.fail(error)
 
 
-def _place(selection: Selection) -> tuple[str, str, str]:
+def _key(selection: Selection) -> tuple[str, str, str]:
     return selection.resource, selection.namespace, selection.name

@@ -104,9 +104,9 @@ class Connection(Bounded):
 
 def abort(scope: Scope) -> None:
     """Close the connection of a request or an upgrade at once, where the server is ours to do it."""
-    found = (scope.get("extensions") or {}).get(EXTENSION)
-    if isinstance(found, Connection):
-        found.abort()
+    extension = (scope.get("extensions") or {}).get(EXTENSION)
+    if isinstance(extension, Connection):
+        extension.abort()
 
 
 def has_vanished(raw: socket.socket) -> bool:

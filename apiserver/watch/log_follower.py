@@ -32,7 +32,7 @@ class WatchFollower(log_follower.Follower):
         super().__init__()
         self.window = Window()
         self._listeners: list[tuple[Callable[[Sequence[WatchedChange]], None], Callable[[], None]]] = []
-        self._kinds: dict[str, Resource] = {}  # by id, those that somebody wants to hear of
+        self._kinds: dict[str, Resource] = {}  # by id, those that somebody listens to
         self._wishes: Counter[str] = Counter()
         self._opening: dict[str, asyncio.Future[None]] = {}  # kinds from whose next pass on they will be read
 

@@ -49,7 +49,7 @@ class WatchedChange:
 
     @property
     def departed(self) -> Change:
-        """The state before the change with the change's revision: what is told to whom it was taken from."""
+        """The state before the change with the change's revision: what a watcher gets for whom the object left the selection."""
         if self._departed is None:
             obj = self.replaced.object
             metadata = {**obj["metadata"], "resourceVersion": str(self.change.revision)}
@@ -83,8 +83,8 @@ class Selection:
             and self.name in ("", change.name)
         )
 
-    def seen(self, entry: WatchedChange) -> tuple[Verb, Change] | None:
-        """Return what a covered change is to whoever watches the selection; None when it is nothing.
+    def event_of(self, entry: WatchedChange) -> tuple[Verb, Change] | None:
+        """Return a covered change as an event of the selection; None when it is none.
 
         An object that begins to match is ADDED; one that no longer does is
         DELETED, in the state in which it last matched.
@@ -109,5 +109,5 @@ def of(resource: Resource, namespace: str, name: str, options: ListOptions) -> S
             name = value
             rest = tuple(each for each in fields.terms if each is not term) if fields is not None else ()
             fields = replace(fields, terms=rest) if fields is not None and rest else None
-    place = namespace if resource.namespaced else ""
-    return Selection(resource.id, place, name, ListOptions(labels=labels, fields=fields))
+    watched_namespace = namespace if resource.namespaced else ""
+    return Selection(resource.id, watched_namespace, name, ListOptions(labels=labels, fields=fields))

@@ -17,8 +17,8 @@ class _Sink:
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._receive = receive
         self._send = send
-        found = (scope.get("extensions") or {}).get(EXTENSION)
-        self._connection: Connection | None = found if isinstance(found, Connection) else None
+        extension = (scope.get("extensions") or {}).get(EXTENSION)
+        self._connection: Connection | None = extension if isinstance(extension, Connection) else None
         self._listening: asyncio.Task[None] | None = None
 
     def attach(self, stream: Carried) -> None:

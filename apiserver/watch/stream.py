@@ -20,7 +20,7 @@ from apiserver.http import forms, threads
 from apiserver.http.forms import Form
 from apiserver.http.request import Request
 from apiserver.http.rights_keeper import keeper as rights
-from apiserver.watch.channels import Board, Channel, Counts, Feed, Seen
+from apiserver.watch.channels import Board, Channel, ChannelEvent, Counts, Feed
 from apiserver.watch.log_follower import WatchFollower
 from apiserver.watch.selection import Selection, WatchedChange
 from cluster import clock
@@ -131,7 +131,7 @@ class Stream:
         self._wake()
 
     def bookmark(self) -> None:
-        """Say how far the client has seen, if it wants to know and its past is told already."""
+        """Send a bookmark, if the client wants any and has got all of the past."""
         if self._feed is not None and self.plan.bookmarks:
             self.put(self._feed.bookmark(self.follower.position, clock.milliseconds(), first=self.fresh))
 
@@ -252,10 +252,10 @@ class Stream:
         entries = self.follower.window.since(self.plan.resource.id, after)
         if entries is None:
             return False
-        seen = self._see(entries)
+        events = self._covered_events(entries)
         self._feed = self.board.join(self, self.plan.selection, self.plan.resource, self.plan.form)
-        if seen:
-            self.put(self._feed.lines(seen, clock.milliseconds(), first=self.fresh))
+        if events:
+            self.put(self._feed.lines(events, clock.milliseconds(), first=self.fresh))
         for entry in entries:
             entry.release()
         return True
@@ -277,16 +277,16 @@ class Stream:
         kinds, until = (self.plan.resource,), min(after + SPAN, position)
         until = history.reach(after, kinds, limit=REPLAYED, until=until, most_bytes=STEP_BYTES)
         changes = history.after(after, kinds, until=until, limit=REPLAYED, previous=True)
-        seen = self._see([WatchedChange(change) for change in changes])
+        events = self._covered_events([WatchedChange(change) for change in changes])
         reached = changes[-1].revision if len(changes) == REPLAYED else until
-        if not seen:
+        if not events:
             return b"", reached
         feed = self._new_channel().feed(self.plan.resource, self.plan.form)
-        return feed.lines(seen, clock.milliseconds(), first=self.fresh), reached
+        return feed.lines(events, clock.milliseconds(), first=self.fresh), reached
 
-    def _see(self, entries: Sequence[WatchedChange]) -> list[Seen]:
+    def _covered_events(self, entries: Sequence[WatchedChange]) -> list[ChannelEvent]:
         selection = self.plan.selection
-        return self._new_channel().see(entry for entry in entries if selection.covers(entry.change))
+        return self._new_channel().events_of(entry for entry in entries if selection.covers(entry.change))
 
     def _new_channel(self) -> Channel:
         """A channel of its own: what it writes of the past is nobody else's."""

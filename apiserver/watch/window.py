@@ -59,10 +59,10 @@ class Window:
         kind = self._kinds.get(resource)
         if kind is None or after < kind.floor:
             return None
-        found = []
+        newer = []
         for entry in reversed(kind.entries):
             if entry.change.revision <= after:
                 break
-            found.append(entry)
-        found.reverse()
-        return found
+            newer.append(entry)
+        newer.reverse()
+        return newer

@@ -35,7 +35,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 def http(cluster, redis_url, settings):
     """A client of a server that asks for tokens, whose memory of tokens is empty."""
     settings.REDIS_URL = redis_url
-    authentication._known.clear()
+    authentication._cache.clear()
     with (
         serving(authentication.authenticate) as url,
         httpx.Client(base_url=url, timeout=HANG_S, verify=False) as client,
@@ -129,7 +129,7 @@ def test_a_wrong_token_is_unauthorized_on_every_path_and_not_remembered(http, se
     header = [(b"Authorization", b"Bearer " + spoil(secret).encode("latin-1"))]
     for path in (PODS, "/version", "/no/such/path"):
         assert unauthorized(http.get(path, headers=header))
-    assert authentication._known == {}
+    assert authentication._cache == {}
 
 
 ENDS = {
@@ -144,8 +144,8 @@ ENDS = {
 @pytest.mark.parametrize("used", [False, True], ids=["new", "in use"])
 def test_a_token_that_ended_is_unauthorized(http, alice, monkeypatch, end, used):
     if end != "revoke":  # which is known at once where it is done, and soon elsewhere
-        monkeypatch.setattr(authentication, "KEPT_S", 0.0)
-    assert authentication.KEPT_S <= authorizer.FRESH_S
+        monkeypatch.setattr(authentication, "CACHED_S", 0.0)
+    assert authentication.CACHED_S <= authorizer.FRESH_S
     make_user("root", is_superuser=True)
     issued = tokens.issue(access.CONSOLE, alice, "laptop", tokens.DAY_S)
     if used:

@@ -27,7 +27,7 @@ from tests.tables import lines
 
 @pytest.fixture
 def client(transactional_db, redis):
-    authentication._known.clear()
+    authentication._cache.clear()
     bootstrap()
     secret = tokens.issue(access.CONSOLE, make_user("admin", is_superuser=True), "laptop", tokens.DAY_S).secret
     options = {"headers": {"authorization": f"Bearer {secret}"}, "timeout": QUIET_S, "verify": False}

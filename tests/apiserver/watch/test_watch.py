@@ -208,7 +208,7 @@ async def test_a_client_that_goes_is_forgotten_and_a_head_request_is_no_watch(po
     async with Client(port, DEFAULT, labelSelector="a=b"), Client(port, ANYWHERE):
         await until(lambda: len(keeper.streams) == 2, "two watches")
     await until(lambda: not keeper.streams, "their end")
-    assert not board._places
+    assert not board._channels
     async with httpx.AsyncClient(timeout=HANG_S) as client:
         assert (await client.head(f"http://127.0.0.1:{port}{DEFAULT}?watch=true")).status_code == 405
 
