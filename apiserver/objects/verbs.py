@@ -57,7 +57,7 @@ async def get(request: Request) -> Response:
     info, resource = request.info, _resource(request)
     wanted = query.revision(request.query.get("resourceVersion", ""))
     stored = await threads.read(_get, resource, info.namespace, info.name, wanted)
-    return await _shown(request, stored)
+    return await _answer_with(request, stored)
 
 
 def _get(resource: Resource, namespace: str, name: str, wanted: int) -> Stored:
@@ -89,7 +89,7 @@ def _large(items: list[Stored]) -> bool:
     return len(items) > 100 or sum(len(item.body) for item in items) > intake.LARGE
 
 
-async def _shown(request: Request, stored: Stored, status: int = 200) -> Response:
+async def _answer_with(request: Request, stored: Stored, status: int = 200) -> Response:
     """Answer with one object; in another form than the stored one a large object takes long."""
     resource = _resource(request)
     if forms.as_stored(request.form, resource) or not _large([stored]):
@@ -138,7 +138,7 @@ async def create(request: Request) -> Response:
         creation = Creation(request.actor, resource, obj, options.manager, request.warn)
         with _read_as(resource):
             stored = await threads.write_together(api.create_each, creation, resource)
-    return await _shown(request, stored, 201)
+    return await _answer_with(request, stored, 201)
 
 
 @contextmanager
@@ -170,16 +170,16 @@ def placed(request: Request, obj: Object) -> Object:
     if not isinstance(metadata, dict):
         raise BadRequest(f"metadata must be a mapping, not {errors.quoted(metadata)}.")
     if info.name:
-        given = metadata.get("name") or info.name
-        if given != info.name:
-            raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({info.name})")
+        name = metadata.get("name") or info.name
+        if name != info.name:
+            raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({info.name})")
     if not resource.namespaced:
         return {**obj, "metadata": {**metadata, "name": info.name}} if info.name else obj
-    given = metadata.get("namespace") or info.namespace
-    if given != info.namespace:
+    namespace = metadata.get("namespace") or info.namespace
+    if namespace != info.namespace:
         raise BadRequest(
             "the namespace of the provided object does not match the namespace sent on the request:"
-            f" {given} and {info.namespace}"
+            f" {namespace} and {info.namespace}"
         )
     named = {"name": info.name} if info.name else {}
     return {**obj, "metadata": {**metadata, **named, "namespace": info.namespace}}
@@ -194,22 +194,22 @@ async def _check_fields(
     """
     if options.validation == "Ignore":
         return
-    found = [f'duplicate field "{path}"' for path in decoded.duplicates]
+    problems = [f'duplicate field "{path}"' for path in decoded.duplicates]
     if request.content_type != bodies.PROTOBUF:  # its fields are known by number, the others are skipped
-        found += await request.work(_unknown_fields, resource, decoded.value, how)
-    if found and options.validation == "Strict":
+        problems += await request.work(_unknown_fields, resource, decoded.value, how)
+    if problems and options.validation == "Strict":
         what = "" if how else f"{_unread(resource)}: "
-        raise BadRequest(f"{what}strict decoding error: {', '.join(found[:50])}")
-    for text in found:
+        raise BadRequest(f"{what}strict decoding error: {', '.join(problems[:50])}")
+    for text in problems:
         request.warn(text)
 
 
 def _unknown_fields(resource: Resource, value: Any, how: str) -> list[str]:
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for part in openapi.written(value, how) if how else [value]:
-        if len(found) < openapi.MOST:
-            found.update(dict.fromkeys(openapi.unknown_fields(resource, part)))
-    return [f'unknown field "{path}"' for path in found]
+        if len(paths) < openapi.MOST:
+            paths.update(dict.fromkeys(openapi.unknown_fields(resource, part)))
+    return [f'unknown field "{path}"' for path in paths]
 
 
 async def update(request: Request) -> Response:
@@ -221,7 +221,7 @@ async def update(request: Request) -> Response:
     await _check_fields(request, resource, options, decoded)
     with _read_as(resource):
         stored = await threads.write(api.update, request.actor, resource, obj, **_change_options(request, options))
-    return await _shown(request, stored)
+    return await _answer_with(request, stored)
 
 
 def _change_options(request: Request, options: WriteOptions) -> dict[str, Any]:
@@ -249,11 +249,11 @@ async def patch(request: Request) -> Response:
         raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
     decoded = await request.decoded(bodies.JSON)
     await _check_fields(request, resource, options, decoded, how)
-    place = request.info.namespace, request.info.name
+    key = request.info.namespace, request.info.name
     stored = await threads.write(
-        api.patch, request.actor, resource, *place, decoded.value, how=how, **_change_options(request, options)
+        api.patch, request.actor, resource, *key, decoded.value, how=how, **_change_options(request, options)
     )
-    return await _shown(request, stored)
+    return await _answer_with(request, stored)
 
 
 async def apply(request: Request) -> Response:
@@ -266,11 +266,11 @@ async def apply(request: Request) -> Response:
     decoded = await request.decoded(bodies.YAML)
     config = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
-    place = request.info.namespace, request.info.name
+    key = request.info.namespace, request.info.name
     stored, created = await threads.write(
-        api.apply, request.actor, resource, *place, config, force=options.force, **_change_options(request, options)
+        api.apply, request.actor, resource, *key, config, force=options.force, **_change_options(request, options)
     )
-    return await _shown(request, stored, 201 if created else 200)
+    return await _answer_with(request, stored, 201 if created else 200)
 
 
 async def delete(request: Request) -> Response:
@@ -280,7 +280,7 @@ async def delete(request: Request) -> Response:
     _warn_of_orphans(request, resource, options)
     stored, waits = await threads.write(_delete, request, resource, options)
     if waits or resource.id in RETURNED:
-        return await _shown(request, stored)
+        return await _answer_with(request, stored)
     details = {"name": info.name, "group": resource.group, "kind": resource.plural, "uid": stored.uid}
     return respond.success(request, {key: value for key, value in details.items() if value})
 
@@ -314,15 +314,11 @@ def _delete(request: Request, resource: Resource, options: query.DeleteOptions) 
         dry_run=options.dry_run,
     )
     is_marked = bool(stored.object["metadata"].get("deletionTimestamp"))
-    return stored, is_marked and (options.dry_run or _is_there(resource, stored))
-
-
-def _is_there(resource: Resource, stored: Stored) -> bool:
-    """Whether an object is there after its deletion: one that waited already may have gone with a second one."""
-    try:
-        return store.get(resource, stored.namespace, stored.name).uid == stored.uid
-    except NotFound:
-        return False
+    if not is_marked or options.dry_run:
+        return stored, is_marked
+    # One that waited already may have gone with this second deletion.
+    current = store.get_or_none(resource, stored.namespace, stored.name)
+    return stored, current is not None and current.uid == stored.uid
 
 
 async def delete_collection(request: Request) -> Response:

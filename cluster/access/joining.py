@@ -5,7 +5,7 @@ of a name, and from then on the join token is that machine's alone. So a command
 list of processes or a history, lets nobody in. The model is kubeadm's bootstrap token and the certificate that a
 kubelet gets for it.
 
-A machine is told by the id of its agent's state directory. It may ask again with either token: a killed agent, an
+A machine is identified by the id of its agent's state directory. It may ask again with either token: a killed agent, an
 answer that was lost and a restart come to the same as joining once.
 """
 
@@ -22,7 +22,7 @@ from cluster.access.tokens import Issued
 from cluster.models import Token
 from cluster.store import sql, store
 from kube import names
-from kube.errors import Conflict, Forbidden, Invalid, NotFound, Unauthorized, invalid
+from kube.errors import Conflict, Forbidden, Invalid, Unauthorized, invalid
 from kube.kinds.core import Node
 from kube.resources import NAMESPACES, NODES
 
@@ -30,7 +30,7 @@ ANY = Token.ANY
 MOST_S = 30 * tokens.DAY_S  # for which a join token waits for its machine
 LIFE_S = tokens.MOST_S  # of a node's own token, from when its agent last joined
 LONGEST_AGENT = 36
-CLUSTER = "kube-system"  # whose uid tells one cluster from another, as tools for Kubernetes take it
+CLUSTER = "kube-system"  # whose uid identifies the cluster, as for other tools of Kubernetes
 
 
 class Machine(NamedTuple):
@@ -136,11 +136,11 @@ def _name(row: Token, machine: Machine) -> str:
 
 def _check_free(name: str, *, is_named: bool) -> None:
     """Raise Conflict where the name is another machine's; one that is silent gives way to a token made for its name."""
-    try:
-        node = store.get(NODES, "", name).read(Node)
-    except NotFound:
+    stored = store.get_or_none(NODES, "", name)
+    if stored is None:
         return
-    is_ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+    conditions = stored.read(Node).status.conditions
+    is_ready = any(one.type == "Ready" and one.status == "True" for one in conditions)
     if is_ready:
         raise Conflict(
             f"The name {name} is taken by a node that is alive. Give another one with --name, or stop that node first."
@@ -153,5 +153,5 @@ def _check_free(name: str, *, is_named: bool) -> None:
 
 
 def cluster() -> str:
-    """Return the uid by which this cluster is told from any other."""
+    """Return the uid that identifies this cluster."""
     return store.get(NAMESPACES, "", CLUSTER).uid

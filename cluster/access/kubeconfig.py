@@ -11,11 +11,10 @@ import yaml
 
 from cluster import issuing
 from cluster.store import store
-from kube.errors import NotFound
 from kube.meta import Object, timestamp
 from kube.resources import NAMESPACES
 
-KUBE_SYSTEM = "kube-system"  # by the uid of this namespace a cluster is told from others, as everywhere
+KUBE_SYSTEM = "kube-system"  # whose uid identifies the cluster, as for other tools of Kubernetes
 
 
 def name(server: str) -> str:
@@ -23,11 +22,8 @@ def name(server: str) -> str:
     host = urlsplit(server).hostname or ""
     if host == "localhost" or ((number := issuing.address(host)) and number.is_loopback):
         host = socket.gethostname()
-    try:
-        uid = store.get(NAMESPACES, "", KUBE_SYSTEM).uid
-    except NotFound:  # taken away by an administrator
-        uid = ""
-    return "-".join(filter(None, ("volcano-ui", host, uid[:8])))
+    namespace = store.get_or_none(NAMESPACES, "", KUBE_SYSTEM)  # None where an administrator took it away
+    return "-".join(filter(None, ("volcano-ui", host, namespace.uid[:8] if namespace else "")))
 
 
 def token_name(now: int) -> str:

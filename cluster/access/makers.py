@@ -13,7 +13,6 @@ from cluster import access
 from cluster.access.authorizer import Actor
 from cluster.access.ownership import creator_of, line
 from cluster.store import store
-from kube.errors import NotFound
 from kube.kinds.core import Pod
 from kube.meta import Object
 from kube.resources import JOB_FLOWS, Resource
@@ -66,10 +65,8 @@ def _work(value: object) -> object:
 
 
 def _stored(resource: Resource, namespace: str, name: str) -> Object | None:
-    try:
-        return store.get(resource, namespace, name).object
-    except NotFound:
-        return None
+    stored = store.get_or_none(resource, namespace, name)
+    return stored.object if stored else None
 
 
 def is_administrators(name: str | None) -> bool:

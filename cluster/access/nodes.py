@@ -10,7 +10,7 @@ from cluster.access.authorizer import NODE, cannot, refused
 from cluster.rules.node import node_rights
 from cluster.rules.node.node_rights import If
 from cluster.store import store
-from kube.errors import Forbidden, NotFound
+from kube.errors import Forbidden
 from kube.meta import Object
 from kube.resources import NODES, PODS, Resource
 
@@ -31,7 +31,7 @@ def may(node: str, verb: str, target: str, namespace: str, name: str, fields: st
 
 
 def require(node: str, verb: str, target: str, namespace: str, name: str, fields: str = "") -> None:
-    """Raise Forbidden unless `may`, or for what everybody who is known may ask."""
+    """Raise Forbidden unless `may`, or the question is one that every authenticated user may ask."""
     if access.allowed(access.Actor(NODE + node), verb, target, namespace):
         return
     if not may(node, verb, target, namespace, name, fields):
@@ -62,11 +62,8 @@ def check_delete(node: str, verb: str, resource: Resource, old: Object) -> None:
 
 def is_bound(node: str, namespace: str, name: str, uid: str = "") -> bool:
     """Whether there is a pod of a name that is bound to a node, and has a uid where one is given."""
-    try:
-        pod = store.get(PODS, namespace, name)
-    except NotFound:
-        return False
-    return uid in ("", pod.uid) and node_rights.is_bound(node, pod.object)
+    pod = store.get_or_none(PODS, namespace, name)
+    return pod is not None and uid in ("", pod.uid) and node_rights.is_bound(node, pod.object)
 
 
 def _check(node: str, verb: str, target: str, obj: Object) -> None:
@@ -91,4 +88,4 @@ def _check_node(node: str, old: Object, new: Object) -> None:
 
 def _forbidden(node: str, verb: str, target: str, namespace: str, name: str) -> Forbidden:
     text = cannot(NODE + node, verb, target, namespace, name)
-    return refused(f"{text}: the node {node} has nothing to do with it.", target, name)
+    return refused(f"{text}: the node {node} is not responsible for it.", target, name)

@@ -235,11 +235,8 @@ def _living(now: int | None) -> QuerySet[Token]:
 
 
 def _living_object(resource: Resource, namespace: str, name: str) -> Stored | None:
-    try:
-        stored = store.get(resource, namespace, name)
-    except NotFound:
-        return None
-    return None if stored.object["metadata"].get("deletionTimestamp") else stored
+    stored = store.get_or_none(resource, namespace, name)
+    return None if stored is None or stored.object["metadata"].get("deletionTimestamp") else stored
 
 
 def _lives(row: Token) -> bool:

@@ -18,7 +18,7 @@ from cluster.remote.mirroring import kinds, reflection
 from cluster.remote.mirroring.reflection import KindStatus, Phase, Step, Update
 from cluster.remote.mirroring.ways import Way
 from cluster.store import Group, Mirror, Stored, sql, store
-from kube.errors import ApiError, NotFound
+from kube.errors import ApiError
 from kube.meta import Object, parse_time
 from kube.resources import Resource
 
@@ -113,11 +113,8 @@ def stored_answers(kind: Resource, answers: Sequence[Object | ApiError]) -> list
 def _newest(kind: Resource, obj: Object) -> Stored:
     """Return an object from the store when it is there, otherwise as it is."""
     metadata = obj["metadata"]
-    try:
-        stored = store.get(kind, metadata.get("namespace") or "", metadata["name"])
-    except NotFound:
-        return unsaved(kind, obj)
-    return stored if stored.uid == metadata["uid"] else unsaved(kind, obj)
+    stored = store.get_or_none(kind, metadata.get("namespace") or "", metadata["name"])
+    return stored if stored is not None and stored.uid == metadata["uid"] else unsaved(kind, obj)
 
 
 def unsaved(kind: Resource, obj: Object) -> Stored:

@@ -220,10 +220,14 @@ class Store:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Stored:
         """Return one object or raise NotFound."""
-        objects = self._select("o.key = %s", [key_of(resource.id, namespace, name)])
-        if not objects:
+        stored = self.get_or_none(resource, namespace, name)
+        if stored is None:
             raise NotFound.of(resource.id, name)
-        return objects[0]
+        return stored
+
+    def get_or_none(self, resource: Resource, namespace: str, name: str) -> Stored | None:
+        """Return one object, None when there is none of that name."""
+        return next(iter(self._select("o.key = %s", [key_of(resource.id, namespace, name)])), None)
 
     def find(
         self,
