@@ -33,7 +33,7 @@ class Options(TypedDict, total=False):
     """How a change is made; all of it may be left out.
 
     manager is noted to manage the fields that change (server-side apply). dry_run: do everything, store nothing and
-    audit nothing. warn is told what is merely odd about the object.
+    audit nothing. warn is called with what is merely odd about the object.
     """
 
     manager: str
@@ -159,13 +159,13 @@ class Backend(Protocol):
     def create_each(
         self, creations: Sequence[Creation], more: Callable[[], Sequence[Creation]]
     ) -> list[Stored | Exception]:
-        """Store what several ask for at once, all of one kind; what `create` would raise stands in its place.
+        """Store the objects of several requests, all of one kind; each outcome is that of `create`, or what it would raise.
 
         `more` returns what came to these meanwhile. Its outcomes come last, when it is called at all.
         """
 
     def create_many(self, actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
-        """Store many new objects of one kind; each stands or fails for itself, in the order given."""
+        """Store many new objects of one kind; return the outcome of each, in the order given."""
 
     def create_with_owned(
         self, actor: Actor, resource: Resource, obj: Object, owned: Resource, objs: Sequence[Object]
@@ -232,7 +232,7 @@ class Backend(Protocol):
         propagation: Propagation | None = None,
         dry_run: bool = False,
     ) -> list[Stored | ApiError]:
-        """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given.
+        """Delete objects of one kind by (namespace, name); return the outcome of each, in the order given.
 
         uids are preconditions, one for each key; "" stands for whichever object has the name.
         """

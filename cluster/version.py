@@ -1,4 +1,4 @@
-"""The version of this program: the one place where it stands, which the build reads as well."""
+"""The version of this program, which the build reads as well."""
 
 from __future__ import annotations
 

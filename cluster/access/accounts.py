@@ -188,7 +188,7 @@ def bind_role(
         binding = old or RoleBinding(**subject, namespace=namespace, cluster=this_cluster())
         was, binding.role = old.role if old else None, role
         binding.save()
-        _record_role(actor, "bind", _shown(user, group, account), namespace, was, role)
+        _record_role(actor, "bind", _subject_name(user, group, account), namespace, was, role)
 
 
 def unbind_role(actor: Actor, namespace: str, *, user: User | None = None, group: str = "", account: str = "") -> None:
@@ -197,9 +197,9 @@ def unbind_role(actor: Actor, namespace: str, *, user: User | None = None, group
     with _staying_administered():
         old = RoleBinding.objects.filter(**_subject(user, group, account), namespace=namespace).first()
         if old is None:
-            raise NotFound(f"{_shown(user, group, account)} holds no role in {namespace}.")
+            raise NotFound(f"{_subject_name(user, group, account)} holds no role in {namespace}.")
         old.delete()
-        _record_role(actor, "unbind", _shown(user, group, account), namespace, old.role, None)
+        _record_role(actor, "unbind", _subject_name(user, group, account), namespace, old.role, None)
 
 
 def _subject(user: User | None, group: str, account: str) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def _subject(user: User | None, group: str, account: str) -> dict[str, Any]:
     return {"group__name": group}
 
 
-def _shown(user: User | None, group: str, account: str) -> str:
+def _subject_name(user: User | None, group: str, account: str) -> str:
     if user is not None:
         return user.username
     return f"service account {account}" if account else f"group {group}"

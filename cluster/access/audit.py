@@ -159,7 +159,7 @@ def changes(old: Object, new: Object, *, secret: bool = False) -> list[dict[str,
     there. Long lists end with an item that says how many more there are.
     """
     differences = [
-        {"path": _clean(path), "old": _shown(before), "new": _shown(after)}
+        {"path": _clean(path), "old": _scalar(before), "new": _scalar(after)}
         for path, before, after in _differences("", old, new, masked=False, secret=secret)
     ]
     if len(differences) > MOST_CHANGES:
@@ -225,7 +225,7 @@ def _join(path: str, key: str) -> str:
     return f"{path}[{key}]" if "." in key or "/" in key else f"{path}.{key}"
 
 
-def _shown(value: Any) -> Any:
+def _scalar(value: Any) -> Any:
     """Return value as a short JSON scalar."""
     if isinstance(value, (dict, list)):
         value = msgspec.json.encode(value).decode()

@@ -69,10 +69,10 @@ class Authorizer(Protocol):
         """Say whether a resource (by its id, perhaps with a subresource) is of that cluster."""
 
     def allowed(self, actor: Actor, verb: str, resource: str, namespace: str) -> bool:
-        """Say whether the actor may do the verb, as far as it was last told."""
+        """Say whether the actor may do the verb, by the cluster's last answer."""
 
     def require(self, actor: Actor, verb: str, resource: str, namespace: str, name: str) -> None:
-        """Raise Forbidden unless the actor may do the verb; for a change what was told some time ago does not do."""
+        """Raise Forbidden unless the actor may do the verb; a change takes a fresh answer."""
 
     def namespaces(self, actor: Actor, verb: str, resource: str) -> frozenset[str] | Everywhere:
         """Return where the actor may do the verb."""

@@ -42,7 +42,7 @@ def judge(actor: Actor, attributes: ResourceAttributes) -> Verdict:
         if len(targets) == 1 and nodes.may(node, attributes.verb, targets[0], attributes.namespace, attributes.name):
             return Verdict(True, f"The node {node} is responsible for it.")
         # Neither is a node responsible for no object in particular.
-        return Verdict(False, f"The node {node} has nothing to do with it, as far as the question tells.")
+        return Verdict(False, f"The node {node} is not responsible for what the question names.")
     if not targets:
         whole = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
         return Verdict(False, f"There is no resource {whole} here.")
@@ -122,7 +122,7 @@ def _by_role(actor: Actor, namespace: str) -> str:
     held = access.grants(actor)
     role = held.role(namespace) if namespace else held.roles.get(EVERYWHERE) or held.highest()
     if role is None:
-        return "Everybody who is known may."
+        return "Every authenticated user may."
     everywhere = not namespace or held.roles.get(EVERYWHERE) is role
     return f"{actor.name} is {role} {_where('' if everywhere and EVERYWHERE in held.roles else namespace)}."
 

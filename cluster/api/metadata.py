@@ -41,8 +41,8 @@ def name_of(obj: Object) -> str:
 def namespace_of(resource: Resource, obj: Object) -> str:
     """Return the namespace in which an object is meant to be, "" for a kind that lives in none."""
     meta = obj.get("metadata")
-    given = meta.get("namespace") if isinstance(meta, dict) else ""
-    return str(given or "default") if resource.namespaced else ""
+    namespace = meta.get("namespace") if isinstance(meta, dict) else ""
+    return str(namespace or "default") if resource.namespaced else ""
 
 
 def check(resource: Resource, obj: Object, old: Object | None = None) -> list[Cause]:

@@ -191,8 +191,8 @@ def _apply_new(
     access.require(actor, "create", resource, right_namespace, name, owner=actor.name)
     new = make(None)
     if uid := new["metadata"].get("uid"):
-        given = f"the provided object specified uid {errors.quoted(uid)}"
-        raise Conflict.of(resource.id, name, f"uid mismatch: {given}, and no existing object was found")
+        detail = f"the provided object specified uid {errors.quoted(uid)}"
+        raise Conflict.of(resource.id, name, f"uid mismatch: {detail}, and no existing object was found")
     return store.write(creation.judged(actor, creation.shaped(actor, resource, new), ClusterView(), warn, None))[0]
 
 

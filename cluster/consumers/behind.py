@@ -1,4 +1,4 @@
-"""Whether a consumer has read the newest change of an object, so that people are not told what is no longer so."""
+"""Whether a consumer has read the newest change of an object, so that pages can say that what they show is behind."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ match (another process was faster, a commit failed, the process is new), the pic
 
 State is level-based: after a load a consumer looks at everything once. Events are edges: they come from consecutive
 versions of an object. A consumer that is registered for them hears each change with what it replaced, once and in
-order, also those of the time in which it was away; these it is told batch by batch, with a state that is newer.
+order, also those of the time in which it was away; these it gets batch by batch, with a state that is newer.
 """
 
 from __future__ import annotations
@@ -79,17 +79,17 @@ class Consumer(ABC, Generic[State]):
         payload `{"error": message, "tries": n}`: at once the first time, later and later when it goes on failing.
 
         The changes have been applied to the state already, and the state may be newer than they are: after a load a
-        consumer that hears changes is told those of the time in which it was away batch by batch.
+        consumer that hears changes gets those of the time in which it was away batch by batch.
 
         A plan may read the store, but what it finds there may be newer than the state. So what it takes over must be
         compared by revision, and is never put over something newer; and a plan never decides by it against what the
         state says.
 
-        Each of several shards is told the changes of all keys, and acts on those of its own.
+        Each of several shards gets the changes of all keys, and acts on those of its own.
         """
 
     def lags(self, state: State, *, is_behind: bool) -> None:
-        """Learn, before each plan, whether changes that the state shows have yet to be told.
+        """Learn, before each plan, whether changes that the state shows have yet to be delivered.
 
         Who acts on what happened, and not only on what is, may want to hear
         all of it before he decides by a state that shows what came of it.
@@ -98,8 +98,8 @@ class Consumer(ABC, Generic[State]):
     def key_of(self, change: Change) -> str:
         """Return the key by which the shards divide a change among them; it is empty for one that concerns every shard.
 
-        By it a change is told once for its key, also when the number of shards becomes another. One that
-        concerns every shard may then be told to some of them again.
+        By it a change is delivered once for its key, also when the number of shards becomes another. One that
+        concerns every shard may then be delivered to some of them again.
         """
         return change.key
 

@@ -23,7 +23,7 @@ from kube.volcano import topology
 from kube.volcano.topology import Domain, HyperNode
 
 CONDITION = "Ready"
-TOLD = 3  # problems of one HyperNode that are told
+MOST_REPORTED = 3  # problems of one HyperNode that its condition names
 
 
 class _Meta(View):
@@ -61,7 +61,7 @@ class HyperNodeController(Consumer[HyperNodesState]):
         return state
 
     def apply(self, state: HyperNodesState, change: Change) -> None:
-        """Take over a change; it is news if it changes who is in which HyperNode."""
+        """Take over a change; the state is stale if it changes which node is in which HyperNode."""
         is_gone = change.verb == "DELETED"
         if change.resource == HYPER_NODES.id:
             _put(state, change.name, None if is_gone else change.object)
@@ -96,14 +96,14 @@ def status(hyper_node: Object, domain: Domain, now: int) -> dict[str, Any]:
     before = lenient.mapping(hyper_node, "status")
     generation = lenient.whole(hyper_node, "metadata", "generation") or 0
     reason = domain.problems[0].reason if domain.problems else "MembersFound"
-    message = " ".join(problem.message for problem in domain.problems[:TOLD])
+    message = " ".join(problem.message for problem in domain.problems[:MOST_REPORTED])
     ready = condition(before, CONDITION, reason, message, now, holds=not domain.problems, generation=generation)
     others = [each for each in lenient.sequence(before, "conditions") if each.get("type") != CONDITION]
     return {"nodeCount": len(domain.nodes), "conditions": [*others, ready]}
 
 
 def _put(state: HyperNodesState, name: str, obj: Object | None) -> None:
-    """Take over a HyperNode; what only its status says is no news."""
+    """Take over a HyperNode; a change of its status alone leaves the state as it is."""
     if obj is None:
         state.objects.pop(name, None)
         state.is_stale = state.hyper_nodes.pop(name, None) is not None or state.is_stale

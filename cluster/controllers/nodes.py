@@ -126,7 +126,7 @@ class NodeLifecycle(Consumer[NodeWatch]):
                 case NodeStep.RETURNED:
                     groups.append(Group([_taints(name, node, without=True, now=now)], key=name))
                 case NodeStep.LOST:
-                    lost[name] = f"Node {name} has not been heard of for {silent} seconds."
+                    lost[name] = f"Node {name} has not renewed its lease for {silent} seconds."
         groups += _give_up(lost)
         if timers or not changes:
             # Pods may be bound to nodes which are not there.
@@ -162,7 +162,7 @@ def _unreachable(name: str, node: Node, silent_s: int, now: int) -> list[Write]:
             "type": one.type,
             "status": "Unknown",
             "reason": "NodeStatusUnknown",
-            "message": f"The node's agent has not been heard of for {silent_s} seconds.",
+            "message": f"The node's agent has not renewed its lease for {silent_s} seconds.",
             "lastHeartbeatTime": one.last_heartbeat_time or text,
             "lastTransitionTime": one.last_transition_time if one.status == "Unknown" else text,
         }

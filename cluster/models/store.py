@@ -103,7 +103,7 @@ class Cursor(models.Model):
 
     `generation` grows with every commit of the consumer and makes two processes that work on one shard exclude each
     other; `holder` is the worker process that leads until `held_until` (epoch ms). `handled` is what an earlier number
-    of shards told beyond the position (`cluster.runtime.division`).
+    of shards delivered beyond the position (`cluster.runtime.division`).
     """
 
     name = models.CharField(primary_key=True, max_length=80)

@@ -49,13 +49,13 @@ def check_job(job: Object) -> Iterator[Cause]:
 
 
 def _check(annotations: dict[str, Any], path: str) -> Iterator[Cause]:
-    given = [key for key in KEYS if key in annotations]
-    for key in given:
+    present = [key for key in KEYS if key in annotations]
+    for key in present:
         value = annotations[key]
         if isinstance(value, str) and not (_AMOUNT.fullmatch(value) or _SHARE.fullmatch(value)):
             yield invalid(f"{path}[{key}]", value, _REMEDY)
-    if len(given) > 1:
-        yield _both(f"{path}[{given[1]}]", given[0])
+    if len(present) > 1:
+        yield _both(f"{path}[{present[1]}]", present[0])
 
 
 def _both(path: str, other: str) -> Cause:

@@ -34,14 +34,14 @@ def warn(hyper_node: Object, old: Object | None, view: RulesView) -> Iterator[st
 def _check(member: Any, path: str, own_name: str) -> Iterator[Cause]:
     """Yield what is wrong with one member; types of fields are the schema's."""
     selector = lenient.mapping(member, "selector")
-    given = [field for field in _FIELDS if selector.get(field) is not None]
-    if len(given) != 1:
+    matchers = [field for field in _FIELDS if selector.get(field) is not None]
+    if len(matchers) != 1:
         detail = "exactly one of exactMatch, regexMatch and labelMatch must be given"
-        if given:
-            yield invalid(f"{path}.selector", given, f"{detail}; remove the others")
+        if matchers:
+            yield invalid(f"{path}.selector", matchers, f"{detail}; remove the others")
         else:
             yield required(f"{path}.selector", detail)
-    if "labelMatch" in given:
+    if "labelMatch" in matchers:
         yield from check_selector(selector["labelMatch"], f"{path}.selector.labelMatch")
     if problem := patterns.problem(pattern := lenient.text(selector, "regexMatch", "pattern")):
         detail = f"member regexMatch pattern is invalid: {problem}"

@@ -207,8 +207,8 @@ def counts_ended(quotas: Sequence[Quota]) -> bool:
     return any(f"count/{PODS.id}" in quota.hard for quota in quotas)
 
 
-def _amount(name: str, given: Any) -> int:
-    value = quantity.parse(given)
+def _amount(name: str, written: Any) -> int:
+    value = quantity.parse(written)
     return quantity.milli(value) if name.rpartition(".")[2] == "cpu" else quantity.units(value)
 
 

@@ -89,10 +89,10 @@ def _filled(
     container: Object, requests: dict[str, Any], limits: dict[str, Any], called: str, notes: list[str]
 ) -> Object:
     resources = container.get("resources") or {}
-    given = resources.get("limits") or {}
+    own_limits = resources.get("limits") or {}
     # What is limited and not asked for is asked for, before any default (§1.3).
-    requested = {**given, **(resources.get("requests") or {})}
-    for word, has, defaults in (("request", requested, requests), ("limit", given, limits)):
+    requested = {**own_limits, **(resources.get("requests") or {})}
+    for word, has, defaults in (("request", requested, requests), ("limit", own_limits, limits)):
         if added := sorted(set(defaults) - set(has)):
             notes.append(f"{', '.join(added)} {word} for {called} {container.get('name') or ''}")
     # Who asks for more than the default limit may use what it asked for; Kubernetes refuses it.
@@ -100,7 +100,7 @@ def _filled(
         name: requested[name] if name in requested and amount(requested[name]) > amount(most) else most
         for name, most in limits.items()
     }
-    filled = {**resources, "requests": {**requests, **requested}, "limits": {**raised, **given}}
+    filled = {**resources, "requests": {**requests, **requested}, "limits": {**raised, **own_limits}}
     return {**container, "resources": {key: value for key, value in filled.items() if value}}
 
 
@@ -135,15 +135,15 @@ def _out_of_bounds(item: Object, compute: _Compute, field: str, *kinds: str) -> 
     """Yield what is below a `min` or above a `max`, by the first of the kinds (request, limit), which must be given."""
     for name, bound in sorted((item.get(field) or {}).items()):
         word = "minimum" if field == "min" else "maximum"
-        start = f"{word} {name} usage per {item['type']} is {_shown(bound)}"
-        given = {"request": compute.requests.get(name), "limit": compute.limits.get(name)}
-        if given[kinds[0]] is None:
+        start = f"{word} {name} usage per {item['type']} is {_canonical(bound)}"
+        amounts_by_kind = {"request": compute.requests.get(name), "limit": compute.limits.get(name)}
+        if amounts_by_kind[kinds[0]] is None:
             yield f"{start}.  No {kinds[0]} is specified"
             continue
         for kind in kinds:
-            written, limit = given[kind], amount(bound)
+            written, limit = amounts_by_kind[kind], amount(bound)
             if written is not None and (amount(written) < limit if field == "min" else amount(written) > limit):
-                yield f"{start}, but {kind} is {_shown(written)}"
+                yield f"{start}, but {kind} is {_canonical(written)}"
                 break
 
 
@@ -153,7 +153,7 @@ def _problems(item: Object, compute: _Compute) -> Iterator[str]:
     for name, most in sorted((item.get("maxLimitRequestRatio") or {}).items()):
         request = amount(compute.requests.get(name, "0"))
         limit = amount(compute.limits.get(name, "0"))
-        start = f"{name} max limit to request ratio per {item['type']} is {_shown(most)}"
+        start = f"{name} max limit to request ratio per {item['type']} is {_canonical(most)}"
         if not request:
             yield f"{start}, but no request is specified or request is 0"
         elif not limit:
@@ -172,7 +172,7 @@ def _aggregated(problems: Iterator[str]) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
-def _shown(written: Any) -> str:
+def _canonical(written: Any) -> str:
     return quantity.canonical(written if isinstance(written, str) else Fraction(written))
 
 

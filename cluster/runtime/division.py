@@ -105,7 +105,7 @@ def move(
 
 
 def hold(name: str, cursor: Position, generation: int, lead: tuple[str, int], using: str) -> bool:
-    """Have somebody lead where a cursor stands, with a generation; say whether nobody else has moved it since it was read."""
+    """Make somebody a cursor's holder, with a generation; say whether nobody else has moved the cursor since it was read."""
     with connections[using].cursor() as db:
         db.execute(
             "UPDATE cluster_cursor SET generation = %s, holder = %s, held_until = %s"

@@ -37,7 +37,7 @@ PAUSE_S = 0.03
 NEWEST = 1 << 63  # stands for "something may have been missed"
 QUEUED_MS = 2000  # how long a queued task keeps others from being queued, should it get lost
 log = logging.getLogger(__name__)
-outage = Outage("news of commits through Redis", log)
+outage = Outage("announcing commits through Redis", log)
 _running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
 
 
@@ -75,7 +75,7 @@ def client() -> redis.Redis:
 
 
 class RedisCarrier:
-    """Redis for news and marks, Celery's queues for runs."""
+    """Redis for revisions and marks, Celery's queues for runs."""
 
     def publish(self, revision: int) -> None:
         """Publish a revision on the installation's channel."""

@@ -29,7 +29,7 @@ class Registration:
     """One consumer: where its class is, what it reads, which worker processes run it.
 
     `path` is the dotted path of a `cluster.consumers.consumer.Consumer` class; it is imported only where the consumer
-    runs. `hears` says what plan() is told beside the state:
+    runs. `hears` says which changes plan() gets beside the state:
 
     state    no change that was made before the state was loaded
     changes  each change once, in order, also those that were made while no process ran the consumer

@@ -43,8 +43,8 @@ def expire_events(until: float, *, now: int | None = None) -> int:
     excess = sum(store.count(EVENTS, by="namespace").values()) - MOST_EVENTS
     removed = 0
     while clock.monotonic() < until:
-        found = store.find(EVENTS, order="created", limit=BATCH)
-        doomed = [event for n, event in enumerate(found) if event.created < oldest or n < excess - removed]
+        oldest_events = store.find(EVENTS, order="created", limit=BATCH)
+        doomed = [event for n, event in enumerate(oldest_events) if event.created < oldest or n < excess - removed]
         store.commit([Group([Delete(EVENTS, event.namespace, event.name)]) for event in doomed])
         removed += len(doomed)
         if len(doomed) < BATCH:

@@ -23,8 +23,8 @@ from kube.resources import EVENTS
 RETRY = "retry"  # the kind of the timers that bring failed groups back
 RETRY_MS = 50  # a group that fails a second time waits this long, then twice as long each time
 RETRY_MOST_MS = 30_000
-TOLD_AFTER = 8  # tries, some three seconds: what only met another change is over by then
-TOLD_AFTER_MS = 3000  # the same where the tries are further apart
+REPORTED_AFTER = 8  # tries, some three seconds: what only met another change is over by then
+REPORTED_AFTER_MS = 3000  # the same where the tries are further apart
 REFUSED = "WriteRefused"  # the reason of the event
 log = logging.getLogger(__name__)
 
@@ -38,8 +38,8 @@ def event_groups(
     """
     groups = []
     for timer in timers:
-        is_news = timer.kind == RETRY and timer.payload.get("news")
-        if is_news and (obj := about(timer.key)) is not None:
+        is_due = timer.kind == RETRY and timer.payload.get("news")
+        if is_due and (obj := about(timer.key)) is not None:
             text = f"Tried {timer.payload['tries']} times: {timer.payload['error']}"
             event = events.event(obj, REFUSED, text, now, component=component, kind=events.WARNING)
             groups.append(Group([Create(EVENTS, event)]))
@@ -56,7 +56,7 @@ class Try(NamedTuple):
     def again(self, now: int) -> Try:
         """Return the record after one more failure."""
         tries = self.tries + 1
-        lasts = tries >= TOLD_AFTER or (tries > 1 and now - self.since >= TOLD_AFTER_MS)
+        lasts = tries >= REPORTED_AFTER or (tries > 1 and now - self.since >= REPORTED_AFTER_MS)
         return Try(tries, self.since, self.is_noted or lasts)
 
 
@@ -90,8 +90,8 @@ class Retries:
             if not group.key:
                 continue
             due = now + (0 if tries == 1 else min(RETRY_MOST_MS, RETRY_MS << min(tries - 2, 20)))
-            is_news = is_noted and (not before.is_noted or tries & (tries - 1) == 0)
-            payload = {"error": str(outcome), "tries": tries, "news": is_news}
+            is_reported = is_noted and (not before.is_noted or tries & (tries - 1) == 0)
+            payload = {"error": str(outcome), "tries": tries, "news": is_reported}
             timers.append(Timer(RETRY, group.key, due, payload))
             if is_noted:
                 about = {"consumer": self._consumer, "key": group.key, "since": since}

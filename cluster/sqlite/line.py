@@ -16,7 +16,7 @@ _of_process: dict[str, threading.Lock] = {}
 
 
 class Line:
-    """A place from which one thread stands in the line, again and again."""
+    """A thread's entry to the line, which it uses again and again."""
 
     def __init__(self, path: str) -> None:
         self._path = path

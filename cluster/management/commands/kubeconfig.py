@@ -73,12 +73,12 @@ class Command(BaseCommand):
             yield stream
 
 
-def api(command: BaseCommand, given: str) -> tuple[str, Site]:
+def api(command: BaseCommand, url: str) -> tuple[str, Site]:
     """Return the API's address, as it was given or as the site has it, and the site; a site that does not run is said so."""
     status = site.current()
     if status.message:
         command.stderr.write(status.message)
-    server = given or status.site.api
+    server = url or status.site.api
     if not re.fullmatch(r"https://[^\s/@]+/?", server):
         raise CommandError(f"--server is {server!r}; give it as https://host:port.")
     return server.rstrip("/"), status.site

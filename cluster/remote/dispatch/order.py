@@ -36,20 +36,20 @@ def runs(writes: Sequence[Write]) -> list[list[int]]:
     A write joins the first run of its sort that stands behind all earlier writes about its object; sorts come
     in the order in which each is first needed.
     """
-    found: list[list[int]] = []
+    grouped: list[list[int]] = []
     sorts: list[tuple[str, str, str]] = []
     last: dict[ObjectKey, int] = {}
     for index, write in enumerate(writes):
         part = write.subresource if isinstance(write, Patch | Update) else ""
         sort, key = (type(write).__name__, write.resource.id, part), key_of(write)
         first = last.get(key, -1) + 1
-        at = next((i for i in range(first, len(found)) if sorts[i] == sort), len(found))
-        if at == len(found):
-            found.append([])
+        at = next((i for i in range(first, len(grouped)) if sorts[i] == sort), len(grouped))
+        if at == len(grouped):
+            grouped.append([])
             sorts.append(sort)
-        found[at].append(index)
+        grouped[at].append(index)
         last[key] = at
-    return found
+    return grouped
 
 
 def doomed(writes: Sequence[Write]) -> frozenset[int]:

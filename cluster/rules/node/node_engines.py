@@ -28,7 +28,7 @@ class NodeEngine(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Why images do not run there, as far as that is known."""
+        """Why images do not run there, "" where the node reports no reason."""
         return "" if self.works else self.says.removeprefix(NONE).removeprefix(": ")
 
     @property

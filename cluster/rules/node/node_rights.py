@@ -30,7 +30,7 @@ class If(Enum):
 
 
 _KEPT = MappingProxyType(dict.fromkeys(("get", "create", "update", "patch"), If.OWN))
-_TOLD = MappingProxyType(dict.fromkeys(("create", "update", "patch"), If.ABOUT))
+_WRITES_ABOUT = MappingProxyType(dict.fromkeys(("create", "update", "patch"), If.ABOUT))
 RIGHTS: Mapping[str, Mapping[str, If]] = MappingProxyType(
     {
         NODES.id: _KEPT,
@@ -40,7 +40,7 @@ RIGHTS: Mapping[str, Mapping[str, If]] = MappingProxyType(
         PODS.id: MappingProxyType({"get": If.BOUND, "list": If.SELECTED, "watch": If.SELECTED, "delete": If.BOUND}),
         f"{PODS.id}/status": MappingProxyType(dict.fromkeys(("get", "update", "patch"), If.BOUND)),
         **{each.id: MappingProxyType({"get": If.MENTIONED}) for each in (CONFIGMAPS, SECRETS, CLAIMS)},
-        EVENTS.id: _TOLD,
+        EVENTS.id: _WRITES_ABOUT,
     }
 )
 HOSTNAME = "kubernetes.io/hostname"

@@ -91,9 +91,13 @@ def _fill_whole(spec: dict[str, Any]) -> None:
     if not limits:
         return
     requested = amounts.resource_list(amounts.pod_request(counted))
-    given = {name: written for name, written in requested.items() if name in OVERCOMMITTED}
-    given = {**{name: written for name, written in limits.items() if _is_whole(name)}, **given, **requests}
-    spec["resources"] = {**resources, "limits": limits, **({"requests": given} if given else {})}
+    whole_requests = {name: written for name, written in requested.items() if name in OVERCOMMITTED}
+    whole_requests = {
+        **{name: written for name, written in limits.items() if _is_whole(name)},
+        **whole_requests,
+        **requests,
+    }
+    spec["resources"] = {**resources, "limits": limits, **({"requests": whole_requests} if whole_requests else {})}
 
 
 def _fill_container(container: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ def default(pod: Object, old: Object | None, view: RulesView) -> None:
     ranges.fill_pod(pod, view)
     _set_account(pod, spec, view)
     _set_priority(pod, spec, view)
-    # It stays for a while on a node that is not heard of.
+    # It stays for a while on a node whose lease is not renewed.
     tolerations = spec["tolerations"] = list(spec.get("tolerations") or ())
     for key in TOLERATED:
         if not any(
@@ -92,9 +92,9 @@ def command_warnings(spec: Any, path: str, view: MachinesView, with_command: Col
                 for field in probes.PROBES
                 if lenient.mapping(container, field, "grpc")
             )
-            is_given = kind == "containers" and name in with_command
+            has_other_command = kind == "containers" and name in with_command
             command, args = lenient.texts(container, "command"), lenient.texts(container, "args")
-            if not is_given and not node_engines.has_command(command, args):
+            if not has_other_command and not node_engines.has_command(command, args):
                 commandless.append(
                     f"{where}.command: this machine runs commands and uses no image, so the pod fails without one; "
                     f"give container {name} a command, or have podman or docker installed there."

@@ -94,12 +94,12 @@ def _check_probe(probe: dict[str, Any], path: str, field: str) -> Iterator[Cause
 
 
 def _check_handler(handler: dict[str, Any], path: str, allowed: tuple[str, ...]) -> Iterator[Cause]:
-    given = [kind for kind in allowed if isinstance(handler.get(kind), dict)]
-    if not given:
+    handlers = [kind for kind in allowed if isinstance(handler.get(kind), dict)]
+    if not handlers:
         yield required(path, f"must specify a handler type: one of {', '.join(allowed)}.")
-    for kind in given[1:]:
+    for kind in handlers[1:]:
         yield forbidden(f"{path}.{kind}", "may not specify more than 1 handler type")
-    for kind in given[:1]:
+    for kind in handlers[:1]:
         where, action = f"{path}.{kind}", handler[kind]
         if kind == "exec" and not lenient.sequence(action, "command"):
             yield required(f"{where}.command", "name the program that is run in the container.")

@@ -21,7 +21,7 @@ from cluster.runtime import nudge, registry, retries
 from cluster.runtime.nudge import Announcer
 from cluster.runtime.outage import Outage
 from cluster.runtime.registry import Registration
-from cluster.runtime.retries import RETRY, TOLD_AFTER, Retries
+from cluster.runtime.retries import RETRY, REPORTED_AFTER, Retries
 from cluster.store import Create, Delete, Group, Patch, store
 from cluster.writes import Timer
 from kube.errors import AlreadyExists, Conflict, Forbidden
@@ -512,14 +512,14 @@ def refused(times, kept=None, start=0):
 
 
 def test_refusal_that_lasts_stands_until_the_group_is_written_and_the_next_process_counts_on():
-    kept = refused(TOLD_AFTER - 1)
+    kept = refused(REPORTED_AFTER - 1)
     assert retries.current_refusals(PLACE) == [], "what only met another change is over by then"
     refused(2, kept, start=50_000)
     (found,) = retries.current_refusals({**PLACE, "scheduler": "d/j"})
-    assert (found.since, found.tries, found.error) == (0, TOLD_AFTER + 1, "not here, 1")
+    assert (found.since, found.tries, found.error) == (0, REPORTED_AFTER + 1, "not here, 1")
     assert found.due > 51_000
     refused(1, start=59_000)
-    assert retries.current_refusals(PLACE)[0].tries == TOLD_AFTER + 2
+    assert retries.current_refusals(PLACE)[0].tries == REPORTED_AFTER + 2
     kept = retries_of_jobs()
     kept.timers([GROUP], [[]], 60_000)
     assert retries.current_refusals(PLACE) == []
@@ -532,12 +532,12 @@ def test_refusal_that_lasts_stands_until_the_group_is_written_and_the_next_proce
     "wanted for something else": ([], [Timer("other", "d/j", 0)], True),
 })  # fmt: skip
 def test_refusal_is_over_when_what_came_back_is_not_planned_again(planned, wanted, is_over):
-    refused(TOLD_AFTER).outlived([timer(TOLD_AFTER)], planned, wanted)
+    refused(REPORTED_AFTER).outlived([timer(REPORTED_AFTER)], planned, wanted)
     assert (retries.current_refusals(PLACE) == []) is is_over
 
 
 def test_refusal_stands_when_the_transaction_that_ended_it_is_lost():
-    kept = refused(TOLD_AFTER)
+    kept = refused(REPORTED_AFTER)
     with transaction.atomic():
         kept.timers([GROUP], [[]], 60_000)
         transaction.set_rollback(True)
@@ -547,7 +547,7 @@ def test_refusal_stands_when_the_transaction_that_ended_it_is_lost():
 
 
 def test_refusals_are_found_by_key_and_by_namespace():
-    refused(TOLD_AFTER)
+    refused(REPORTED_AFTER)
     for key, found in (("d/j", ["d/j"]), ("d/*", ["d/j"]), ("dd/*", []), ("d/jj", [])):
         assert [each.key for each in retries.current_refusals({"jobs": key})] == found
         assert retries.current_refusals({"queues": key}) == []

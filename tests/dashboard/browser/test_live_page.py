@@ -10,7 +10,7 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
-from cluster.runtime.retries import TOLD_AFTER, Retries
+from cluster.runtime.retries import REPORTED_AFTER, Retries
 from cluster.store import Create, Delete, Group, store
 from dashboard.live import hub
 from kube.errors import Forbidden
@@ -263,7 +263,7 @@ QUOTA = (
 def test_a_refusal_fits_the_window_keeps_nobody_out_and_goes_when_it_is_over(live_tab, axe):
     (job_,) = put(job("demo", "Pending"))
     kept = Retries("jobs", "jobs/0", "default")
-    for second in range(TOLD_AFTER):
+    for second in range(REPORTED_AFTER):
         kept.timers([Group([], "team-a/demo")], [Forbidden(QUOTA)], 1_780_000_000_000 + second * 1000)
     tab = live_tab("/jobs/team-a/demo/", bypass_csp=True, reduced_motion="reduce")
     Window(tab).goes("→ #refusals .notice: What this Job needs next is refused; #refusals .notice: exceeded quota")

@@ -105,7 +105,7 @@ def create(kind, name="demo", **metadata):
     return store.get(kind, namespace, name)
 
 
-def refuse(consumer, key, times=retries.TOLD_AFTER):
+def refuse(consumer, key, times=retries.REPORTED_AFTER):
     kept = Retries(consumer, f"{consumer}/0", "default")
     for second in range(times):
         kept.timers([Group([], key)], [Forbidden(WORDS)], 1_800_000_000_000 + second * 1000)
