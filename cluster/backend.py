@@ -103,7 +103,7 @@ class Admitted:
 class OwnedRefused(ApiError):
     """Nothing was stored, because some of what an object was to own was refused.
 
-    refusals are the errors by the place of what they are about; code and reason are the first one's.
+    refusals are the errors by the index of the object that was refused; code and reason are the first one's.
     """
 
     @classmethod
@@ -124,7 +124,7 @@ class OwnedRefused(ApiError):
 
 
 class Backend(Protocol):
-    """One kind of cluster: who carries out what is asked of it, and which controllers belong to it.
+    """One kind of cluster: who carries out changes and requests, and which controllers belong to it.
 
     Every change checks the actor's right first and leaves an audit row, done or
     not. What is wrong is an `ApiError`, with field paths in its causes.
@@ -253,7 +253,7 @@ class Backend(Protocol):
     ) -> list[list[Stored] | ApiError] | None:
         """Carry out a controller's plan inside the transaction that moves its cursor, in the store it reads.
 
-        A group that fails is left out whole and its error stands in its place. None says that the plan is only
+        A group that fails is left out whole, with its error as the outcome. None says that the plan is only
         written down: `carry_out` does it once the transaction has ended, and until then it is `owed`.
         """
 
@@ -330,7 +330,7 @@ class LogChunk(NamedTuple):
 
 
 class LogExtent(NamedTuple):
-    """From where to where an instance's log is kept for now, in offsets."""
+    """From where to where an instance's log is stored for now, in offsets."""
 
     uid: str
     container: str
@@ -341,7 +341,7 @@ class LogExtent(NamedTuple):
 
 
 class LogText(NamedTuple):
-    """What of a log is asked for as text; None where nothing limits it."""
+    """Which part of a log is requested as text; None where nothing limits it."""
 
     follow: bool = False
     timestamps: bool = False
@@ -352,7 +352,7 @@ class LogText(NamedTuple):
 
 
 class Nodes(Protocol):
-    """What is asked of the node that runs a pod, as an API server asks a kubelet.
+    """Requests to the node that runs a pod, as an API server sends them to a kubelet.
 
     A container's instance is a pod's uid, the container's name and the number of the attempt to run it, from 0; without a
     number the latest is meant. NoLog says that an instance has no log, or has none any more, NodeAway that its node
@@ -407,7 +407,7 @@ class Nodes(Protocol):
         """Say in a sentence why a pod has no log."""
 
     async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
-        """Return what is asked for of a log, as it comes; when it is followed, until the instance ends."""
+        """Return the wanted part of a log, as it comes; when it is followed, until the instance ends."""
 
     async def log_output(self, uid: str, container: str, attempt: int) -> AsyncIterator[list[tuple[str, bytes]]]:
         """Return what an instance writes from now on, as (stream, bytes), until it ends."""

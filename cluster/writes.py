@@ -110,7 +110,7 @@ class Timer(Struct, frozen=True):
 
 
 class Minimum(Struct, frozen=True):
-    """At least `need` of the writes that stand at these places of a group, counted from 0."""
+    """At least `need` of the writes at these indexes of a group."""
 
     need: int
     among: Sequence[int]
@@ -159,7 +159,7 @@ class Group(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True):
-    """What is kept of an object beyond its life; it replaces an older record of the object.
+    """What is stored of an object beyond its life; it replaces an older record of the object.
 
     `trouble` and `terms` are those of its `kube.resource.Index`. `revision` is the place in the log up to which
     `history` tells everything, `deleted` is in epoch ms and 0 while the object lives. `object` is its last JSON; what `history` is, the object's own package knows.
@@ -182,7 +182,7 @@ class Record(Struct, frozen=True):
 
 
 class Named(Protocol):
-    """What says which pod is meant."""
+    """Something with the namespace, name and uid of a pod."""
 
     @property
     def namespace(self) -> str: ...

@@ -91,11 +91,11 @@ async def pod_attach(request: Request) -> None:
 @routes.subresource(PODS, "attach")
 async def without_upgrade(request: Request) -> Response:
     """Refuse a request that is no WebSocket, for what else is wrong with it first."""
-    await _prepared(request, deed=False)
+    await _prepared(request, is_audited=False)
     raise BadRequest(SPDY)
 
 
-async def _prepared(request: Request, *, deed: bool = True) -> tuple[Target, ExecOptions]:
+async def _prepared(request: Request, *, is_audited: bool = True) -> tuple[Target, ExecOptions]:
     """Return what is meant; BadRequest or NotFound says why it cannot be had."""
     info, options = request.info, ExecOptions.of(request.query)
     pod = (await threads.read(store.get, PODS, info.namespace, info.name)).object
@@ -114,7 +114,7 @@ async def _prepared(request: Request, *, deed: bool = True) -> tuple[Target, Exe
             )
         if options.tty and not spec.get("tty"):
             raise BadRequest(f"container {spec.get('name')} did not allocate a TTY")
-    if deed:
+    if is_audited:
         # The program only: a secret among its arguments must not be kept.
         program = f": {options.command[0]}" if options.command else ""
         await threads.write(admission.note, request, pod, f"container {container}{program}")

@@ -1,4 +1,4 @@
-"""Accounts: who there is, what role they hold where, and how they get in.
+"""Accounts: users, the roles that they hold, and how they log in.
 
 Users and groups are Django's; roles are `RoleBinding` rows. Everything that changes an account takes the actor who
 asks, checks his right, and leaves an audit row in the same transaction. One-time links and failed logins are in
@@ -110,7 +110,7 @@ def _binding(row: RoleBinding, user: str) -> Binding:
 
 
 def create_user(actor: Actor, name: str, *, password: str = "", groups: Iterable[str] = ()) -> User:
-    """Make an account; without a password it is entered by one-time links only."""
+    """Create a user; one without a password logs in by one-time links only."""
     access.require(actor, "create", "users", "", name)
     user = User(username=User.normalize_username(name))
     check_name(name)
@@ -148,7 +148,7 @@ def set_password(actor: Actor, user: User, password: str, *, revoke: bool = Fals
 
 
 def set_active(actor: Actor, user: User, *, active: bool) -> None:
-    """Let a user in, or keep him out and end his sessions; somebody must remain who administers."""
+    """Activate a user, or deactivate him and end his sessions; an active administrator must remain."""
     access.require(actor, "update", "users", "", user.username)
     with _staying_administered():
         user.is_active = active

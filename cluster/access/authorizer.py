@@ -1,7 +1,7 @@
 """Who may do what: the one decision that pages, the API and sockets ask.
 
 What each role may do is the table of `cluster.access.roles`; here it meets the accounts. An actor's roles cost one
-query, are kept with the actor object (a request has its own) and are read again after `FRESH_S` seconds, or at once
+query, are cached with the actor object (a request has its own) and are read again after `FRESH_S` seconds, or at once
 when an account changes in this process, or for who asks for it (`renew`): the keepers of what lasts do so each second.
 
 Controllers, scheduler and nodes act as `SYSTEM` and write to the store directly: what they do follows from what people
@@ -25,7 +25,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from cluster import clock
-from cluster.access.roles import ALL, EVERYWHERE, Everywhere, Grants, Role, decide, needed, places, strongest
+from cluster.access.roles import ALL, EVERYWHERE, Everywhere, Grants, Role, decide, namespaces_of, needed, strongest
 from cluster.models.accounts import this_cluster
 from cluster.store import sql
 from kube.errors import Forbidden
@@ -98,7 +98,7 @@ class _CachedGrants:
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody who acts.
+    """Somebody in whose name something is done.
 
     user_id is the account; without one, `groups` are the groups that the authenticator vouches for. `real` is who it is
     in truth when somebody acts as another one.
@@ -134,16 +134,16 @@ def node_of(actor: Actor) -> str:
 
 
 def refuse(why: Callable[[str, str], str]) -> None:
-    """Let nobody do what `why` gives a reason against, asked with verb and resource id; "" leaves it to the roles.
+    """Refuse to everybody what `why` returns a reason against, given verb and resource id; "" leaves it to the roles.
 
-    That is the kind of cluster's say (`cluster.backend.Backend.refusal`), whoever asks.
+    The reasons are those of the kind of cluster (`cluster.backend.Backend.refusal`).
     """
     global _refused
     _refused = why
 
 
 def delegate(authorizer: Authorizer | None) -> None:
-    """Let somebody else decide about the resources that are his, in place of the roles here; None takes that back."""
+    """Have an authorizer decide about its resources, in place of the roles here; None undoes that."""
     global _delegate
     _delegate = authorizer
 
@@ -154,7 +154,7 @@ def _decider(resource: str) -> Authorizer | None:
 
 
 def decides_elsewhere(resource: Resource | str) -> bool:
-    """Say whether the cluster itself decides about a resource, and not the roles here."""
+    """Whether the cluster itself decides about a resource, and not the roles here."""
     return _decider(_id(resource)) is not None
 
 
@@ -222,7 +222,7 @@ def namespaces(actor: Actor, resource: Resource | str, verb: str = "list") -> fr
         return ALL
     if decider := _decider(_id(resource)):
         return decider.namespaces(actor, verb, _id(resource))
-    return places(grants(actor), _id(resource), verb)
+    return namespaces_of(grants(actor), _id(resource), verb)
 
 
 def somewhere(actor: Actor, verb: str, resource: Resource | str) -> bool:

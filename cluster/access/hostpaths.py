@@ -34,7 +34,7 @@ SHARED = (JOB_TEMPLATES, JOB_FLOWS)  # what several people make jobs with
 
 
 def remedy() -> str:
-    """Return in words who may mount what, and what others can do."""
+    """Return a sentence: who may mount what, and what others can do."""
     below = " or ".join(settings.HOST_PATHS)
     rule = f"directories of this machine only below {below}" if below else "no directories of this machine"
     return (

@@ -167,7 +167,7 @@ def decide(grants: Grants, verb: str, resource: str, namespace: str, owner: str 
     return letter in held or (f"{letter}*" in held and bool(grants.name) and owner == grants.name)
 
 
-def places(grants: Grants, resource: str, verb: str = "list") -> frozenset[str] | Everywhere:
+def namespaces_of(grants: Grants, resource: str, verb: str = "list") -> frozenset[str] | Everywhere:
     """Return the namespaces in which the verb is allowed on anybody's objects."""
     if _is_of_cluster(resource):
         return ALL if decide(grants, verb, resource, "") else frozenset()

@@ -37,10 +37,10 @@ def check_change(actor: Actor, resource: Resource, old: Object, new: Object) -> 
     before = [*_specs(old)]
     if resource in ITSELF:
         names = set(map(_class_of, before))
-        brought = [name for name in map(_class_of, _specs(new)) if name not in names]
+        added = [name for name in map(_class_of, _specs(new)) if name not in names]
     else:
-        brought = [_class_of(spec) for spec in _specs(new) if spec not in before]
-    _refuse(actor, resource, new, brought)
+        added = [_class_of(spec) for spec in _specs(new) if spec not in before]
+    _refuse(actor, resource, new, added)
 
 
 def _class_of(spec: Object) -> str:

@@ -39,13 +39,13 @@ from kube.meta import timestamp
 from kube.resources import NODES as NODE_KIND
 from kube.resources import PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 
-PREFIX = "vui_"  # by which scanners for leaked secrets can tell a token
+PREFIX = "vui_"  # by which scanners for leaked secrets recognise a token
 SHAPE = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
 MINUTE_S = 60
 DAY_S = 86_400
 LEAST_S = 10 * MINUTE_S
 MOST_S = 365 * DAY_S
-KEPT_MS = DAY_S * 1000  # how long a token that ended is remembered, for whoever looks into the table
+RETAINED_MS = DAY_S * 1000  # how long the row of a token that ended stays, for whoever looks into the table
 USED_MS = 10 * MINUTE_S * 1000  # how coarse "last used" is
 MOST_OF_USER = 100
 LONGEST_NAME = 100
@@ -181,10 +181,10 @@ def counted() -> Counter[int]:
 def visible(actor: Actor, *, now: int | None = None) -> list[Token]:
     """Return the tokens that the actor may revoke as an administrator: of users and nodes, and of service accounts where he is one."""
     users = access.allowed(actor, "update", "users", "")
-    places = access.namespaces(actor, "roles")
+    namespaces = access.namespaces(actor, "roles")
     accounts = ~Q(account="")
-    if not isinstance(places, access.Everywhere):
-        accounts &= Q(namespace__in=places)
+    if not isinstance(namespaces, access.Everywhere):
+        accounts &= Q(namespace__in=namespaces)
     wanted = accounts | Q(user__isnull=False) if users else accounts
     if access.allowed(actor, "delete", NODE_KIND, ""):
         wanted |= ~Q(node="")
@@ -215,12 +215,12 @@ def revoke_all(actor: Actor, user: User) -> int:
 
 def prune(now: int) -> int:
     """Remove the tokens that ended more than a day ago and return how many they were."""
-    ended = Token.objects.filter(Q(expires__lt=now - KEPT_MS) | Q(revoked__lt=now - KEPT_MS))
+    ended = Token.objects.filter(Q(expires__lt=now - RETAINED_MS) | Q(revoked__lt=now - RETAINED_MS))
     return ended.delete()[0]
 
 
 def digest(secret: str) -> str:
-    """Return what is kept of a token."""
+    """Return the hash that is stored of a token."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 

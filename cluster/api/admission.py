@@ -25,7 +25,7 @@ from kube.meta import Object
 from kube.resources import Resource
 
 LARGEST = 1024 * 1024  # bytes of one object's JSON; etcd's request limit is of this order (§2.3)
-KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -169,7 +169,7 @@ def judge_status(shaped: Admitted, old: Object, view: ClusterView) -> Admitted:
 def release(resource: Resource, obj: Object, view: ClusterView) -> None:
     """Raise Forbidden when a rule wants a stored object to stay."""
     name = metadata.name_of(obj)
-    if resource is resources.NAMESPACES and name in KEPT_NAMESPACES:
+    if resource is resources.NAMESPACES and name in PERMANENT_NAMESPACES:
         raise Forbidden.of(resource.id, name, "this namespace may not be deleted")
     causes = [c for rule in _rules[resource.id] if rule.delete is not None for c in rule.delete(obj, view)]
     if causes:

@@ -104,10 +104,10 @@ def default(crd: Object, old: Object | None, view: ClusterView) -> None:
     """Fill in a definition; a new one gets its names at once, and with them is served."""
     definition.default(crd)
     if old is None:
-        crd["status"] = naming.status({**crd, "status": {}}, names_taken(crd), clock.milliseconds())
+        crd["status"] = naming.status({**crd, "status": {}}, names_of_others(crd), clock.milliseconds())
 
 
-def names_taken(crd: Object) -> naming.GroupNames:
+def names_of_others(crd: Object) -> naming.GroupNames:
     """Return the names that other definitions of the same group have."""
     group, name = text(crd, "spec", "group"), text(crd, "metadata", "name")
     siblings = store.find(DEFINITIONS, text=f".{group}") if group else []

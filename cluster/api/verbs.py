@@ -210,7 +210,7 @@ def _change_once(
     view = ClusterView()
     part: Literal["", "status", "finalize"] = "" if subresource == "scale" else subresource
     before = conversion.converted(resource, old.object)
-    result = _made(actor, resource, before, change)
+    result = _changed(actor, resource, before, change)
     shaped = admission.shape(resource, custom_kinds.replaced(resource, result, before, part), before, part)
     if not shaped.causes:
         server_fields.servers_fields(resource, shaped.object, old.object, part)
@@ -236,7 +236,7 @@ def _change_once(
     return server_fields.as_dry(stored, old) if change.dry_run else stored
 
 
-def _made(actor: Actor, resource: Resource, old: Object, change: Replacement) -> Object:
+def _changed(actor: Actor, resource: Resource, old: Object, change: Replacement) -> Object:
     """Return what a change makes of an object; why it cannot be made is for those who may read it."""
     try:
         return change.make(old)

@@ -16,7 +16,7 @@ class Backlog:
     """Looks for shards with work, never twice at the same stretch of the log."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, int] = {}  # cursor → the revision up to which nothing concerns it
+        self._checked: dict[str, int] = {}  # cursor → the revision up to which nothing concerns it
 
     def of(self, queue: str, now: int) -> list[tuple[Registration, int]]:
         """Return the shards of a queue that have something to do.
@@ -50,7 +50,7 @@ class Backlog:
         ]
 
     def _has_changes(self, cursor: str, registration: Registration, position: int, head: int) -> bool:
-        start = max(position, self._seen.get(cursor, 0))
+        start = max(position, self._checked.get(cursor, 0))
         if start >= head:
             return False
         try:
@@ -58,5 +58,5 @@ class Backlog:
                 return True
         except Expired:
             return True  # it may have missed something, and has to look at everything anew
-        self._seen[cursor] = head
+        self._checked[cursor] = head
         return False

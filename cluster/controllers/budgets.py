@@ -35,21 +35,21 @@ class BudgetController(Recounter):
     def statuses(self, namespace: str, keepers: Sequence[Object], now: int) -> list[Object]:
         """Count the pods that the budgets of a namespace select."""
         pods = [stored.object for stored in store.find(PODS, namespace=namespace, phase=UNENDED)]
-        return [status(keeper, disruption.room(keeper, pods), now) for keeper in keepers]
+        return [status(keeper, disruption.budget_status(keeper, pods), now) for keeper in keepers]
 
 
-def status(budget: Object, room: BudgetStatus, now: int) -> dict[str, Any]:
-    """Return the status of a budget that comes to this room; who has evicted what is kept."""
+def status(budget: Object, counts: BudgetStatus, now: int) -> dict[str, Any]:
+    """Return the status of a budget with these counts; its `disruptedPods` stay."""
     before = lenient.mapping(budget, "status")
-    allowed = room.allowed if room.expected else 0
+    allowed = counts.allowed if counts.expected else 0
     generation = budget["metadata"].get("generation") or 0
     reason = "SufficientPods" if allowed else "InsufficientPods"
     after = {
         "observedGeneration": generation,
         "disruptionsAllowed": allowed,
-        "currentHealthy": room.healthy,
-        "desiredHealthy": room.desired,
-        "expectedPods": room.expected,
+        "currentHealthy": counts.healthy,
+        "desiredHealthy": counts.desired,
+        "expectedPods": counts.expected,
         "conditions": [condition(before, CONDITION, reason, "", now, holds=allowed > 0, generation=generation)],
     }
     return {**{key: before[key] for key in ("disruptedPods",) if key in before}, **after}

@@ -1,4 +1,4 @@
-"""The status of HyperNodes: how many nodes they have, and whether they are what they say.
+"""The status of HyperNodes: how many nodes they have, and what is wrong with their members.
 
 All of them are looked at when one of them, or the name or labels of a node, changes; what else happens to nodes costs a comparison.
 """
@@ -92,7 +92,7 @@ class HyperNodeController(Consumer[HyperNodesState]):
 
 
 def status(hyper_node: Object, domain: Domain, now: int) -> dict[str, Any]:
-    """Return the status of a HyperNode that comes to this domain."""
+    """Return the status of a HyperNode with the nodes and problems of its domain."""
     before = lenient.mapping(hyper_node, "status")
     generation = lenient.whole(hyper_node, "metadata", "generation") or 0
     reason = domain.problems[0].reason if domain.problems else "MembersFound"

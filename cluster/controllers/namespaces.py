@@ -33,7 +33,7 @@ from kube.resources import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS, Resource
 NAME = "namespaces"
 AUTHORITY = "kube-root-ca.crt"
 # What every namespace has, by its kind.
-KEPT = {SERVICE_ACCOUNTS.id: DEFAULT_ACCOUNT, CONFIGMAPS.id: AUTHORITY}
+REQUIRED = {SERVICE_ACCOUNTS.id: DEFAULT_ACCOUNT, CONFIGMAPS.id: AUTHORITY}
 ROOM = 1000  # objects deleted in one transaction
 _MAKERS = (resources.CRON_JOBS, resources.JOB_FLOWS)  # they go first, as they make jobs
 SOONEST_MS, LATEST_MS = 200, 5000  # between two looks at a namespace that waits for its pods
@@ -109,7 +109,7 @@ class NamespaceController(Consumer[NamespacesState]):
             state.due[change.name] = None
             if change.verb == "DELETED":
                 timers.append(Timer(_GONE, change.name, now + AFTER_MS, {"looks": 1}))
-        elif change.name == KEPT[change.resource]:
+        elif change.name == REQUIRED[change.resource]:
             state.due[change.namespace] = None
 
     def _empty(self, state: NamespacesState, stored: Stored, plan: tuple[list[Group], list[Timer]], now: int) -> None:

@@ -37,7 +37,7 @@ def counts(pod: Object) -> bool:
     return _phase(pod) == PodPhase.RUNNING and not pod["metadata"].get("deletionTimestamp")
 
 
-def room(budget: Object, pods: Iterable[Object]) -> BudgetStatus:
+def budget_status(budget: Object, pods: Iterable[Object]) -> BudgetStatus:
     """Return what a budget comes to with the pods of its namespace."""
     chosen = [pod for pod in pods if selects(budget, pod) and _phase(pod) not in ENDED]
     healthy = sum(1 for pod in chosen if is_ready(pod) and not pod["metadata"].get("deletionTimestamp"))
@@ -71,7 +71,7 @@ def check(pod: Object, budgets: Sequence[Object], pods: Sequence[Object]) -> Non
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
     (budget,) = concerned
-    status = room(budget, pods)
+    status = budget_status(budget, pods)
     # A pod that is not ready may go: always by policy, otherwise when enough others are.
     policy = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy")
     has_enough = status.desired > 0 and status.healthy >= status.desired

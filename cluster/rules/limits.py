@@ -131,7 +131,7 @@ def _check_order(item: Object, path: str) -> Iterator[Cause]:
         for name, written in (item.get(low) or {}).items():
             above = (item.get(high) or {}).get(name)
             if above is not None and amount(written) > amount(above):
-                detail = f"{_SHOWN[low]} value {written} is greater than {_SHOWN[high]} value {above}"
+                detail = f"{_FIELD_NAMES[low]} value {written} is greater than {_FIELD_NAMES[high]} value {above}"
                 yield invalid(f"{path}.{low}[{name}]", written, detail)
 
 
@@ -146,4 +146,4 @@ def _check_ratio(item: Object, path: str) -> Iterator[Cause]:
             yield invalid(where, written, f"ratio {written} is greater than max/min = {most:f}")
 
 
-_SHOWN = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}
+_FIELD_NAMES = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}

@@ -18,7 +18,7 @@ from kube.resources import Resource
 class Account:
     """What is used of each quota of a namespace, with what was admitted since it was counted.
 
-    What it is asked of a kind that was not counted raises KeyError.
+    Methods raise KeyError for a kind that was not counted.
     """
 
     def __init__(self, quotas: Sequence[Quota]) -> None:
@@ -27,7 +27,7 @@ class Account:
         self._used: dict[str, dict[str, Amounts]] = {}
 
     def has_counted(self, resource: Resource) -> bool:
-        """Say whether the account knows what objects of a kind use."""
+        """Whether the account has counted what objects of a kind use."""
         return resource.id in self._used
 
     def begin(self, resource: Resource, used: dict[str, Amounts]) -> None:

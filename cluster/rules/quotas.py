@@ -18,7 +18,7 @@ from kube.meta import Object
 from kube.resources import CLAIMS, CONFIGMAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES, Resource
 
 COMPUTE = ("cpu", "memory")
-MUST_BE_SAID = tuple(f"{prefix}{name}" for name in COMPUTE for prefix in ("", "requests.", "limits."))
+MUST_BE_SPECIFIED = tuple(f"{prefix}{name}" for name in COMPUTE for prefix in ("", "requests.", "limits."))
 PLAIN = (*COMPUTE, "ephemeral-storage")
 # Kinds that quotas count by their plain names too.
 ALIASED = frozenset(kind.id for kind in (SERVICES, SECRETS, CONFIGMAPS, RESOURCE_QUOTAS, CLAIMS))
@@ -124,17 +124,17 @@ def _pod_usage(pod: Object) -> Amounts:
 
 def missing(quota: Quota, pod: Object) -> str:
     """Say which containers leave open what a quota needs to know; "" when none does."""
-    wanted = [name for name in sorted(MUST_BE_SAID) if name in quota.hard]
+    wanted = [name for name in sorted(MUST_BE_SPECIFIED) if name in quota.hard]
     spec, texts = lenient.mapping(pod, "spec"), []
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     for name in wanted:
-        silent = sorted({each.get("name") or "" for each in containers if not _says(each, name, spec)})
-        if silent:
-            texts.append(f"{name} for: {','.join(silent)}")
+        unspecified = sorted({each.get("name") or "" for each in containers if not _specifies(each, name, spec)})
+        if unspecified:
+            texts.append(f"{name} for: {','.join(unspecified)}")
     return f"must specify {'; '.join(texts)}" if texts else ""
 
 
-def _says(container: Object, name: str, spec: Object) -> bool:
+def _specifies(container: Object, name: str, spec: Object) -> bool:
     prefix, _, plain = name.rpartition(".")
     for resources in (lenient.mapping(container, "resources"), lenient.mapping(spec, "resources")):
         # What is limited and not asked for is asked for.

@@ -60,7 +60,7 @@ def _entry(word: str) -> Entry:
         raise EntriesError(f"{word!r} does not say which cluster it is; write {FORM}.")
     if names.dns_label(name):
         raise EntriesError(
-            f"{name!r} cannot be a cluster's name, which stands in addresses; use at most 63 lower-case letters,"
+            f"{name!r} cannot be a cluster's name, which is part of addresses; use at most 63 lower-case letters,"
             " digits and '-', and no '-' at either end."
         )
     if source == EMBEDDED:

@@ -18,7 +18,7 @@ SILENT_MS = 10_000
 
 
 class Report(msgspec.Struct, frozen=True):
-    """How a cluster is: the word, since when (epoch ms, 0 for now), and why; in which way it is worked on.
+    """The state of a cluster, since when (epoch ms, 0 for now), and why; in which way it is worked on.
 
     way is one of `entries.WAYS` or "embedded". at is when this was written, epoch ms.
     """

@@ -56,7 +56,7 @@ def is_sooner_sorted(order: str, filters: Mapping[str, Any], total: int | None) 
     """Say whether what filters find is sooner sorted than met with on a walk through all in an order.
 
     It is where they find few, and where the index of the order lacks what they look at. `total` is how many they find;
-    where nobody counted, it is told by the columns.
+    where nobody counted, the columns decide.
     """
     if total is None:
         return any(filters.get(each) for each in (*RARE, "queue"))
@@ -159,5 +159,5 @@ _CAUSED = (
 
 
 def _has_term(sought: list[str], vendor: str) -> tuple[str, list[Any]]:
-    """Return the condition that one of these parts is in the terms; LIKE would not tell capitals from small letters."""
+    """Return the condition that one of these parts is in the terms; LIKE would ignore case on SQLite."""
     return f"({' OR '.join([f'{_PLACE_IN[vendor]}(o.terms, %s) > 0'] * len(sought))})", [*sought]

@@ -52,16 +52,16 @@ def marks(count: int) -> str:
 
 def vendor(using: str) -> str:
     """Return which kind of database it is, in Django's word: sqlite or postgresql."""
-    found: str = connections[using].vendor
-    return found
+    name: str = connections[using].vendor
+    return name
 
 
 def rows(using: str, text: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Run one query and return its rows."""
     with connections[using].cursor() as cursor:
         cursor.execute(text, params)
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-        return found
+        result: list[tuple[Any, ...]] = cursor.fetchall()
+        return result
 
 
 def rows_among(using: str, text: str, values: Sequence[Any], params: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:

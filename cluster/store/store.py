@@ -65,7 +65,7 @@ class Store:
     ) -> list[list[Stored] | ApiError]:
         """Do many groups in one transaction.
 
-        A group that fails is left out whole and its error stands in its place; the others are done. Inside
+        A group that fails is left out whole, with its error as the outcome; the others are done. Inside
         `transaction.atomic()` the writes belong to that transaction. `judge` is asked about each group just before its
         writes, when nobody else can write; with the ApiError that it raises the group fails.
         """

@@ -32,7 +32,7 @@ def is_whole(group: Group, verdicts: Mapping[int, Verdict]) -> bool:
     return all(sum(index in done for index in each.among) >= each.need for each in group.minima)
 
 
-def taken_back(
+def rollback_writes(
     group: Group, verdicts: Mapping[int, Verdict], unknown: Collection[int], ended: Collection[str]
 ) -> list[Write]:
     """Return the writes that take back the bindings of a group that has failed, if they are too few for its gang.

@@ -69,7 +69,7 @@ class Progress:
                 self._failures[number] = self._failures.get(number, 0) + 1
             if self._failures.get(number, 0) < MOST_FAILURES:
                 return verdict
-            verdict = Refused(verdicts.given_up(verdict.error))
+            verdict = Refused(verdicts.unknown_outcome(verdict.error))
         self.verdicts[number] = verdict
         if isinstance(verdict, Refused) and self.error is None:
             self.error = verdict.error
@@ -86,7 +86,7 @@ class Progress:
             # What may have been carried out, and what neither an answer nor a later read has decided. A pod that an earlier
             # process has marked to be taken back may not have been deleted yet, so it counts as one of them.
             unknown = {number for number in self._repeats if not _tells(self.verdicts.get(number))}
-            writes = gangs.taken_back(self.group, self.verdicts, unknown, ended)
+            writes = gangs.rollback_writes(self.group, self.verdicts, unknown, ended)
             self.rollback = Progress(Group(writes), is_repeat=True)
         return self.rollback
 
@@ -101,5 +101,5 @@ class Progress:
 
 def _tells(verdict: Verdict | None) -> bool:
     if isinstance(verdict, Refused):
-        return verdict.current is not None and not verdicts.is_taken_back(verdict.current)
+        return verdict.current is not None and not verdicts.is_marked_for_rollback(verdict.current)
     return isinstance(verdict, Done)

@@ -176,10 +176,10 @@ def attempt(connect: Callable[[], RestClient], write: Write, *, is_repeat: bool,
     except Unreachable as error:
         return _unheard(error, may_be_done=is_repeat)
     except NotFound:
-        return verdicts.by_sight(write, verdict.error, None, is_repeat=is_repeat, is_doomed=is_doomed)
+        return verdicts.of_current(write, verdict.error, None, is_repeat=is_repeat, is_doomed=is_doomed)
     except ApiError as why:
-        return verdicts.not_shown(verdict.error, why)
-    return verdicts.by_sight(write, verdict.error, current, is_repeat=is_repeat, is_doomed=is_doomed)
+        return verdicts.of_unreadable(verdict.error, why)
+    return verdicts.of_current(write, verdict.error, current, is_repeat=is_repeat, is_doomed=is_doomed)
 
 
 def look(connect: Callable[[], RestClient], write: Write) -> Verdict:
@@ -189,7 +189,7 @@ def look(connect: Callable[[], RestClient], write: Write) -> Verdict:
     except Unreachable as error:
         return _unheard(error, may_be_done=False)
     except ApiError as error:
-        return verdicts.not_shown(error, error)
+        return verdicts.of_unreadable(error, error)
     return verdicts.of_look(write, current)
 
 

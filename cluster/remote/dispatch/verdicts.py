@@ -43,7 +43,7 @@ class Again(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What the server has now must be seen first (`by_sight`)."""
+    """What the server has now must be read first (`of_current`)."""
 
     error: ApiError
 
@@ -82,7 +82,7 @@ def of_error(write: Write, error: ApiError, *, is_repeat: bool, is_doomed: bool 
     return Look(error) if is_repeat else Refused(error)
 
 
-def by_sight(
+def of_current(
     write: Write, error: ApiError, current: Object | None, *, is_repeat: bool, is_doomed: bool = False
 ) -> Verdict:
     """Return what an error means, given what the server has now under the name of the write's object."""
@@ -106,7 +106,7 @@ def of_look(write: Write, current: Object) -> Verdict:
     return Done(current)
 
 
-def not_shown(error: ApiError, why: ApiError) -> Verdict:
+def of_unreadable(error: ApiError, why: ApiError) -> Verdict:
     """Return what an error means when the server does not let us see what it has now, and says why."""
     return _passing(why) or Refused(error)
 
@@ -158,7 +158,7 @@ def is_as_wanted(write: Write, current: Object) -> bool:
     match write:
         case Patch(subresource="binding"):
             is_bound = (current.get("spec") or {}).get("nodeName") == write.patch["spec"]["nodeName"]
-            return bool(is_bound and not is_taken_back(current))
+            return bool(is_bound and not is_marked_for_rollback(current))
         case Patch():
             return patch.merge(current, write.patch) == current
         case Update(subresource="status"):
@@ -167,7 +167,7 @@ def is_as_wanted(write: Write, current: Object) -> bool:
             return False
 
 
-def is_taken_back(pod: Object) -> bool:
+def is_marked_for_rollback(pod: Object) -> bool:
     """Say whether a pod bears the mark of those whose binding is being taken back (`gangs.removal`).
 
     A process that sends a plan again may find what the one before it had begun to take back when it died. Such a pod still
@@ -182,6 +182,6 @@ def _uid(write: Write) -> str:
     return str(write.object["metadata"].get("uid") or "") if isinstance(write, Update) else ""
 
 
-def given_up(error: ApiError) -> ApiError:
+def unknown_outcome(error: ApiError) -> ApiError:
     """Return the error for a write that is not sent again though nobody knows what came of it."""
     return errors.Timeout(f"It was sent several times, and the last answer was: {error.message}")

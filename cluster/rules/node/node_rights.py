@@ -29,14 +29,14 @@ class If(Enum):
     ABOUT = auto()  # it is an event about a pod that is bound to the node
 
 
-_KEPT = MappingProxyType(dict.fromkeys(("get", "create", "update", "patch"), If.OWN))
+_OWN = MappingProxyType(dict.fromkeys(("get", "create", "update", "patch"), If.OWN))
 _WRITES_ABOUT = MappingProxyType(dict.fromkeys(("create", "update", "patch"), If.ABOUT))
 RIGHTS: Mapping[str, Mapping[str, If]] = MappingProxyType(
     {
-        NODES.id: _KEPT,
+        NODES.id: _OWN,
         f"{NODES.id}/status": MappingProxyType(dict.fromkeys(("get", "update", "patch"), If.OWN)),
         f"{NODES.id}/link": MappingProxyType({"create": If.OWN}),
-        LEASES.id: _KEPT,
+        LEASES.id: _OWN,
         PODS.id: MappingProxyType({"get": If.BOUND, "list": If.SELECTED, "watch": If.SELECTED, "delete": If.BOUND}),
         f"{PODS.id}/status": MappingProxyType(dict.fromkeys(("get", "update", "patch"), If.BOUND)),
         **{each.id: MappingProxyType({"get": If.MENTIONED}) for each in (CONFIGMAPS, SECRETS, CLAIMS)},
@@ -90,10 +90,10 @@ def about(event: Object) -> tuple[str, str, str]:
 def refusal(node: str, old: Object, new: Object) -> str:
     """Return why a node may not make its own Node so, "" where it may; old is {} for one that is made.
 
-    It has no say in its `spec`, whose taints and cordon are others' word about it.
+    It may not change its `spec`: taints and cordon are what others decide about it.
     """
     if (lenient.mapping(new, "spec") or {}) != (lenient.mapping(old, "spec") or {}):
-        return "a node may not change its own spec, in which its taints are"
+        return "a node may not change its own spec, which has its taints"
     for part, is_free in (("labels", _is_free_label), ("annotations", _is_free_annotation)):
         before, after = (lenient.mapping(each, "metadata", part) for each in (old, new))
         for key in sorted(before.keys() | after.keys()):

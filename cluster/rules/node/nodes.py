@@ -16,7 +16,7 @@ MACHINE = (
 
 
 def default(node: Object, old: Object | None, view: RulesView) -> None:
-    """A node says its own name in a label; a new one can give all that it has, and says of its machine what is not known."""
+    """Fill in a node: the label with its name and, of a new one, what it can allocate and the fields of nodeInfo."""
     metadata = node["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {"kubernetes.io/hostname": metadata["name"], **(metadata.get("labels") or {})}

@@ -63,7 +63,7 @@ def fill_template(spec: dict[str, Any]) -> None:
         _fill_volume(volume)
 
 
-def asked_as_a_whole(spec: dict[str, Any]) -> bool:
+def has_pod_level_resources(spec: dict[str, Any]) -> bool:
     """Say whether a pod asks for something as a whole, beside what its containers ask for."""
     resources = lenient.mapping(spec, "resources")
     return any(_is_whole(name) for field in ("requests", "limits") for name in lenient.mapping(resources, field))

@@ -157,7 +157,7 @@ def default_class(view: RulesView) -> PriorityClass:
 def quality(spec: Object) -> str:
     """Return the quality of service class: Guaranteed, Burstable or BestEffort."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    counted = [spec] if pod_defaults.asked_as_a_whole(spec) else containers
+    counted = [spec] if pod_defaults.has_pod_level_resources(spec) else containers
     pairs = [(_compute(each, "requests"), _compute(each, "limits")) for each in counted]
     if not any(requests or limits for requests, limits in pairs):
         return "BestEffort"

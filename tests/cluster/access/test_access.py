@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cluster import access
 from cluster.access import Actor, audit
 from cluster.access.audit import DAY_MS, Filters, changes
-from cluster.access.roles import ALL, CLUSTER, LETTER, NAMESPACED, Grants, Role, decide, needed, places
+from cluster.access.roles import ALL, CLUSTER, LETTER, NAMESPACED, Grants, Role, decide, namespaces_of, needed
 from cluster.models import AuditEntry, RoleBinding
 from kube import resources
 from kube.errors import Forbidden
@@ -72,10 +72,14 @@ def test_nobody_may_do_what_nobody_named_or_where_it_takes_a_role_everywhere():
 
 def test_lists_are_limited_to_where_the_role_is_held():
     grants = Grants("me", {"a": Role.VIEWER, "b": Role.OPERATOR})
-    assert places(grants, "pods") == places(grants, "namespaces") == {"a", "b"}
-    assert places(grants, "secrets") == places(grants, "audit") == {"b"}
-    assert places(grants, "queues.scheduling.volcano.sh") is places(Grants("me", {"*": Role.VIEWER}), "pods") is ALL
-    assert places(Grants("me"), "nodes") == frozenset()
+    assert namespaces_of(grants, "pods") == namespaces_of(grants, "namespaces") == {"a", "b"}
+    assert namespaces_of(grants, "secrets") == namespaces_of(grants, "audit") == {"b"}
+    assert (
+        namespaces_of(grants, "queues.scheduling.volcano.sh")
+        is namespaces_of(Grants("me", {"*": Role.VIEWER}), "pods")
+        is ALL
+    )
+    assert namespaces_of(Grants("me"), "nodes") == frozenset()
     assert needed("delete", "jobs.batch.volcano.sh") is Role.OPERATOR
     assert needed("create", "pods/nosuch") is None
 
@@ -102,7 +106,7 @@ def test_kinds_that_users_add_are_for_whom_the_like_of_them_is(kind, like, names
         for owner in ("me", "you"):
             expected = decide(grants, verb, like, namespace, owner)
             assert decide(grants, verb, kind, namespace, owner) is expected
-        assert places(grants, kind, verb) == places(grants, like, verb)
+        assert namespaces_of(grants, kind, verb) == namespaces_of(grants, like, verb)
 
 
 roles = st.dictionaries(st.sampled_from(["a", "b", "*"]), st.sampled_from(Role))

@@ -160,7 +160,7 @@ def refused(write, error, **how):
 
 def by_sight(write, error, found, is_repeat):
     found = None if found is None else there(**found)
-    return type(verdicts.by_sight(WRITES[write], ERRORS[error], found, is_repeat=is_repeat)).__name__
+    return type(verdicts.of_current(WRITES[write], ERRORS[error], found, is_repeat=is_repeat)).__name__
 
 
 ANSWERS = {
@@ -175,9 +175,9 @@ def test_what_becomes_of_a_write(block, golden):
 
 
 def test_what_stands_in_the_way_is_told_and_a_server_that_cannot_be_looked_at_is_asked_again():
-    assert verdicts.by_sight(CREATE, TAKEN, there("v"), is_repeat=False) == Refused(TAKEN, there("v"))
-    assert isinstance(verdicts.not_shown(LATE, errors.ServiceUnavailable("away")), Again)
-    assert verdicts.not_shown(LATE, NO) == Refused(LATE), "a refusal to show it is no absence"
+    assert verdicts.of_current(CREATE, TAKEN, there("v"), is_repeat=False) == Refused(TAKEN, there("v"))
+    assert isinstance(verdicts.of_unreadable(LATE, errors.ServiceUnavailable("away")), Again)
+    assert verdicts.of_unreadable(LATE, NO) == Refused(LATE), "a refusal to show it is no absence"
 
 
 ENDS = {"deletionTimestamp": "2026-01-01T00:00:00Z"}

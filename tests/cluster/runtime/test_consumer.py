@@ -21,7 +21,7 @@ from cluster.runtime import nudge, registry, retries
 from cluster.runtime.nudge import Announcer
 from cluster.runtime.outage import Outage
 from cluster.runtime.registry import Registration
-from cluster.runtime.retries import RETRY, REPORTED_AFTER, Retries
+from cluster.runtime.retries import REPORTED_AFTER, RETRY, Retries
 from cluster.store import Create, Delete, Group, Patch, store
 from cluster.writes import Timer
 from kube.errors import AlreadyExists, Conflict, Forbidden
