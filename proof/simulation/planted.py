@@ -110,7 +110,7 @@ def a1(put: Put) -> None:
     columns = ("uid", "revision", "created", "phase", "queue", "node", "owner", "creator")
     news = ", ".join(f"{name} = excluded.{name}" for name in columns)
     put(sql, "INSERT_OBJECT", f"{sql.INSERT_OBJECT} ON CONFLICT (key) DO UPDATE SET {news}")
-    put(Store, "_taken", lambda self, keys: set())
+    put(Store, "_used_keys", lambda self, keys: set())
 
 
 @plant("an owner that was taken away is remembered, and what names him no more goes with him")

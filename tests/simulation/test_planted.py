@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proof.simulation import command, stories, story
-from proof.simulation.planted import PLANTS
+from proof.simulation.planted import PLANTS, planted
 
 
 @pytest.mark.parametrize("name", stories.names())
@@ -24,6 +24,12 @@ def test_each_planted_defect_has_a_story_and_is_told_of():
     doc = (Path(__file__).parents[2] / "docs/design/simulation.md").read_text()
     assert sorted(PLANTS) == stories.names()
     assert [name for name in PLANTS if f"\n| {name}: " not in doc and f"| {name} |\n" not in doc] == []
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_planted_defect_replaces_what_the_product_has(name):
+    with planted(name):
+        pass
 
 
 @pytest.mark.timeout(300)
