@@ -28,12 +28,12 @@ class ClusterConfig(AppConfig):
         # These kinds own nothing and belong to nothing.
         owned = AllBut((kinds.EVENTS, kinds.LEASES, kinds.NODES, kinds.PRIORITY_CLASSES))
         equipment = (kinds.NAMESPACES, kinds.SERVICE_ACCOUNTS, kinds.CONFIGMAPS)
-        room = "cluster.controllers"
-        register(Registration("garbage", f"{room}.garbage.GarbageCollector", owned, "changes"))
-        register(Registration("quotas", f"{room}.quotas.QuotaController", owned))
-        register(Registration("budgets", f"{room}.budgets.BudgetController", (kinds.DISRUPTION_BUDGETS, kinds.PODS)))
-        register(Registration("definitions", f"{room}.definitions.Definitions", (definitions,), "changes"))
-        register(Registration("namespaces", f"{room}.namespaces.NamespaceController", equipment, "changes"))
-        register(Registration("nodes", f"{room}.nodes.NodeLifecycle", (kinds.NODES, kinds.LEASES)))
+        package = "cluster.controllers"
+        register(Registration("garbage", f"{package}.garbage.GarbageCollector", owned, "changes"))
+        register(Registration("quotas", f"{package}.quotas.QuotaController", owned))
+        register(Registration("budgets", f"{package}.budgets.BudgetController", (kinds.DISRUPTION_BUDGETS, kinds.PODS)))
+        register(Registration("definitions", f"{package}.definitions.Definitions", (definitions,), "changes"))
+        register(Registration("namespaces", f"{package}.namespaces.NamespaceController", equipment, "changes"))
+        register(Registration("nodes", f"{package}.nodes.NodeLifecycle", (kinds.NODES, kinds.LEASES)))
         hyper_nodes = (kinds.HYPER_NODES, kinds.NODES)
-        register(Registration("hypernodes", f"{room}.hyper_nodes.HyperNodeController", hyper_nodes))
+        register(Registration("hypernodes", f"{package}.hyper_nodes.HyperNodeController", hyper_nodes))

@@ -34,8 +34,8 @@ class ClusterView:
         """Return an object, None when there is none."""
         key = (resource.id, namespace, name)
         if key not in self._objects:
-            rows = self._store.find(resource, namespace=namespace, name=name, limit=1)
-            self._objects[key] = rows[0].object if rows else None
+            stored = self._store.get_or_none(resource, namespace, name)
+            self._objects[key] = stored.object if stored else None
         return self._objects[key]
 
     def fetch(self, resource: Resource, keys: Sequence[tuple[str, str]]) -> None:

@@ -90,11 +90,10 @@ def _fill_whole(spec: dict[str, Any]) -> None:
             limits.setdefault(name, written)
     if not limits:
         return
-    requested = amounts.resource_list(amounts.pod_request(counted))
-    whole_requests = {name: written for name, written in requested.items() if name in OVERCOMMITTED}
+    of_containers = amounts.resource_list(amounts.pod_request(counted))
     whole_requests = {
         **{name: written for name, written in limits.items() if _is_whole(name)},
-        **whole_requests,
+        **{name: written for name, written in of_containers.items() if name in OVERCOMMITTED},
         **requests,
     }
     spec["resources"] = {**resources, "limits": limits, **({"requests": whole_requests} if whole_requests else {})}
