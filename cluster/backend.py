@@ -159,7 +159,7 @@ class Backend(Protocol):
     def create_each(
         self, creations: Sequence[Creation], more: Callable[[], Sequence[Creation]]
     ) -> list[Stored | Exception]:
-        """Store the objects of several requests, all of one kind; each outcome is that of `create`, or what it would raise.
+        """Store the objects of several requests, all of one kind; an outcome is that of `create`, or what it raises.
 
         `more` returns what came to these meanwhile. Its outcomes come last, when it is called at all.
         """

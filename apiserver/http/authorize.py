@@ -1,4 +1,4 @@
-"""Authorization of requests: checked before a request is handled, and again while the connection that it opened lasts."""
+"""Authorization of requests: before they are handled, and again while a connection that they opened lasts."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Upgrade = Callable[["Request"], Awaitable[None]]
 
 
 class Path(NamedTuple):
-    """A path that names no object. `anonymous` ones are for everybody, the others for authenticated users, or who may get `right`."""
+    """A path that names no object, for everybody (`anonymous`), for authenticated users, or for who may get `right`."""
 
     handler: Handler
     methods: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Who may have a connection that lasts, and how long: bounds on their number, for all and for one actor, and the right to go on."""
+"""Who may have a connection that lasts: bounds on their number, for all and for one actor, and the right to go on."""
 
 from __future__ import annotations
 

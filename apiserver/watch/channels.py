@@ -117,7 +117,7 @@ class Channel:
         return feed
 
     def events_of(self, entries: Iterable[WatchedChange]) -> list[ChannelEvent]:
-        """Return the events of covered entries for this selection; Expired when history has forgotten what that takes."""
+        """Return the events of covered entries for this selection; Expired when history lacks what that takes."""
         events = []
         for entry in entries:
             event = self.selection.event_of(entry)

@@ -49,7 +49,7 @@ class WatchedChange:
 
     @property
     def departed(self) -> Change:
-        """The state before the change with the change's revision: what a watcher gets for whom the object left the selection."""
+        """The state before the change with the change's revision: what watchers get whose selection the object left."""
         if self._departed is None:
             obj = self.replaced.object
             metadata = {**obj["metadata"], "resourceVersion": str(self.change.revision)}

@@ -86,7 +86,7 @@ def api_address(hosts: Sequence[str], listen: str, port: int) -> str:
 def pages_address(hosts: Sequence[str], listen: str, port: int, *, https: bool, proxied: bool) -> str:
     """Return where people reach the pages, by the same name.
 
-    A proxy in front, which there must be where there is TLS or the server listens on loopback, is at the port of its scheme.
+    A proxy in front, needed for TLS and for a server that listens on loopback, is at the port of its scheme.
     """
     name = name_of(hosts)
     if not name:

@@ -78,7 +78,7 @@ def judge(name: str, cluster: MirroredCluster | None, statuses: Mapping[str, Kin
 
 
 def is_followed(cluster: MirroredCluster, begun: int, now: int) -> bool:
-    """Whether a mirror that began at a time has reached the cluster, or missed it; what one before it wrote does not count.
+    """Whether a mirror that began at a time has reached the cluster, or missed it; an earlier mirror's rows do not count.
 
     That a cluster is still away is not written again.
     """

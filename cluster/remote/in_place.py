@@ -152,7 +152,7 @@ class InPlace(Remote):
         return 0.0  # nothing is sent before the note is stored
 
     def _sending_of(self, cursor: str, rows: Sequence[Row]) -> Sending:
-        """Return the sending of these rows; those that this process has not written itself may have been sent before."""
+        """Return the sending of these rows; those that another process has written may have been sent before."""
         ids = tuple(row.id for row in rows)
         fresh = self._fresh.pop(cursor, None)
         plan = self._plans.get(cursor)

@@ -1,4 +1,4 @@
-"""The program that mirrors another cluster: a thread for each kind watches it, one writes, and one checks that the cluster answers."""
+"""The program that mirrors another cluster: a thread watches each kind, one writes, one checks the cluster's pulse."""
 
 from __future__ import annotations
 

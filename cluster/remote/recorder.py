@@ -57,7 +57,7 @@ def followed() -> tuple[Resource, ...]:
 
 
 def statuses(wanted: Iterable[Resource] | None = None) -> dict[str, KindStatus]:
-    """Return the status of the wanted kinds (None: all that are mirrored) by their ids; of unread ones there is none."""
+    """Return the status of the wanted kinds (None: of all mirrored ones) by their ids; kinds never read have none."""
     ids = [kind.id for kind in (followed() if wanted is None else wanted)]
     rows = MirroredKind.objects.filter(resource__in=ids)
     return {

@@ -105,7 +105,7 @@ def move(
 
 
 def hold(name: str, cursor: Position, generation: int, lead: tuple[str, int], using: str) -> bool:
-    """Make somebody a cursor's holder, with a generation; say whether nobody else has moved the cursor since it was read."""
+    """Set a cursor's holder and generation; say whether nobody else has moved the cursor since it was read."""
     with connections[using].cursor() as db:
         db.execute(
             "UPDATE cluster_cursor SET generation = %s, holder = %s, held_until = %s"

@@ -1,4 +1,4 @@
-"""The last check for jobs that wait although nobody uses the room that they need: the scheduler's task stores it, metrics and pages read it."""
+"""The last check for jobs that wait although the room that they need is idle; the scheduler's task stores it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster.store import store
 
 EVERY_MS = 30_000
 PATIENCE_MS = 15_000
-"""Shorter waits are not reported: the pods of a group that was let in may take ten seconds, and room is reserved for it meanwhile."""
+"""Shorter waits are not reported: a group that was let in has ten seconds to get its pods, and room reserved."""
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """The outcome of a check at a time in epoch ms. `waiting` counts the pod groups that waited, `judged` those of them that were checked."""
+    """The outcome of a check at a time in epoch ms: how many pod groups waited, and of how many it was judged."""
 
     at: int
     waiting: int = 0

@@ -1,7 +1,7 @@
 """A process's copy of some kinds of objects: loaded once, then kept up to date from the log.
 
-Pages ask such questions far more often than objects change, and reading all of them for each answer would be slow. So a question costs
-nothing while nothing changed, and otherwise one query for the changes. Nothing of it is stored.
+Pages ask such questions far more often than objects change, and reading all of them for each answer would be slow. So
+a question costs nothing while nothing changed, and otherwise one query for the changes. Nothing of it is stored.
 """
 
 from __future__ import annotations

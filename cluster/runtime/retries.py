@@ -122,7 +122,7 @@ class Retries:
 
 
 def current_refusals(keys: Mapping[str, str]) -> list[Refusal]:
-    """Return what cannot be written now, the oldest first; `keys` are by consumer, `namespace/*` means all of a namespace."""
+    """Return what cannot be written now, the oldest first; `keys` by consumer may be `namespace/*` for all of one."""
     wanted = Q()
     for consumer, key in keys.items():
         of_key = Q(key__startswith=key[:-1]) if key.endswith("/*") else Q(key=key)

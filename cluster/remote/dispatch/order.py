@@ -53,7 +53,7 @@ def runs(writes: Sequence[Write]) -> list[list[int]]:
 
 
 def doomed(writes: Sequence[Write]) -> frozenset[int]:
-    """Return the indexes of changes to objects that the group deletes afterwards: such an object may be gone already."""
+    """Return the indexes of changes to objects that the group deletes afterwards: one may be gone already."""
     deleted = {key_of(write): index for index, write in enumerate(writes) if isinstance(write, Delete)}
     return frozenset(
         index

@@ -83,7 +83,7 @@ class Progress:
     def roll_back(self, ended: Collection[str]) -> Progress | None:
         """Return what deletes the bound pods of half a gang, once the group is answered; None where that is nothing."""
         if self.error is not None and self.rollback is None:
-            # What may have been carried out, and what neither an answer nor a later read has decided. A pod that an earlier
+            # What may have been carried out, as neither an answer nor a later read has decided. A pod that an earlier
             # process has marked to be taken back may not have been deleted yet, so it counts as one of them.
             unknown = {number for number in self._repeats if not _tells(self.verdicts.get(number))}
             writes = gangs.rollback_writes(self.group, self.verdicts, unknown, ended)

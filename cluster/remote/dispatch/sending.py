@@ -87,7 +87,7 @@ class Sending:
     def go_on(
         self, within_s: float, may_send: Callable[[], bool], ended: Callable[[Sequence[Group]], Collection[str]]
     ) -> bool:
-        """Send and take answers until all groups are answered, the time is over or nothing can be sent; say whether they are.
+        """Send, and take answers, until all groups are answered (True), the time is over or nothing can be sent.
 
         `ended` tells which pods of groups have ended, by their uids.
         """

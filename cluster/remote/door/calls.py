@@ -89,7 +89,7 @@ class Calls:
 
 
 def unasked(cluster: str, error: ApiError) -> ApiError:
-    """Return a sentence for people where the cluster could not reach one of its webhooks, otherwise the error itself."""
+    """Return an error for people where the cluster could not reach one of its webhooks, otherwise the error itself."""
     match = NO_WEBHOOK.search(error.message)
     if match is None:
         return error

@@ -1,4 +1,4 @@
-"""Asking a cluster what somebody may do there, in his name: self subject reviews, which every authenticated user may make."""
+"""Asking a cluster what somebody may do there, in his name, by self subject reviews."""
 
 from __future__ import annotations
 

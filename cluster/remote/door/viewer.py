@@ -180,7 +180,7 @@ class Viewer:
 
 
 def question(verb: str, resource: str, namespace: str, name: str = "") -> Question:
-    """Return the question for a right. A Namespace lies in itself once it exists, and one that may be read is listed."""
+    """Return the question for a right. A Namespace lies in itself once it exists; one that may be read is listed."""
     if resource.partition("/")[0] != NAMESPACES.id or not namespace:
         return Question(verb, resource, namespace, name)
     if verb in ("create", "deletecollection"):

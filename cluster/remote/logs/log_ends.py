@@ -1,4 +1,4 @@
-"""How far the logs of a cluster go, which its API tells only log by log: which is checked when, and what the answer means.
+"""How far the logs of a cluster go, which its API tells log by log: when each is checked, and what an answer means.
 
 Of a log that goes on the last line is requested. Many of them take turns, so that who follows two hundred
 costs the cluster no more than who follows some.

@@ -32,7 +32,7 @@ PODS_AT_ONCE = 500
 
 
 class RemoteNodes:
-    """The nodes of a cluster with an API of its own, read as a person or (None) as the kubeconfig's user. Thread-safe."""
+    """The nodes of a cluster with an API of its own, for a person or the kubeconfig's user (None). Thread-safe."""
 
     offsets_are_bytes = False
     answer_at_once = False

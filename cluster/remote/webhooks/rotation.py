@@ -1,6 +1,6 @@
 """When the webhooks' certificate, and the authority that issues it, are made anew; pure, the moment is handed in.
 
-Both are renewed when a third of their life is left. An API server trusts a new authority some time after it was published, so
+Both are renewed when a third of their life is left. An API server trusts a new authority some time after that, so
 the old and the new one are trusted together for a while: first the new one is made known, then it issues the certificate
 that is served, and when nobody shows the old certificate any more the old authority is forgotten.
 """
