@@ -1,1 +1,1 @@
-"""What every page shares, and the pages that belong to neither jobs nor queues."""
+"""The parts that pages share, and the pages that belong to neither jobs nor queues."""

@@ -1,4 +1,4 @@
-"""The dashboard application: what every page shares, and the pages that belong to neither jobs nor queues."""
+"""The dashboard application: the parts that pages share, and the pages that belong to neither jobs nor queues."""
 
 from __future__ import annotations
 

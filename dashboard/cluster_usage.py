@@ -1,5 +1,7 @@
-"""A picture of the cluster in this process: nodes, queues, and what their pods take. It follows the log (`cluster.runtime.picture`), as
-pages ask how full a thousand nodes are far more often than pods come and go.
+"""A picture of the cluster in this process: nodes, queues, and what their pods take.
+
+It follows the log (`cluster.runtime.picture`), because pages show how full a thousand nodes are far more often than pods
+come and go.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from kube.volcano.reserved_room import GroupReservation
 
 ROOT = "root"  # the queue above all others; lists do not show it
 KINDS = (PODS, NODES, QUEUES, POD_GROUPS, NAMESPACES)
-WATCHES = tuple(Watch(kind.id) for kind in KINDS)  # what a page watches that shows what queues use and may take
+WATCHES = tuple(Watch(kind.id) for kind in KINDS)  # for pages that show what queues use and may take
 
 
 class NodeFacts(NamedTuple):
@@ -45,7 +47,7 @@ class NodeFacts(NamedTuple):
 
 
 class QueueFacts(NamedTuple):
-    """A queue as lists show it; parent is "" for those directly below root."""
+    """A queue as lists show it; `parent` is "" for queues directly below root."""
 
     name: str
     uid: str
@@ -65,7 +67,7 @@ class Picture:
     _usage: Usage = field(default_factory=Usage)
     _rooms: dict[str, GroupReservation] = field(default_factory=dict)
     _children: dict[str, dict[str, None]] = field(default_factory=dict)
-    _capacity: Amounts | None = None  # None until somebody asks
+    _capacity: Amounts | None = None  # None until it is computed
 
     @property
     def on_node(self) -> dict[str, Amounts]:
@@ -77,19 +79,19 @@ class Picture:
         """What the pods of each queue take, without those of the queues below it."""
         return self._usage.in_queue
 
-    def kept(self) -> list[GroupReservation]:
-        """What room is kept for whom, in the order in which that was begun."""
+    def kept_rooms(self) -> list[GroupReservation]:
+        """The room that is kept for pod groups, in the order in which the reservations were made."""
         return sorted(self._rooms.values(), key=lambda room: (room.reservation.made, room.group))
 
     def capacity(self) -> Amounts:
-        """What all nodes that are ready have."""
+        """The allocatable amounts of all nodes that are ready."""
         total = self._capacity
         if total is None:
             total = {}
             for node in self.nodes.values():
                 if node.state == "Ready":
                     total = amounts.add(total, node.allocatable)
-            self._capacity = total  # when it is whole: others look at the same picture
+            self._capacity = total  # set when it is complete: other threads read the same picture
         return {**total}
 
     def used(self) -> Amounts:
@@ -105,14 +107,14 @@ class Picture:
 
     def below(self, name: str) -> list[QueueFacts]:
         """Every queue below a queue; a circle of parents ends where it began."""
-        found: dict[str, QueueFacts] = {}
-        left = self.children("" if name == ROOT else name)
-        while left:
-            queue = left.pop()
-            if queue.name not in found and queue.name != name:
-                found[queue.name] = queue
-                left += self.children(queue.name)
-        return list(found.values())
+        descendants: dict[str, QueueFacts] = {}
+        pending = self.children("" if name == ROOT else name)
+        while pending:
+            queue = pending.pop()
+            if queue.name not in descendants and queue.name != name:
+                descendants[queue.name] = queue
+                pending += self.children(queue.name)
+        return list(descendants.values())
 
     def subtree_use(self, name: str) -> Amounts:
         """What the pods of a queue and of the queues below it take."""
@@ -149,7 +151,7 @@ class Picture:
         return sum(self._usage.loose_in[each] for each in self.subtree(name))
 
     def holders(self, name: str) -> list[Holder]:
-        """Who besides Volcano Jobs has something in a queue or below it."""
+        """The owners besides Volcano Jobs that have something in a queue or below it."""
         return self._usage.holders(self.subtree(name))
 
     def subtree(self, name: str) -> list[str]:
@@ -165,12 +167,12 @@ class Picture:
         return {**capacity, **lowest}
 
     def take(self, change: Change) -> None:
-        """Take over one change."""
+        """Apply one change."""
         _TAKERS[change.resource](self, change, change.verb == "DELETED")
 
     @classmethod
     def loaded(cls, head: int) -> Picture:
-        """A picture of what is stored."""
+        """A picture of the stored objects."""
         picture = cls(head)
         for kind in (NODES, QUEUES, POD_GROUPS, NAMESPACES):
             for stored in store.find(kind):
@@ -231,12 +233,12 @@ _TAKERS: dict[str, Callable[[Picture, Stored | Change, bool], None]] = {
     POD_GROUPS.id: Picture._take_group,
     NAMESPACES.id: Picture._take_namespace,
 }
-_kept = SharedPicture(KINDS, Picture.loaded)
-current, forget = _kept.current, _kept.forget
+_shared = SharedPicture(KINDS, Picture.loaded)
+current, forget = _shared.current, _shared.forget
 
 
 def amounts_of(quantities: Quantities) -> Amounts:
-    """Return quantities as amounts; what cannot be read counts as nothing."""
+    """Return quantities as amounts; no amounts if they cannot be parsed."""
     try:
         return amounts.of(quantities)
     except QuantityError:
@@ -244,7 +246,7 @@ def amounts_of(quantities: Quantities) -> Amounts:
 
 
 def moment(text: str, otherwise: int = 0) -> int:
-    """Return a time of an object in epoch milliseconds, or something else when it cannot be read."""
+    """Return a time of an object in epoch ms, or `otherwise` if it cannot be parsed."""
     try:
         return parse_time(text)
     except ValueError:

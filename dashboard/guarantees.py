@@ -1,4 +1,4 @@
-"""What guarantees of queues keep from others, as far as it is not used: it is lent to nobody."""
+"""The unused part of queues' guarantees, which is lent to nobody."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from kube.amounts import Amounts
 
 
 class Guarantees:
-    """What each queue keeps, with those below it: its guarantee, or what they keep and use where that is more."""
+    """What each queue reserves, with those below it: its guarantee or, if that is more, what they reserve and use."""
 
     def __init__(self, picture: Picture) -> None:
         self.taken = picture.subtree_uses()
         self._picture = picture
-        self._held: dict[str, Amounts] = {}
+        self._cached: dict[str, Amounts] = {}
         self._unused_below: dict[str, Amounts] = {}
 
     def beside(self, name: str, top: str = "") -> Amounts:
-        """Return what is kept and not used beside a queue and those above it, up to one of these or, without, to the cluster."""
-        kept: Amounts = {}
+        """Return what is reserved and unused beside a queue and its ancestors, up to the ancestor `top` or up to root."""
+        reserved: Amounts = {}
         seen: set[str] = set()
         while name in self._picture.queues and name not in seen and name != (top or ROOT):
             seen.add(name)
             parent = self._picture.queues[name].parent
             beside = self._all_below(parent)
-            kept = amounts.add(kept, beside if parent == name else amounts.subtract(beside, self._unused(name)))
+            reserved = amounts.add(reserved, beside if parent == name else amounts.subtract(beside, self._unused(name)))
             name = parent
-        return {each: amount for each, amount in kept.items() if amount}
+        return {each: amount for each, amount in reserved.items() if amount}
 
     def _all_below(self, name: str) -> Amounts:
-        """Return what the queues right below a queue keep and do not use."""
+        """Return what the children of a queue reserve and do not use."""
         if name not in self._unused_below:
             total: Amounts = {}
             for queue in self._picture.children(name):
@@ -38,16 +38,16 @@ class Guarantees:
         return self._unused_below[name]
 
     def _unused(self, name: str) -> Amounts:
-        unused = amounts.subtract(self._kept(name), self.taken.get(name, {}))
+        unused = amounts.subtract(self._reserved_by(name), self.taken.get(name, {}))
         return {each: amount for each, amount in unused.items() if amount > 0}
 
-    def _kept(self, name: str) -> Amounts:
-        """Return what a queue keeps and uses, with those below it; of a circle of parents each queue counts once."""
-        if name not in self._held:
-            self._held[name] = {}
+    def _reserved_by(self, name: str) -> Amounts:
+        """Return what a queue reserves and uses, with those below it; in a circle of parents each queue counts once."""
+        if name not in self._cached:
+            self._cached[name] = {}
             inside = dict(self._picture.in_queue.get(name, {}))
             for below in self._picture.children(name):
-                inside = amounts.add(inside, self._kept(below.name))
+                inside = amounts.add(inside, self._reserved_by(below.name))
             own = amounts_of(self._picture.queues[name].queue.spec.guarantee.resource)
-            self._held[name] = {each: max(inside.get(each, 0), own.get(each, 0)) for each in {**inside, **own}}
-        return self._held[name]
+            self._cached[name] = {each: max(inside.get(each, 0), own.get(each, 0)) for each in {**inside, **own}}
+        return self._cached[name]

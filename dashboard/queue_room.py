@@ -1,4 +1,4 @@
-"""The room that each queue has: what is free, how many jobs wait, and whether it takes new work."""
+"""The room of each queue: what is free, how many jobs wait, and whether it takes new jobs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kube.amounts import Amounts
 from kube.resources import JOBS
 
 WAITING = ("Pending", "", "Restarting")  # the phases of jobs that wait
-ORDINARY = ("memory", "pods", "ephemeral-storage")  # resources of which the room says nothing: every node has much
+ORDINARY = ("memory", "pods", "ephemeral-storage")  # resources that the text leaves out: every node has much of them
 
 
 class Space(NamedTuple):
-    """What may be taken of some nodes, and what of that is free."""
+    """The most that may be used of some nodes, and what of that is free."""
 
     most: Amounts
     free: Amounts
@@ -54,10 +54,10 @@ class Room(NamedTuple):
 
 
 def rooms(picture: Picture, waiting: dict[str, int]) -> Iterator[Room]:
-    """Yield the room of every queue but the root, by name; waiting is the number of jobs that wait in each.
+    """Yield the room of every queue but root, by name; `waiting` is the number of jobs that wait in each.
 
     Free is the least that is left of the queue, of those above it and of the
-    nodes that are ready, less what guarantees keep there for others: what of it others deserve is not looked at.
+    nodes that are ready, less what guarantees reserve there for others; what others deserve is not considered.
     """
     real, simulated = (_whole(picture, simulated=which) for which in (False, True))
     guarantees = Guarantees(picture)
@@ -65,14 +65,14 @@ def rooms(picture: Picture, waiting: dict[str, int]) -> Iterator[Room]:
     for name, facts in sorted(picture.queues.items()):
         if name == ROOT:
             continue
-        limits, left = _limits(picture, name, guarantees)
-        kept = guarantees.beside(name)
-        idle = amounts.subtract(amounts.add(real.free, simulated.free), kept)
-        left |= {each: max(min(idle.get(each, 0), left.get(each, idle.get(each, 0))), 0) for each in kept}
+        limits, rest = _limits(picture, name, guarantees)
+        reserved = guarantees.beside(name)
+        idle = amounts.subtract(amounts.add(real.free, simulated.free), reserved)
+        rest |= {each: max(min(idle.get(each, 0), rest.get(each, idle.get(each, 0))), 0) for each in reserved}
         yield Room(
             name,
-            _within(real, limits, left),
-            _within(simulated, limits, left),
+            _within(real, limits, rest),
+            _within(simulated, limits, rest),
             waiting.get(name, 0),
             intake.refusal(name, facts.state, has_children=name in parents),
         )
@@ -85,27 +85,29 @@ def _whole(picture: Picture, *, simulated: bool) -> Space:
     for node in picture.nodes.values():
         if node.state == "Ready" and node.simulated is simulated:
             most = amounts.add(most, node.allocatable)
-            left = amounts.subtract(node.allocatable, picture.on_node.get(node.name, {}))
-            free = amounts.add(free, {each: max(amount, 0) for each, amount in left.items()})
+            rest = amounts.subtract(node.allocatable, picture.on_node.get(node.name, {}))
+            free = amounts.add(free, {each: max(amount, 0) for each, amount in rest.items()})
     return Space(most, free)
 
 
 def _limits(picture: Picture, name: str, guarantees: Guarantees) -> tuple[Amounts, Amounts]:
-    """Return the lowest capability of a queue and of those above it, and the least that is left of one for it."""
+    """Return the lowest capability of a queue and of those above it, and the least that one of them has left for it."""
     lowest: Amounts = {}
-    left: Amounts = {}
+    rest: Amounts = {}
     for above in picture.line(name):
         most = amounts_of(picture.queues[above].queue.spec.capability)
-        rest = amounts.subtract(amounts.subtract(most, guarantees.taken.get(above, {})), guarantees.beside(name, above))
+        unused = amounts.subtract(
+            amounts.subtract(most, guarantees.taken.get(above, {})), guarantees.beside(name, above)
+        )
         lowest |= {each: min(lowest.get(each, most[each]), most[each]) for each in most}
-        left |= {each: max(min(left.get(each, rest[each]), rest[each]), 0) for each in most}
-    return lowest, left
+        rest |= {each: max(min(rest.get(each, unused[each]), unused[each]), 0) for each in most}
+    return lowest, rest
 
 
-def _within(space: Space, limits: Amounts, left: Amounts) -> Space:
-    """Return what of a space a queue with these limits may take, and has left."""
+def _within(space: Space, limits: Amounts, rest: Amounts) -> Space:
+    """Return the part of a space that a queue with these limits may use, and has left."""
     most = {each: min(amount, limits.get(each, amount)) for each, amount in space.most.items()}
-    free = {each: min(amount, left.get(each, amount)) for each, amount in space.free.items()}
+    free = {each: min(amount, rest.get(each, amount)) for each, amount in space.free.items()}
     return Space(most, free)
 
 

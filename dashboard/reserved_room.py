@@ -1,4 +1,4 @@
-"""Who has room kept for him, how much and on which nodes, as overview, queues, nodes and jobs show it, and who may give it back."""
+"""Room that is kept for pod groups, as overview, queues, nodes and jobs show it: for whom, how much, on which nodes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from kube.resources import POD_GROUPS
 from kube.volcano import reserved_room
 from kube.volcano.reserved_room import GroupReservation
 
-MOST_NODES = 4  # named; of the others their number
+MOST_NODES = 4  # that a row names; it counts the others
 
 
 class Row(NamedTuple):
-    """Room that is kept for a pod group: group and job are "" where the reader may not see whose it is, job also where it is no job's.
+    """Room that is kept for a pod group.
 
-    amounts are in words, "" where nobody knows; nodes are the first ones, more how many others there are, both nothing for a place in line.
+    `group` and `job` are "" if the reader may not see the group, `job` also if it is not a job's. `amounts` are in words,
+    "" if they are not determined yet. `nodes` are the first ones and `more` is the number of the others; a place in line
+    reserves no nodes yet.
     """
 
     namespace: str
@@ -41,25 +43,25 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The job's name, or the pod group's if it is not a job's."""
         return self.job or self.group
 
 
 def rows(
     actor: Actor, rooms: Iterable[GroupReservation], visible: frozenset[str] | access.Everywhere, *, node: str = ""
 ) -> list[Row]:
-    """Return what is kept, or what of it is on one node; visible are the namespaces whose jobs the actor may see."""
+    """Return a row for each of the rooms, or of its part on one node; `visible` are the namespaces with jobs to be seen."""
     return [_row(actor, each, visible, node) for each in rooms]
 
 
 def of_group(actor: Actor, group: Stored | None) -> Row | None:
-    """Return what is kept for a pod group that the actor may see; None where nothing is."""
-    found = reserved_room.reserved_for(group.namespace, group.name, group.body) if group is not None else None
-    return _row(actor, found, access.ALL, "") if found is not None else None
+    """Return the room that is kept for a pod group which the actor may see; None if there is none."""
+    room = reserved_room.reserved_for(group.namespace, group.name, group.body) if group is not None else None
+    return _row(actor, room, access.ALL, "") if room is not None else None
 
 
 def may_release(actor: Actor, room: GroupReservation) -> bool:
-    """Say whether the actor may give back what is kept; nobody may where another scheduler works, as it would not heed that."""
+    """Return whether the actor may release the room; nobody may if another scheduler works, which would ignore that."""
     if not backend.runs(registry.get("scheduler")):
         return False
     return access.allowed(actor, "patch", POD_GROUPS, room.namespace, owner=room.creator or None)
@@ -68,26 +70,25 @@ def may_release(actor: Actor, room: GroupReservation) -> bool:
 def _row(actor: Actor, room: GroupReservation, visible: frozenset[str] | access.Everywhere, node: str) -> Row:
     on_nodes = room.on_nodes()
     nodes = [] if node else sorted(on_nodes)
-    seen = isinstance(visible, access.Everywhere) or room.namespace in visible
-    named = nodes[:MOST_NODES] if seen else []
+    is_visible = isinstance(visible, access.Everywhere) or room.namespace in visible
+    named = nodes[:MOST_NODES] if is_visible else []
     return Row(
-        namespace=room.namespace if seen else "",
-        group=room.group if seen else "",
+        namespace=room.namespace if is_visible else "",
+        group=room.group if is_visible else "",
         uid=room.uid,
-        job=room.job if seen else "",
+        job=room.job if is_visible else "",
         queue=room.queue,
-        amounts=said(on_nodes.get(node, {}) if node else room.total()),
+        amounts=amounts_text(on_nodes.get(node, {}) if node else room.total()),
         nodes=named,
         more=len(nodes) - len(named),
         since=room.reservation.made,
         expected=room.reservation.expected,
         until=room.reservation.until,
-        may_release=seen and may_release(actor, room),
+        may_release=is_visible and may_release(actor, room),
     )
 
 
-def said(kept: Amounts) -> str:
-    """Say how much is kept; how many pods that is for only where it is all that is known."""
-    named = usage_bar.in_order(name for name, amount in kept.items() if amount and name != "pods")
-    named = named or [name for name in ("pods",) if kept.get(name)]
-    return ", ".join(amounts.show(name, kept[name]) for name in named)
+def amounts_text(reserved: Amounts) -> str:
+    """Return reserved amounts in words; the number of pods only if they reserve nothing else."""
+    pods = reserved.get("pods", 0)
+    return usage_bar.in_words(reserved) or (amounts.show("pods", pods) if pods else "")

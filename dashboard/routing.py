@@ -13,7 +13,7 @@ from dashboard.live.origins import refuse
 
 
 async def nowhere(scope: Any, receive: Any, send: Send) -> None:
-    """Answer a socket at any other address with 404; without a route Channels raises, which is logged as a crash."""
+    """Answer a socket at any other address with 404: without a route Channels raises, and that is logged as a crash."""
     await refuse(scope, receive, send, 404, f"There is no socket here; the live socket is at /{settings.PREFIX}live/.")
 
 

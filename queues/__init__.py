@@ -1,1 +1,1 @@
-"""Queues: which are accepted, how they are opened and closed (`states`, `state_commands`), their controller and pages."""
+"""Queues: their admission, opening and closing (`states`, `state_commands`), their controller and their pages."""

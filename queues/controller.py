@@ -1,10 +1,9 @@
-"""The queue controller: keeps each queue's state, counters and allocated resources.
+"""The queue controller: writes each queue's state, counters and allocated resources.
 
-Reads queues, pod groups, pods, namespaces and Commands. All that a queue's status says is of the queue
-and of those below it. Thousands of changes a second may concern
-one queue: its status is written at most every `PAUSE_MS`, with a timer for
-the last one; a change of state is written at once. A status is refused where the queue has changed since it was
-planned, as clients write the state, too: theirs would be lost.
+It reads queues, pod groups, pods, namespaces and Commands. A queue's status covers the queue and those below it.
+Thousands of changes a second may concern one queue, so its status is written at most every `PAUSE_MS`, with a timer for
+the last write; a change of the state is written at once. A write of the status is refused if the queue has changed since
+it was planned: clients write the state as well, and theirs would be lost.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class QueuesState:
-    """All queues, who is above and below whom, and what each of them holds."""
+    """All queues, their parents and children, and what each of them holds."""
 
     queues: dict[str, QueueFact] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
@@ -59,7 +58,7 @@ class QueuesState:
     stale: set[str] = field(default_factory=set)
 
     def put(self, name: str, queue: QueueFact | None) -> None:
-        """Take over a queue; None when it is gone. Whoever's status that may change is stale from here on."""
+        """Store a queue, None for one that is gone, and mark every queue as stale whose status this may change."""
         self.stale.add(name)
         previous = self.queues.pop(name, None)
         if queue is not None:
@@ -79,7 +78,7 @@ class QueuesState:
 
 
 class QueueConsumer(Consumer[QueuesState]):
-    """Keeps the status of all queues."""
+    """Writes the status of all queues."""
 
     name = NAME
 
@@ -124,7 +123,7 @@ class QueueConsumer(Consumer[QueuesState]):
             log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
 
     def plan(self, state: QueuesState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
-        """Carry out Commands, and write the status of queues that changed, but of none too often."""
+        """Carry out Commands, and write the status of queues that changed, of each at most every `PAUSE_MS`."""
         refused = {timer.key for timer in timers if timer.kind == RETRY}
         state.stale |= refused & state.queues.keys()
         for name in refused:
@@ -135,7 +134,7 @@ class QueueConsumer(Consumer[QueuesState]):
         for name in list(_with_ancestors(state, state.stale)):
             queue = state.queues[name]
             if name in commanded and not queue.spec.state:
-                continue  # its Command writes the state; from there the rest is written
+                continue  # its Command writes the state; the rest follows when that has come back
             if wished := _newly_wished(queue):
                 groups.append(Group(_pinned(_as_written(state, queue, wished, now), queue), name))
                 continue  # what follows for others is planned when the wish has come back
@@ -155,8 +154,11 @@ class QueueConsumer(Consumer[QueuesState]):
         return Plan(groups, [Timer(_FLUSH, "", now + PAUSE_MS)] if state.stale else [])
 
 
-def status_of(state: QueuesState, queue: QueueFact, asked: str = "") -> dict[str, Any]:
-    """Return the status that a queue should have, when `asked` is wished of it now; what nobody here writes is kept."""
+def status_of(state: QueuesState, queue: QueueFact, requested: str = "") -> dict[str, Any]:
+    """Return the status that a queue should have; fields of others stay.
+
+    `requested` is a wish that is being written just now, "" to go by the wish of the queue.
+    """
     name, used = queue.metadata.name, state.usage
     phases: Counter[str] = Counter()
     total, loose = Counter({"cpu": 0, "memory": 0}), 0
@@ -164,25 +166,25 @@ def status_of(state: QueuesState, queue: QueueFact, asked: str = "") -> dict[str
         phases.update(used.groups_in.get(each) or {})
         total.update(used.in_queue.get(each) or {})
         loose += used.loose_in[each]
-    wish = QueueState.OPEN if name == ROOT_QUEUE else asked or queue.wish
-    standing = states.next_state(wish, states.closed_above(name, state.parents, state.wishes), phases, loose)
+    wish = QueueState.OPEN if name == ROOT_QUEUE else requested or queue.wish
+    target = states.next_state(wish, states.closed_above(name, state.parents, state.wishes), phases, loose)
     status = {key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))}
-    status |= {"state": str(standing.state), "reason": standing.reason, "message": standing.message}
+    status |= {"state": str(target.state), "reason": target.reason, "message": target.message}
     status |= {phase.lower(): phases[phase] for phase in _COUNTED if phases[phase]}
-    held = {key: amount for key, amount in total.items() if amount or key in ("cpu", "memory")}
-    status["allocated"] = amounts.resource_list(held)
+    allocated = {key: amount for key, amount in total.items() if amount or key in ("cpu", "memory")}
+    status["allocated"] = amounts.resource_list(allocated)
     return status
 
 
 def _newly_wished(queue: QueueFact) -> str:
-    """Return what a client wishes who wrote the state of a queue, "" unless that is another wish than the queue keeps."""
+    """Return the wish that a client wrote as the state of a queue; "" if there is none, or it is the queue's wish already."""
     wished = states.written_wish(queue.status) if queue.spec.state else ""
     is_refused = wished == QueueState.CLOSED and states.closing_problem(queue.metadata.name)
     return "" if is_refused or wished == queue.spec.state else wished
 
 
 def _as_written(state: QueuesState, queue: QueueFact, wished: str, now: int) -> list[Write]:
-    """Return the writes that keep as a wish what a client wrote as the state, and say so."""
+    """Return the writes that store as the wish what a client wrote as the state, with an event."""
     about, wanted = queue.about, status_of(state, queue, wished)
     name, uid = queue.metadata.name, queue.metadata.uid
     event = events.event(about, wanted["reason"], wanted["message"], now, component=state_commands.COMPONENT)
@@ -197,16 +199,16 @@ def _as_written(state: QueuesState, queue: QueueFact, wished: str, now: int) -> 
 
 
 def _carry_out(state: QueuesState, now: int) -> Iterator[Group]:
-    """Carry out the first Command to each queue; the next follows when this one is gone."""
+    """Yield the writes of the first Command to each queue; the next Command follows when this one is gone."""
     busy: set[str] = set()
     for command in state.commands.values():
         if command.target_name not in busy:
             busy.add(command.target_name)
             queue = state.queues.get(command.target_name)
             writes = state_commands.writes(command, queue, now)
-            asked = state_commands.asked_wish(command, queue)
-            if queue is not None and asked and not queue.spec.state:
-                writes += _writes(queue, status_of(state, queue, asked), now)
+            requested = state_commands.requested_wish(command, queue)
+            if queue is not None and requested and not queue.spec.state:
+                writes += _writes(queue, status_of(state, queue, requested), now)
             yield Group(writes, command.target_name)
 
 
@@ -216,9 +218,9 @@ def _about(state: QueuesState, name: str) -> Object | None:
 
 
 def _is_as_sent(state: QueuesState, queue: QueueFact, wanted: dict[str, Any]) -> bool:
-    """Whether a status was written and lacks only what the cluster's definition of queues does not have.
+    """Return whether a status was written, and lacks only fields that the cluster's definition of queues does not have.
 
-    One that has no reasons keeps no wishes either.
+    A definition without these fields has no `spec.state` either, so a queue with a wish lacks nothing.
     """
     if queue.spec.state:
         return False
@@ -236,7 +238,7 @@ def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
     about = queue.about
     writes: list[Write] = [Update(QUEUES, {**about, "status": wanted}, "status")]
     if (note := _note_of_parent(queue, wanted)) is not None:
-        # A queue that is closed without the note stays closed: it is there before the state, and goes after it.
+        # A queue that is closed without the note stays closed: the note is written before the state, and removed after it.
         writes.insert(0 if note.patch["metadata"]["annotations"][CLOSED_BY_PARENT_ANNOTATION] == "true" else 1, note)
     if (shut := _note_of_shutting(queue, wanted, now)) is not None:
         writes.append(shut)
@@ -247,7 +249,7 @@ def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
 
 
 def _pinned(writes: Sequence[Write], queue: QueueFact) -> list[Write]:
-    """Return writes of which the first is refused, and the rest with it, where the queue has changed since it was read."""
+    """Return the writes with the resourceVersion in the first: all are refused if the queue has changed since it was read."""
     first, version = writes[0], queue.metadata.resource_version
     match first:
         case Patch():
@@ -259,10 +261,11 @@ def _pinned(writes: Sequence[Write], queue: QueueFact) -> list[Write]:
 
 
 def _note_of_shutting(queue: QueueFact, wanted: dict[str, Any], now: int) -> Patch | None:
-    """Return what notes on a queue since when it is not Open, or takes that off it again; None where that is so.
+    """Return the patch of the annotation that says since when a queue is not Open; None if it is right as it is.
 
-    What is made there later is told from what was there by times that the cluster writes. Where that is another one its clock
-    says when the queue was shut, too: by ours, if that is behind, jobs that were there would be new, and keep the queue Closing.
+    Jobs are older or newer than the annotation by their creation times, which the cluster writes. In a cluster with an
+    API of its own the annotation is therefore by that cluster's clock, too: if ours is behind, jobs that were in the queue
+    would count as new, and keep it Closing.
     """
     is_shut = wanted["state"] != QueueState.OPEN
     if is_shut == bool(queue.shut_since):
@@ -270,14 +273,14 @@ def _note_of_shutting(queue: QueueFact, wanted: dict[str, Any], now: int) -> Pat
     since = now_text(now)
     if is_shut and api.backend.is_mirror:
         if queue.status.get("state") in (None, "", QueueState.OPEN):
-            return None  # it is noted when the state has come back with its time
+            return None  # it is written when the state has come back with its time
         since = queue.status_written or since
     noted = {"metadata": {"annotations": {SHUT_SINCE: since if is_shut else None}}}
     return Patch(QUEUES, "", queue.metadata.name, noted, uid=queue.metadata.uid)
 
 
 def _note_of_parent(queue: QueueFact, wanted: dict[str, Any]) -> Patch | None:
-    """Return what notes on a queue that keeps no wish whether it is closed with its parent, if that changes."""
+    """Return the patch of the annotation whether a queue without a wish is closed by its parent; None if it is right."""
     by_parent = wanted["reason"] == CLOSED_BY_PARENT
     if queue.spec.state or by_parent == queue.is_closed_by_parent:
         return None
@@ -286,7 +289,7 @@ def _note_of_parent(queue: QueueFact, wanted: dict[str, Any]) -> Patch | None:
 
 
 def _put_command(state: QueuesState, key: str, command: CommandFact | None) -> None:
-    """Note a Command to a queue until it is gone."""
+    """Store a Command to a queue until it is gone."""
     if command is None or command.deleting:
         state.commands.pop(key, None)
     elif command.target == QUEUES.id:
@@ -294,7 +297,7 @@ def _put_command(state: QueuesState, key: str, command: CommandFact | None) -> N
 
 
 def _put_group(state: QueuesState, key: str, body: bytes | None) -> None:
-    """Count a pod group where it belongs, and no longer where it was."""
+    """Count a pod group in its queue, and no longer in the previous one."""
     state.stale |= state.usage.put_group(key, None if body is None else usage.group_use(body))
 
 
@@ -303,7 +306,7 @@ def _parent(queue: QueueFact) -> str:
 
 
 def _with_ancestors(state: QueuesState, names: set[str]) -> Iterator[str]:
-    """Yield the known queues of names and those above them, each once."""
+    """Yield the queues of these names that exist, and those above them, each once."""
     seen: set[str] = set()
     for name in sorted(names):
         current = name

@@ -1,4 +1,4 @@
-"""The form of a queue, and how it becomes a change of exactly what was changed."""
+"""The form of a queue, and the patch of exactly the fields that were changed in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kube.meta import Object
 
 SHARES = {"capability": ("capability",), "deserved": ("deserved",), "guarantee": ("guarantee", "resource")}
 PLAIN = {"weight": "weight", "priority": "priority", "order": "dequeueStrategy", "reclaimable": "reclaimable"}
-# Where an error of the API belongs, by the path that it names.
+# The form's field for an error of the API, by the path that the error names.
 FIELDS = {
     "metadata.name": "name",
     "spec.weight": "weight",
@@ -28,7 +28,7 @@ FIELDS = {
 
 
 class Resources(forms.CharField):
-    """A resource list, one `name: quantity` a line; the rules of quantities are admission's."""
+    """A resource list, one `name: quantity` a line; admission checks the quantities."""
 
     def __init__(self, **kwargs: Any) -> None:
         widget = forms.Textarea(
@@ -37,21 +37,21 @@ class Resources(forms.CharField):
         super().__init__(required=False, max_length=4000, widget=widget, **kwargs)
 
     def clean(self, value: Any) -> dict[str, str]:
-        found: dict[str, str] = {}
+        quantities: dict[str, str] = {}
         for number, line in enumerate(super().clean(value).splitlines(), 1):
             if not line.strip():
                 continue
             name, colon, quantity = line.partition(":")
             if not colon or not name.strip() or not quantity.strip():
                 raise forms.ValidationError(f"Line {number} is “{line[:40]}”; write it like cpu: 4.")
-            if name.strip() in found:
+            if name.strip() in quantities:
                 raise forms.ValidationError(f"{name.strip()[:40]} is there twice.")
-            found[name.strip()] = quantity.strip()
-        return found
+            quantities[name.strip()] = quantity.strip()
+        return quantities
 
 
 class QueueForm(Form):
-    """What may be changed of a queue."""
+    """The fields of a queue that may be changed."""
 
     weight = forms.IntegerField(
         min_value=1,
@@ -95,11 +95,11 @@ class QueueForm(Form):
         field.choices = [("", "root"), *((name, name) for name in parents)]  # type: ignore[attr-defined]
 
     def clean_priority(self) -> int:
-        """Nothing written is the default."""
+        """Return the default for an empty field."""
         return self.cleaned_data["priority"] or 0
 
     def clean_order(self) -> str:
-        """Nothing chosen changes nothing."""
+        """Return the present order if none was chosen."""
         return self.cleaned_data["order"] or self.initial.get("order") or DequeueStrategy.TRAVERSE.value
 
     def spec(self) -> Object:
@@ -114,7 +114,7 @@ class QueueForm(Form):
         return spec
 
     def patch(self, queue: Queue) -> Object:
-        """Return the merge patch from a queue to what the form says; what was not changed is not in it."""
+        """Return the merge patch from a queue to the form's values; fields that were not changed are not in it."""
         old, new = initial_of(queue), self.cleaned_data
         spec: Object = {}
         for name, field in PLAIN.items():
@@ -139,7 +139,7 @@ class NewQueueForm(QueueForm):
 
 
 def initial_of(queue: Queue) -> dict[str, Any]:
-    """Return a queue as the form's values."""
+    """Return the form's initial values for a queue."""
     spec = queue.spec
     return {
         "generation": queue.metadata.generation,
@@ -156,7 +156,7 @@ def initial_of(queue: Queue) -> dict[str, Any]:
 
 
 def resources_of(queue: Queue, field: str) -> dict[str, str]:
-    """Return a resource list of a queue as it was written."""
+    """Return the resource list of a queue for a field of the form, with its quantities as they were written."""
     written = queue.spec.guarantee.resource if field == "guarantee" else getattr(queue.spec, field)
     return {name: str(quantity) for name, quantity in written.items()}
 

@@ -1,4 +1,4 @@
-"""Who holds a queue besides Volcano Jobs, whose list stands on the same page."""
+"""The owners besides Volcano Jobs that hold something of a queue; the jobs are listed on the same page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 10
 
 
 class Row(NamedTuple):
-    """What an owner has in a queue; name is "" of all those together that the reader may not see."""
+    """What an owner has in a queue; `name` is "" in the row for all owners that the reader may not see."""
 
     namespace: str
     kind: str
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Those who hold most, of how many."""
+    """The owners that hold most, and how many owners there are."""
 
     rows: list[Row]
     of: int
@@ -38,7 +38,7 @@ class Panel(NamedTuple):
 
 
 def of_queue(holders: Sequence[Holder], visible: frozenset[str] | access.Everywhere) -> Panel:
-    """Return who holds a queue, for a reader who may see the pods of some namespaces; holders come in their order."""
+    """Return the owners for a reader who may see the pods of the visible namespaces; `holders` are in their order."""
 
     def may_see(each: Holder) -> bool:
         return isinstance(visible, access.Everywhere) or each.namespace in visible
@@ -46,7 +46,7 @@ def of_queue(holders: Sequence[Holder], visible: frozenset[str] | access.Everywh
     seen = [each for each in holders if may_see(each)]
     hidden = [each for each in holders if not may_see(each)]
     rows = [
-        Row(each.namespace, each.owner.kind, each.owner.name, each.placed, each.waiting, _said(each.held))
+        Row(each.namespace, each.owner.kind, each.owner.name, each.placed, each.waiting, usage_bar.in_words(each.held))
         for each in seen[:MOST]
     ]
     if hidden:
@@ -54,11 +54,5 @@ def of_queue(holders: Sequence[Holder], visible: frozenset[str] | access.Everywh
         for each in hidden:
             held = amounts.add(held, each.held)
         placed, waiting = sum(each.placed for each in hidden), sum(each.waiting for each in hidden)
-        rows.append(Row("", "", "", placed, waiting, _said(held)))
+        rows.append(Row("", "", "", placed, waiting, usage_bar.in_words(held)))
     return Panel(rows, len(rows) + len(seen[MOST:]))
-
-
-def _said(held: Amounts) -> str:
-    """Say what pods hold; how many they are stands beside it."""
-    named = usage_bar.in_order(name for name, amount in held.items() if amount and name != "pods")
-    return ", ".join(amounts.show(name, held[name]) for name in named)

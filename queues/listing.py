@@ -1,4 +1,4 @@
-"""The list of queues as a tree, and what is in one of them."""
+"""The list of queues as a tree, and the parts of one queue's page."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ JOBS_SPEC = Spec(
 
 
 class Line(NamedTuple):
-    """A queue in the list: how deep it lies, what is in it and below it, and what that takes.
+    """A queue in the list: its depth, and how many jobs it has, with those below it, and what they use.
 
-    share is None where another scheduler works: it may share out by another rule.
+    `share` is None if another scheduler works, which may divide the cluster by another rule.
     """
 
     facts: QueueFacts
@@ -84,9 +84,9 @@ def table(actor: Actor, view: TableView) -> Table:
     visible = access.namespaces(actor, JOBS)
     with store.reading() as head:
         running, waiting = jobs_by_queue(visible, "Running"), jobs_by_queue(visible, WAITING)
-        with cluster_usage.current(head) as shown:
-            shares = _shares(shown)
-            lines = [_line(shown, *each, running, waiting, shares) for each in _tree(shown, "", 0)]
+        with cluster_usage.current(head) as picture:
+            shares = _shares(picture)
+            lines = [_line(picture, *each, running, waiting, shares) for each in _tree(picture, "", 0)]
     lines = [line for line in lines if view.q.lower() in line.facts.name]
     counts = Counter(line.facts.state for line in lines)
     if state := view.get("phase"):
@@ -95,12 +95,12 @@ def table(actor: Actor, view: TableView) -> Table:
         lines.sort(key=_ORDERS[view.sort.removeprefix("-")], reverse=view.sort.startswith("-"))
     page = paging.Page(view.page, view.per, len(lines))
     is_tree = view.sort == SPEC.order and not view.filtered
-    shown_lines = lines[page.offset : page.offset + page.size]
+    page_lines = lines[page.offset : page.offset + page.size]
     return Table(
         view=view,
         rows={
-            f"queue-{line.facts.name}": _row(line, is_tree=is_tree, shown=visibility.of(visible))
-            for line in shown_lines
+            f"queue-{line.facts.name}": _row(line, is_tree=is_tree, visible=visibility.of(visible))
+            for line in page_lines
         },
         page=page,
         watches=[*cluster_usage.WATCHES, *scope.watches(JOBS.id, "", visible)],
@@ -119,50 +119,53 @@ def table(actor: Actor, view: TableView) -> Table:
     )
 
 
-def _tree(shown: Picture, name: str, depth: int) -> Iterator[tuple[QueueFacts, int]]:
-    """Yield the queues below a name, each followed by those below it, and at the end those whose parent is missing."""
-    for queue in shown.children(name):
+def _tree(picture: Picture, name: str, depth: int) -> Iterator[tuple[QueueFacts, int]]:
+    """Yield the queues below a queue ("" for root) with their depth, each followed by those below it; lost ones come last.
+
+    Lost are queues whose parent does not exist.
+    """
+    for queue in picture.children(name):
         yield queue, depth
         if depth < MOST_LEVELS:
-            yield from _tree(shown, queue.name, depth + 1)
+            yield from _tree(picture, queue.name, depth + 1)
     if not name:
-        lost = [queue for queue in shown.queues.values() if queue.parent and queue.parent not in shown.queues]
+        lost = [queue for queue in picture.queues.values() if queue.parent and queue.parent not in picture.queues]
         yield from ((queue, 0) for queue in sorted(lost, key=lambda queue: queue.name))
 
 
 MOST_LEVELS = 8  # admission allows fewer; a circle of parents must not hang the page
 
 
-def _shares(shown: Picture) -> dict[str, FairShare]:
+def _shares(picture: Picture) -> dict[str, FairShare]:
     is_ours = backend.runs(registry.get("scheduler"))
-    return share_bars.of_queues(shown) if is_ours else {}
+    return share_bars.of_queues(picture) if is_ours else {}
 
 
 def _line(
-    shown: Picture,
+    picture: Picture,
     facts: QueueFacts,
     depth: int,
     running: dict[str, int],
     waiting: dict[str, int],
     shares: dict[str, FairShare],
 ) -> Line:
-    limits = shown.limits(facts.name, shown.capacity())
-    names = shown.subtree(facts.name)
+    limits = picture.limits(facts.name, picture.capacity())
+    names = picture.subtree(facts.name)
     run, wait = (sum(counts.get(name, 0) for name in names) for counts in (running, waiting))
-    used = shown.subtree_use(facts.name)
+    used = picture.subtree_use(facts.name)
     return Line(facts, depth, run, wait, used, limits, shares.get(facts.name))
 
 
 def _node_groups(affinity: QueueAffinity) -> str:
-    """Return what a queue says of node groups: `only red, rather blue, never green`."""
+    """Return a queue's affinity to node groups in words: `only red, rather blue, never green`."""
     uses, avoids = affinity.node_group_affinity, affinity.node_group_anti_affinity
-    said = (
+    rules = (
         ("only", uses.required_during_scheduling_ignored_during_execution),
         ("rather", uses.preferred_during_scheduling_ignored_during_execution),
         ("rather not", avoids.preferred_during_scheduling_ignored_during_execution),
         ("never", avoids.required_during_scheduling_ignored_during_execution),
     )
-    return ", ".join(f"{how} {' or '.join(names)}" for how, names in said if names)
+    return ", ".join(f"{how} {' or '.join(names)}" for how, names in rules if names)
 
 
 _ORDERS: dict[str, Any] = {
@@ -177,7 +180,7 @@ _ORDERS: dict[str, Any] = {
 }
 
 
-def _row(line: Line, *, is_tree: bool, shown: visibility.Visibility) -> str:
+def _row(line: Line, *, is_tree: bool, visible: visibility.Visibility) -> str:
     uses = [usage_bar.of(name, line.used.get(name, 0), line.limits.get(name, 0)) for name in ("cpu", "memory")]
     context = {
         "line": line,
@@ -185,7 +188,7 @@ def _row(line: Line, *, is_tree: bool, shown: visibility.Visibility) -> str:
         "uses": uses,
         "share": share_bars.summary(line.share) if line.share else None,
         "is_tree": is_tree,
-        "sight": shown,
+        "visibility": visible,
     }
     return render_to_string("queues/_row.html", context)
 
@@ -194,21 +197,21 @@ def _row(line: Line, *, is_tree: bool, shown: visibility.Visibility) -> str:
 
 
 def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
-    """Return a queue's uid and the parts about it; NotFound when there is none of that name."""
+    """Return a queue's uid and the parts about it; raise NotFound if there is none of that name."""
     access.require(actor, "get", QUEUES, "", name)
     visible = access.namespaces(actor, JOBS)
     with store.reading() as head:
         running, waiting = jobs_by_queue(visible, "Running"), jobs_by_queue(visible, WAITING)
-        with cluster_usage.current(head) as shown:
-            facts = shown.queues.get(name)
+        with cluster_usage.current(head) as picture:
+            facts = picture.queues.get(name)
             if facts is None:
                 raise NotFound.of(QUEUES.id, name)
-            line = _line(shown, facts, 0, running, waiting, _shares(shown))
-            children = shown.children("" if name == ROOT else name)
-            below = [queue.name for queue in shown.below(name)]
-            left = states.what_is_left(shown.groups_in(name), shown.loose_in(name))
-            rooms = [room for room in shown.kept() if name == ROOT or room.queue in (name, *below)]
-            holders = holders_panel.of_queue(shown.holders(name), access.namespaces(actor, PODS))
+            line = _line(picture, facts, 0, running, waiting, _shares(picture))
+            children = picture.children("" if name == ROOT else name)
+            below = [queue.name for queue in picture.below(name)]
+            remaining = states.what_is_left(picture.groups_in(name), picture.loose_in(name))
+            rooms = [room for room in picture.kept_rooms() if name == ROOT or room.queue in (name, *below)]
+            holders = holders_panel.of_queue(picture.holders(name), access.namespaces(actor, PODS))
     spec = facts.queue.spec
     share = line.share if name != ROOT else None
     waiting_line = waiting_panel.of_queue(head, name, below, visible) if line.share else None
@@ -216,19 +219,19 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     context = {
         "line": line,
         "facts": facts,
-        "sight": visibility.of(visible),
+        "visibility": visibility.of(visible),
         "spec": spec,
         "node_groups": _node_groups(spec.affinity),
         "children": children,
         "below": below,
-        "left": left,
+        "remaining": remaining,
         "holders": holders,
-        "kept": reserved_room.rows(actor, rooms, visible),
+        "rooms": reserved_room.rows(actor, rooms, visible),
         "sees_cluster": access.allowed(actor, "list", NODES, ""),
         "uses": usage_bar.table(line.used, line.limits),
         "share": share,
         "share_rows": share_table.rows(share, pending, line.limits) if share else [],
-        "share_said": share_table.said(share, pending, waiting_line.total if waiting_line else 0) if share else "",
+        "share_text": share_table.summary(share, pending, waiting_line.total if waiting_line else 0) if share else "",
         "waiting_line": waiting_line,
         "shares": [
             (title, text, [amounts.show(*each) for each in cluster_usage.amounts_of(quantities).items()])
@@ -254,11 +257,11 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
 def job_table(actor: Actor, name: str, view: TableView) -> Table:
     """Return a page of the jobs in a queue and in those below it that the actor may see."""
     visible = access.namespaces(actor, JOBS)
-    wanted = view.get("phase")
-    phase = ("Pending", "") if wanted == "Pending" else wanted or None
+    chosen = view.get("phase")
+    phase = ("Pending", "") if chosen == "Pending" else chosen or None
     with store.reading() as head:
-        with cluster_usage.current(head) as shown:
-            queues = shown.subtree(name)
+        with cluster_usage.current(head) as picture:
+            queues = picture.subtree(name)
         filters: dict[str, Any] = {
             "queue": queues,
             "namespace": scope.namespaces_of("", visible),
@@ -267,14 +270,14 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
         counts: dict[str, int] = {}
         for word, count in store.count(JOBS, **filters).items():
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
-        page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
-        found = store.find(JOBS, phase=phase, order=view.order, **page.span, **filters)
+        page = paging.Page(view.page, view.per, counts.get(chosen, 0) if chosen else sum(counts.values()))
+        jobs = store.find(JOBS, phase=phase, order=view.order, **page.span, **filters)
     whose = "" if visibility.of(visible) is visibility.Visibility.ALL else " of your namespaces"
-    # What many jobs are chosen by names one queue.
+    # A bulk operation's filter names one queue.
     offer = bulk.offered(JOBS.id, actor) if len(queues) == 1 else None
     return Table(
         view=view,
-        rows={f"job-{each.uid}": _job_row(each, name, selectable=offer is not None) for each in found},
+        rows={f"job-{each.uid}": _job_row(each, name, selectable=offer is not None) for each in jobs},
         page=page,
         watches=[live.Watch(QUEUES.id), *scope.watches(JOBS.id, "", visible)],
         counts=counts,
@@ -286,13 +289,13 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
         empty={
             "symbol": "layers",
             "title": f"No job{whose} is in this queue{' or below it' if len(queues) > 1 else ''}",
-            "text": "A job names its queue when it is written; without one it goes to default.",
+            "text": "A job's spec names its queue; a job without one goes to default.",
         },
     )
 
 
 def _job_row(stored: Stored, name: str, *, selectable: bool) -> str:
-    """Return the row of a job on the page of the queue of this name."""
+    """Return the row of a job on the page of the queue with this name."""
     job = stored.read(Job)
     context = {
         "stored": stored,

@@ -21,7 +21,7 @@ def queue_list(request: TopicRequest) -> Parts:
 
 @live.topic("queues:detail")
 def queue_detail(request: TopicRequest) -> Parts:
-    """One queue: what may be done with it, its facts, its use, and who waits in which order."""
+    """One queue: its actions, facts and use, and the waiting jobs in their order."""
     jobs = scope.watches(JOBS.id, "", access.namespaces(request.actor, JOBS))
     order = [live.Watch(PRIORITY_CLASSES.id), live.Watch(CONFIGMAPS.id, NAMESPACE, NAME)]
     watches = [*cluster_usage.WATCHES, *jobs, *order]
@@ -30,13 +30,13 @@ def queue_detail(request: TopicRequest) -> Parts:
 
 @live.topic(scheduler.TOPIC)
 def scheduler_page(request: TopicRequest) -> Parts:
-    """What is in force of the scheduler's configuration, and its versions."""
+    """The scheduler's configuration as it is in force, and its versions."""
     return Parts(scheduler.read_parts(request.actor)[1], watches=[live.Watch(CONFIGMAPS.id, NAMESPACE, NAME)])
 
 
 @live.topic(decisions.SPEC.name)
 def scheduler_decisions(request: TopicRequest) -> Parts:
-    """What the scheduler decided."""
+    """The decisions of the scheduler."""
     return decisions.table(request.actor, decisions.SPEC.read(request.params)).parts()
 
 

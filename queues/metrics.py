@@ -1,8 +1,9 @@
-"""Figures of queues and of who waits in them for Prometheus, under Volcano's names (reference: volcano-scheduler §4.3,
-volcano-queue-podgroup-cli §2.7).
+"""Figures of queues and of the pod groups that wait in them, for Prometheus, under Volcano's names (reference:
+volcano-scheduler §4.3, volcano-queue-podgroup-cli §2.7).
 
-They are what the pages show, at the revision of the scrape: use and pod groups are counted, in the queue and below it, and what a queue deserves is shown as if every queue wanted more. Units are Volcano's: thousandths of a CPU, bytes, and
-thousandths of everything else but pods.
+They are the figures of the pages, at the revision of the scrape: use and pod groups are counted in the queue and below
+it, and what a queue deserves is computed as if every queue wanted more. Units are Volcano's: thousandths of a CPU, bytes,
+and thousandths of everything else but pods.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from scheduler.records.reading import GroupView
 from scheduler.waiting_lines import WAITING
 
 MOST_GROUPS = 1000
-"""So many pod groups at most have series of their own, the newest: each is a series more, and names come and go."""
+"""The newest pod groups alone have series of their own, at most this many: names come and go, and so would series."""
 COUNTS = ("pending", "inqueue", "running", "unknown", "completed")
 AMOUNTS = {
     "allocated": "What pods of the queue and of those below it use",
@@ -42,7 +43,7 @@ AMOUNTS = {
 
 
 class Figures(NamedTuple):
-    """What there is about one queue."""
+    """The figures of one queue."""
 
     name: str
     weight: int
@@ -52,13 +53,15 @@ class Figures(NamedTuple):
 
 
 def families(actor: Actor) -> Iterator[Family]:
-    """Yield the families that an actor may see: of all queues, and of the pod groups of his namespaces."""
+    """Yield the metric families that an actor may see: of all queues, and of the pod groups of his namespaces."""
     if access.allowed(actor, "list", QUEUES, ""):
-        with store.reading() as head, cluster_usage.current(head) as shown, waiting_lines.current(head) as lines:
-            shares = share_bars.of_queues(shown) if backend.runs(registry.get("scheduler")) else {}
-            capacity = shown.capacity()
-            requests = {name: lines.asked(name) for name in shown.queues}
-            figures = [_of_queue(shown, name, shares.get(name), capacity, requests) for name in sorted(shown.queues)]
+        with store.reading() as head, cluster_usage.current(head) as picture, waiting_lines.current(head) as lines:
+            shares = share_bars.of_queues(picture) if backend.runs(registry.get("scheduler")) else {}
+            capacity = picture.capacity()
+            requests = {name: lines.asked(name) for name in picture.queues}
+            figures = [
+                _of_queue(picture, name, shares.get(name), capacity, requests) for name in sorted(picture.queues)
+            ]
         yield from _of_queues(figures)
     visible = access.namespaces(actor, POD_GROUPS)
     if visible:
@@ -66,23 +69,23 @@ def families(actor: Actor) -> Iterator[Family]:
 
 
 def _of_queue(
-    shown: Picture, name: str, share: FairShare | None, capacity: Amounts, requests: Mapping[str, Amounts]
+    picture: Picture, name: str, share: FairShare | None, capacity: Amounts, requests: Mapping[str, Amounts]
 ) -> Figures:
-    queue = shown.queues[name].queue
-    used = shown.subtree_use(name)
+    queue = picture.queues[name].queue
+    used = picture.subtree_use(name)
     request = used
-    for each in shown.subtree(name):
+    for each in picture.subtree(name):
         request = amounts.add(request, requests[each])
-    found = {
+    figures = {
         "allocated": used,
         "request": request,
         "deserved": share.deserved if share else {},
         "capacity": amounts_of(queue.spec.capability),
-        "real_capacity": shown.limits(name, capacity),
+        "real_capacity": picture.limits(name, capacity),
     }
-    groups = shown.groups_in(name)
+    groups = picture.groups_in(name)
     counts = {each: groups[each.capitalize()] for each in COUNTS}
-    return Figures(name, queue.spec.weight, counts, found, share)
+    return Figures(name, queue.spec.weight, counts, figures, share)
 
 
 def _of_queues(queues: Sequence[Figures]) -> Iterator[Family]:
@@ -104,10 +107,10 @@ def _gauge(name: str, text: str, samples: Iterable[tuple[str, float]]) -> Family
 
 
 def _amounts(name: str, text: str, queues: Sequence[tuple[str, Amounts]]) -> Iterator[Family]:
-    """Yield the families of CPU, of memory and of everything else."""
+    """Yield the families for CPU, for memory and for all other resources."""
     for resource, ending in (("cpu", "milli_cpu"), ("memory", "memory_bytes")):
-        told = [(queue, some[resource]) for queue, some in queues if resource in some]
-        yield _gauge(f"{name}_{ending}", f"{text}, {resource}", told)
+        samples = [(queue, some[resource]) for queue, some in queues if resource in some]
+        yield _gauge(f"{name}_{ending}", f"{text}, {resource}", samples)
     others = [
         ({"queue_name": queue, "resource": each}, amount if each == "pods" else 1000 * amount)
         for queue, some in queues
@@ -137,9 +140,9 @@ def _of_groups(namespaces: list[str] | None) -> Iterator[Family]:
 
 
 def _newest(namespaces: list[str] | None, phases: list[str]) -> list[tuple[str, GroupView]]:
-    """Return the newest pod groups of some phases, each with namespace/name."""
-    found = store.find(POD_GROUPS, namespace=namespaces, phase=phases, order="-created", limit=MOST_GROUPS)
-    return [(stored.key, stored.read(GroupView)) for stored in found]
+    """Return the newest pod groups in some phases, each with its key `namespace/name`."""
+    groups = store.find(POD_GROUPS, namespace=namespaces, phase=phases, order="-created", limit=MOST_GROUPS)
+    return [(stored.key, stored.read(GroupView)) for stored in groups]
 
 
 def _missing(group: GroupView) -> int:
@@ -149,6 +152,6 @@ def _missing(group: GroupView) -> int:
 
 
 def _since(group: GroupView, kind: str) -> int:
-    """Return since when a condition is true, in ms; 0 where it is not."""
+    """Return since when a condition is True, in epoch ms; 0 if it is not."""
     conditions = (one for one in group.status.conditions or () if one.type == kind and one.status == "True")
     return next((moment(one.last_transition_time) for one in conditions), 0)

@@ -1,4 +1,4 @@
-"""Fair shares of queues, each in a word and a bar; the page of one has more (`queues.share_table`)."""
+"""Fair shares of queues, each as a text and a bar; a queue's own page has more (`queues.share_table`)."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from scheduler.records.records import Queue
 
 
 class ShareBar(NamedTuple):
-    """A bar and the words for it."""
+    """A bar and its text."""
 
     text: str
     bar: SafeString
 
 
-def of_queues(shown: Picture) -> dict[str, FairShare]:
-    """Return the fair share of each queue of a picture, by name."""
-    used = dict(shown.in_queue)
-    foreign = shown.used()
+def of_queues(picture: Picture) -> dict[str, FairShare]:
+    """Return the fair share of each queue of the picture, by name."""
+    used = dict(picture.in_queue)
+    foreign = picture.used()
     for held in used.values():
         foreign = amounts.subtract(foreign, held)
-    queues = {name: _record(facts) for name, facts in shown.queues.items()}
-    return fair_shares(queues, shown.capacity(), foreign, used)
+    queues = {name: _record(facts) for name, facts in picture.queues.items()}
+    return fair_shares(queues, picture.capacity(), foreign, used)
 
 
 def summary(share: FairShare) -> ShareBar:
-    """Return the resource of which a queue uses most of its fair share, for a row of a list."""
+    """Return the use of the resource with the largest part of its fair share, for a row of the list."""
     if share.part is None:
         return ShareBar("none", svg.bar(0, 0, "Fair share: none"))
     text = f"{share.part:.0%}"

@@ -1,8 +1,8 @@
-"""What a Command does to a queue: OpenQueue and CloseQueue set what is wished of it.
+"""What a Command does to a queue: OpenQueue and CloseQueue set its wish.
 
 The Command is deleted in the same transaction (reference:
-volcano-queue-podgroup-cli §2.2); the state follows from the wish. Where a queue
-keeps no wish the controller writes the state that it asks for.
+volcano-queue-podgroup-cli §2.2); the state follows from the wish. For a queue
+without `spec.state` the controller writes the requested state at once.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ACTIONS = {wish: action for action, wish in WISHES.items()}
 
 
 def to_queue(name: str, uid: str, wish: QueueState) -> Object:
-    """Return the Command that asks Volcano to open or close a queue."""
+    """Return the Command with which Volcano opens or closes a queue."""
     return order(QUEUES, NAMESPACE_OF_QUEUES, name, uid, Action(_ACTIONS[wish]))
 
 
 class _Managed(View):
-    """An entry of managedFields: when a client last wrote what it manages."""
+    """An entry of managedFields: the time of a client's last write to it."""
 
     subresource: str = ""
     time: str = ""
@@ -61,51 +61,51 @@ class QueueFact(View):
 
     @property
     def is_closed_by_parent(self) -> bool:
-        """Whether it is noted on the queue that it is closed with the one above it."""
+        """Whether an annotation says that the queue is closed by its parent."""
         return self.metadata.annotations.get(CLOSED_BY_PARENT_ANNOTATION) == "true"
 
     @property
     def shut_since(self) -> str:
-        """Since when it is noted on the queue that it is not Open; "" where nothing is."""
+        """Since when the queue is not Open, by its annotation; "" without one."""
         return self.metadata.annotations.get(SHUT_SINCE, "")
 
     @property
     def status_written(self) -> str:
-        """When the status was last written, by the API server's clock; "" where it keeps no account of that."""
+        """When the status was last written, by the API server's clock; "" if managedFields do not say."""
         times = (each.time for each in self.metadata.managed_fields if each.subresource == "status")
         return max(times, default="")
 
     @property
     def wish(self) -> str:
-        """What is wished of the queue."""
+        """The wish of the queue, Open or Closed."""
         state = str(self.status.get("state") or "")
         return states.wish(self.spec.state, state, is_closed_by_parent=self.is_closed_by_parent)
 
     @property
     def about(self) -> Object:
-        """As much of the queue as names it."""
+        """The reference to the queue in events and status updates."""
         metadata = {"name": self.metadata.name, "uid": self.metadata.uid}
         return {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": metadata}
 
 
 def writes(command: CommandFact, queue: QueueFact | None, now: int) -> list[Write]:
-    """Return what a Command to a queue leads to; one to a queue that is gone is dropped."""
-    found: list[Write] = [Delete(COMMANDS, command.namespace, command.name, uid=command.uid)]
+    """Return the writes of a Command to a queue; one to a queue that is gone is only deleted."""
+    result: list[Write] = [Delete(COMMANDS, command.namespace, command.name, uid=command.uid)]
     if queue is None or not command.is_for(queue.metadata.uid):
-        return found
+        return result
     problem = _problem(command, queue)
     kind = events.WARNING if problem else events.NORMAL
     message = f"{command.request_text}: {problem}" if problem else f"{command.request_text}."
     event = events.event(queue.about, REASON, message, now, component=COMPONENT, kind=kind)
-    found.append(Create(EVENTS, event))
-    wish = asked_wish(command, queue)
+    result.append(Create(EVENTS, event))
+    wish = requested_wish(command, queue)
     if wish and queue.spec.state and queue.spec.state != wish:
-        found.append(Patch(QUEUES, "", queue.metadata.name, {"spec": {"state": wish}}, uid=queue.metadata.uid))
-    return found
+        result.append(Patch(QUEUES, "", queue.metadata.name, {"spec": {"state": wish}}, uid=queue.metadata.uid))
+    return result
 
 
-def asked_wish(command: CommandFact, queue: QueueFact | None) -> str:
-    """Return what a Command wishes of the queue; "" when it wishes nothing, or may not."""
+def requested_wish(command: CommandFact, queue: QueueFact | None) -> str:
+    """Return the wish of a Command for its queue; "" if it has none, or may not have it."""
     if queue is None or not command.is_for(queue.metadata.uid) or _problem(command, queue):
         return ""
     return str(WISHES.get(command.action, ""))

@@ -20,7 +20,7 @@ from kube.resources import COMMANDS, QUEUES
 from queues import forms, listing, state_commands
 from queues.scheduler import parts as scheduler
 
-LOAD_AGAIN = "Nothing of yours was stored; load the page again to see how the queue is now."
+LOAD_AGAIN = "Your changes were not stored; load the page again to see how the queue is now."
 
 
 @require_safe
@@ -49,13 +49,13 @@ def show_queue(request: HttpRequest, name: str) -> HttpResponse:
     with store.reading() as revision:
         uid, parts = listing.parts(actor, name)
         table = listing.job_table(actor, name, listing.JOBS_SPEC.read(request.GET))
-        happened = events.about(actor, uid)
+        event_context = events.about(actor, uid)
     context = {
         "name": name,
         "parts": parts,
         "topic": address("queues:detail", {"name": name}),
         "queue_revision": revision,
-        **happened,
+        **event_context,
         "shows_decisions": scheduler.shows_decisions(actor),
     }
     return responses.listing(request, "queues/detail.html", table, **context)
@@ -65,7 +65,7 @@ def show_queue(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @explained
 def new_queue(request: HttpRequest) -> HttpResponse:
-    """Make a queue; refusals of the rules stand at their fields."""
+    """Create a queue; causes of a refusal are shown at their fields."""
     actor = access.of(request)
     access.require(actor, "create", QUEUES, "")
     form = forms.NewQueueForm(request.POST or None, parents=_parents(""))
@@ -87,7 +87,7 @@ def new_queue(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def edit_queue(request: HttpRequest, name: str) -> HttpResponse:
-    """Change a queue: only what was changed in the form is sent."""
+    """Change a queue; only fields that were changed in the form are sent."""
     actor = access.of(request)
     access.require(actor, "patch", QUEUES, "", name)
     stored = store.get(QUEUES, "", name)
@@ -122,7 +122,7 @@ def set_state(request: HttpRequest, name: str, state: str) -> HttpResponse:
     actor, wish = access.of(request), {"open": QueueState.OPEN, "close": QueueState.CLOSED}[state]
     try:
         if backend.is_mirror:
-            # Volcano's queues have no field for a wish: its controllers are asked by a Command.
+            # Volcano's queues have no field for the wish: its controllers take a Command.
             queue = store.get(QUEUES, "", name)
             api.create(actor, COMMANDS, state_commands.to_queue(name, queue.uid, wish))
         else:
@@ -130,8 +130,8 @@ def set_state(request: HttpRequest, name: str, state: str) -> HttpResponse:
     except ApiError as error:
         responses.refuse(request, error)
     else:
-        said = "takes jobs again." if wish is QueueState.OPEN else "takes no new jobs; what is in it goes on."
-        responses.say(request, f"The queue {name} {said}")
+        effect = "takes jobs again." if wish is QueueState.OPEN else "takes no new jobs; what is in it goes on."
+        responses.say(request, f"The queue {name} {effect}")
     return redirect("queues:detail", name)
 
 

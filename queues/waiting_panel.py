@@ -1,4 +1,4 @@
-"""Who waits in a queue, in the order in which a cycle tries them, and what the minima of all ask for."""
+"""The pod groups that wait in a queue, in the order in which a cycle tries them, and the sum of all minima."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NAMED_AMOUNTS = 3
 
 
 class Row(NamedTuple):
-    """A pod group that waits, at its place: name is "" where the reader may not see it, job where it is no job's."""
+    """A pod group at its position: `name` is "" if the reader may not see it, `job` if it is not a job's."""
 
-    place: int
+    position: int
     namespace: str
     name: str
     job: str
@@ -29,7 +29,10 @@ class Row(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """The first that wait in a queue, of how many, and what all of them and those in the queues below, `total` in all, ask for."""
+    """The first of the `of` groups that wait in a queue.
+
+    `pending` is the sum of the minima of all that wait in it and in the queues below it, `total` in number.
+    """
 
     rows: list[Row]
     of: int
@@ -38,16 +41,16 @@ class Panel(NamedTuple):
 
     @property
     def more(self) -> int:
-        """How many wait behind those that are named."""
+        """How many wait behind those in `rows`."""
         return self.of - len(self.rows)
 
 
 def of_queue(head: int, name: str, below: Iterable[str], visible: frozenset[str] | access.Everywhere) -> Panel:
-    """Return who waits in a queue at a revision, for a reader who may see the jobs of some namespaces."""
+    """Return the groups that wait in a queue at a revision, for a reader who may see the jobs of the visible namespaces."""
     with waiting_lines.current(head) as lines:
         rows = [
-            _row(place, waiting, priority, visible)
-            for place, (waiting, priority) in enumerate(lines.line(name, MOST), 1)
+            _row(position, waiting, priority, visible)
+            for position, (waiting, priority) in enumerate(lines.line(name, MOST), 1)
         ]
         names = [name, *below]
         pending: Amounts = {}
@@ -56,9 +59,9 @@ def of_queue(head: int, name: str, below: Iterable[str], visible: frozenset[str]
         return Panel(rows, lines.number(name), pending, sum(map(lines.number, names)))
 
 
-def _row(place: int, waiting: Waiting, priority: int, visible: frozenset[str] | access.Everywhere) -> Row:
+def _row(position: int, waiting: Waiting, priority: int, visible: frozenset[str] | access.Everywhere) -> Row:
     if not (isinstance(visible, access.Everywhere) or waiting.namespace in visible):
-        return Row(place, "", "", "", priority, "", waiting.created)
+        return Row(position, "", "", "", priority, "", waiting.created)
     asks = ", ".join(amounts.show(name, amount) for name, amount in waiting.asked[:NAMED_AMOUNTS])
     job = job_of(waiting.name)
-    return Row(place, waiting.namespace, waiting.name, job, priority, asks, waiting.created)
+    return Row(position, waiting.namespace, waiting.name, job, priority, asks, waiting.created)

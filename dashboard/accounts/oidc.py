@@ -1,4 +1,4 @@
-"""Logging in at an OpenID Connect provider, and connecting one's account there with the one here."""
+"""Login at an OpenID Connect provider, and connecting one's account there with the one here."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from django.views.generic import View
 
 from cluster.access import identities
 from dashboard.accounts.refusals import LoginError, refusal
-from dashboard.accounts.views import BACKEND, ID_TOKEN, address_of, known_address, private
+from dashboard.accounts.views import BACKEND, ID_TOKEN, address_of, private, registered_address
 from kube.errors import ApiError
 
 
 class ProviderView(View):
-    """A page that is there where a provider is configured; what goes wrong is said on a page of its own."""
+    """A page that exists if a provider is configured; errors are shown on a page of their own."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not settings.OIDC_ISSUER:
@@ -51,9 +51,9 @@ class Arrival(ProviderView):
     def get(self, request: HttpRequest) -> HttpResponse:
         from dashboard.accounts import provider
 
-        person, token, kept = provider.arrive(request)
-        if "user" in kept:
-            user_id: int = kept["user"]
+        person, token, stored = provider.arrive(request)
+        if "user" in stored:
+            user_id: int = stored["user"]
             if request.user.pk != user_id:
                 raise LoginError("You logged out meanwhile. Log in again, and then connect the accounts.", 400)
             identities.connect(request.user, person)
@@ -61,17 +61,17 @@ class Arrival(ProviderView):
             return redirect("accounts:connection")
         user = identities.log_in(person, address_of(request))
         login(request, user, backend=BACKEND)
-        # Who was sent away at the provider is noticed when it is asked again.
+        # An account that the provider closed loses its access here when the session has to be renewed there.
         request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))
         request.session[ID_TOKEN] = token
-        return redirect(_within(request, kept["next"]))
+        return redirect(_within(request, stored["next"]))
 
 
 @private
 class Connection(LoginRequiredMixin, ProviderView):
-    """Says by which account of the provider one logs in, and offers to connect one.
+    """Shows the provider's account with which the user logs in, or a link that connects one.
 
-    The link leads to the provider itself, so that no other site can make somebody follow it.
+    The link leads to the provider itself, so that no other site can start this in somebody's name.
     """
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -84,7 +84,7 @@ class Connection(LoginRequiredMixin, ProviderView):
 
 
 def _back(request: HttpRequest) -> str:
-    return known_address(request, "accounts:arrival")
+    return registered_address(request, "accounts:arrival")
 
 
 def _within(request: HttpRequest, address: str) -> str:

@@ -1,9 +1,9 @@
-"""The OpenID Connect provider: what is asked of it, and what it answers.
+"""The client of the OpenID Connect provider.
 
-Authlib speaks the protocol: discovery, the code flow with PKCE, state and nonce, signatures, keys that
-change. Added here are the checks that it leaves to its users (that the answer comes from the issuer
-that was configured and is for this client, and that a key of the provider signed it), and a sentence for
-each thing that can go wrong. It is imported where it is used: with what it needs it takes 10 MB.
+Authlib implements the protocol: discovery, the code flow with PKCE, state and nonce, signatures, keys that
+change. Added here are the checks that it leaves to its users (that the ID token comes from the configured
+issuer and is for this client, and that a key of the provider signed it), and a sentence for
+each kind of failure. Import it where it is used: with its dependencies it takes 10 MB.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from cluster.claims import ClaimError, Person
 from dashboard.accounts.refusals import LoginError
 
 PATIENCE_S = 10
-KEYS_S = 300  # for how long a key is believed that the provider may have taken back
-SKEW_S = 120  # how far the clocks of both may be apart
+KEYS_S = 300  # for how long keys are cached, one that the provider has revoked among them
+SKEW_S = 120  # how far the two clocks may be apart
 LONGEST_REASON = 200
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 OF_TIME = ("exp", "iat", "nbf")
 
 
 class Provider(DjangoOAuth2App):  # type: ignore[misc]  # Authlib has no types
-    """The provider of the settings. Its endpoints are discovered at the first use and kept."""
+    """The provider of the settings. Its endpoints are discovered at the first use and cached."""
 
     _keys_until = 0.0
 
     def load_server_metadata(self) -> dict[str, Any]:
-        """Return what the provider says of itself, which must be about the issuer of the settings."""
-        found: dict[str, Any] = super().load_server_metadata()
-        if found.get("issuer") != settings.OIDC_ISSUER:
-            found.clear()
+        """Return the provider's metadata; raise LoginError if they are of another issuer than that of the settings."""
+        metadata: dict[str, Any] = super().load_server_metadata()
+        if metadata.get("issuer") != settings.OIDC_ISSUER:
+            metadata.clear()
             raise LoginError(
                 f"{settings.OIDC_NAME} does not call itself {settings.OIDC_ISSUER}. Whoever runs this server sets "
                 "VOLCANO_UI_OIDC_ISSUER to the issuer in the provider's own description.",
                 502,
             )
         for endpoint in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
-            if not found.get(endpoint):
-                found.clear()  # or it would be kept, and the provider not asked again when it is mended
+            if not metadata.get(endpoint):
+                metadata.clear()  # or Authlib would cache it, and not discover again after a correction
                 raise RuntimeError(f"its description names no {endpoint}")
-        # Not a secret that others share, and not nobody: a key of the provider signs.
-        said = found.get("id_token_signing_alg_values_supported") or ["RS256"]
-        found["id_token_signing_alg_values_supported"] = [each for each in said if each in ALGORITHMS]
-        return found
+        # Not "none", and not HS256 with its shared secret: a key of the provider alone must have signed.
+        algorithms = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
+        metadata["id_token_signing_alg_values_supported"] = [each for each in algorithms if each in ALGORITHMS]
+        return metadata
 
     def fetch_jwk_set(self, force: bool = False) -> dict[str, Any]:
-        """Return the keys with which the provider signs, asked for again after `KEYS_S` or when one is not among them."""
+        """Return the provider's signing keys, fetched again after `KEYS_S`, or when `force` is set for a key that is missing."""
         now = clock.monotonic()
         force = force or now >= self._keys_until
         keys: dict[str, Any] = super().fetch_jwk_set(force)
@@ -85,26 +85,27 @@ def current() -> Provider:
     )
 
 
-def begin(request: HttpRequest, back: str, **kept: Any) -> str:
-    """Return the provider's address to send a browser to; what is kept comes back with `arrive`.
+def begin(request: HttpRequest, back: str, **stored: Any) -> str:
+    """Return the provider's address to which to send a browser.
 
-    back is the address here to which the provider sends the browser.
+    `back` is the address here to which the provider sends it back; `stored` goes into the session, for `arrive`.
     """
     provider = current()
     _forget_old_states(request)
     with _explained():
-        made = provider.create_authorization_url(back)
-        provider.save_authorize_data(request, redirect_uri=back, kept=kept, **made)
-    return str(made["url"])
+        authorization = provider.create_authorization_url(back)
+        # "kept" is a key in sessions: a login that was begun before an upgrade goes on after it.
+        provider.save_authorize_data(request, redirect_uri=back, kept=stored, **authorization)
+    return str(authorization["url"])
 
 
 def arrive(request: HttpRequest) -> tuple[Person, str, Mapping[str, Any]]:
-    """Return who came back from the provider, the token that says so, and what `begin` kept."""
+    """Return the person who came back from the provider, the ID token, and what `begin` has stored."""
     provider = current()
     _forget_old_states(request)
     data = provider.framework.get_state_data(request.session, request.GET.get("state"))
     if data is None:
-        # Also before an error is believed: anybody can send somebody here with words of his own.
+        # Before the provider's error is read as well: anybody can lead a browser here with an error of his own.
         raise LoginError(
             "This login was begun in another browser or window, or more than an hour ago. Begin again.", 400
         )
@@ -125,37 +126,37 @@ def arrive(request: HttpRequest) -> tuple[Person, str, Mapping[str, Any]]:
 
 
 def _forget_old_states(request: HttpRequest) -> None:
-    """Take logins out of the session that were begun more than an hour ago; Authlib does so when it ends one."""
+    """Remove logins from the session that were begun more than an hour ago; Authlib does so only at the end of one."""
     current().framework.clear_state_data(request.session, "")
 
 
 def leave(id_token: str, back: str) -> str:
-    """Return the provider's address at which somebody logs out of it, "" where it has none."""
+    """Return the provider's address for logging out there, "" if it has none or does not answer."""
     provider = current()
     try:
         with _explained():
-            made = provider.create_logout_url(back, id_token, client_id=settings.OIDC_CLIENT_ID)
+            logout = provider.create_logout_url(back, id_token, client_id=settings.OIDC_CLIENT_ID)
     except LoginError:
-        # It is away, or does not offer it: the session here has ended all the same.
+        # It does not answer, or has no such endpoint: the session here has ended all the same.
         return ""
-    return str(made["url"])
+    return str(logout["url"])
 
 
 def _person(provider: Provider, token: dict[str, Any]) -> Person:
-    """Read the token; a claim that it lacks is asked of the provider's endpoint for such, if it has one."""
-    found = dict(token["userinfo"])
+    """Return the person of a token; claims that it lacks are fetched from the userinfo endpoint, if there is one."""
+    user_claims = dict(token["userinfo"])
     names = (settings.OIDC_NAME_CLAIM, settings.OIDC_GROUPS_CLAIM)
-    if not all(name in found for name in names) and "userinfo_endpoint" in provider.server_metadata:
+    if not all(name in user_claims for name in names) and "userinfo_endpoint" in provider.server_metadata:
         more = provider.userinfo(token=token)
-        if more.get("sub") != found["sub"]:
+        if more.get("sub") != user_claims["sub"]:
             raise LoginError(f"{settings.OIDC_NAME} sent the claims of somebody else.", 502)
-        found = {**more, **found}
-    return claims.person(found, name_claim=names[0], groups_claim=names[1])
+        user_claims = {**more, **user_claims}
+    return claims.person(user_claims, name_claim=names[0], groups_claim=names[1])
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Turn what can go wrong at the provider into a sentence with a remedy."""
+    """Turn each kind of failure at the provider into a LoginError with a remedy."""
     name = settings.OIDC_NAME
     try:
         yield
@@ -164,7 +165,7 @@ def _explained() -> Iterator[None]:
     except requests.RequestException as error:
         raise LoginError(
             f"{name} cannot be asked ({_reason(error)}). Try again in a moment; if it lasts, whoever runs this "
-            "server looks whether VOLCANO_UI_OIDC_ISSUER can be reached from here.",
+            "server checks whether VOLCANO_UI_OIDC_ISSUER can be reached from here.",
             503,
         ) from error
     except TokenClaimError as error:
@@ -180,13 +181,13 @@ def _explained() -> Iterator[None]:
 
 
 def _refused(name: str, error: Any) -> LoginError:
-    said = ": ".join(str(part) for part in (error.error, error.description) if part)[:LONGEST_REASON]
+    reason = ": ".join(str(part) for part in (error.error, error.description) if part)[:LONGEST_REASON]
     if error.error == "access_denied":
-        return LoginError(f"{name} did not let you in ({said}). Ask whoever runs {name} for access.", 403)
+        return LoginError(f"{name} did not let you in ({reason}). Ask whoever runs {name} for access.", 403)
     if error.error == "invalid_grant":
-        return LoginError(f"{name} no longer knows of this login ({said}). Begin again.", 400)
+        return LoginError(f"{name} no longer knows of this login ({reason}). Begin again.", 400)
     return LoginError(
-        f"{name} refused this server ({said}). Whoever runs this server compares VOLCANO_UI_OIDC_CLIENT_ID, "
+        f"{name} refused this server ({reason}). Whoever runs this server compares VOLCANO_UI_OIDC_CLIENT_ID, "
         f"VOLCANO_UI_OIDC_CLIENT_SECRET_FILE, VOLCANO_UI_OIDC_SCOPES and the redirect address with what {name} has.",
         502,
     )

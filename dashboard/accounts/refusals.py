@@ -1,4 +1,4 @@
-"""Logins that come to nothing: the error, and the page that says why."""
+"""Failed logins: the error, and the page that says why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.shortcuts import render
 
 
 class LoginError(Exception):
-    """A login that came to nothing; the message is for who tried, `code` the status of the page that says it."""
+    """A failed login; `message` is for the person, `code` is the status of the page with it."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -22,15 +22,15 @@ def refusal(
     title: str = "Not logged in",
     heading: str = "This did not log you in",
 ) -> HttpResponse:
-    """Return the page that says why nobody was logged in, and what to do."""
+    """Return the page that says why the login failed, and what to do."""
     context = {"problem": problem, "title": title, "heading": heading}
     return render(request, "registration/refused.html", context, status=code)
 
 
 def passwords_are_off(request: HttpRequest) -> HttpResponse:
-    """Answer somebody who tries a password where they are switched off."""
+    """Return the page for a password where passwords are switched off."""
     return refusal(
         request,
-        "Passwords are switched off here. Log in with the provider, or by a one-time link of who runs this server.",
+        "Passwords are switched off here. Log in with the provider, or by a one-time link from whoever runs this server.",
         403,
     )

@@ -1,6 +1,6 @@
 """Login, logout, one-time links and one's own password.
 
-Every answer here forbids caching, and referrers to other sites, because an address may hold
+Every response here forbids caching, and referrers to other sites, because an address may hold
 a token. Sessions get a new key at each login (Django's `login`).
 """
 
@@ -40,7 +40,7 @@ else:
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 YEAR_S = 31_536_000
 ID_TOKEN = "oidc_id_token"  # noqa: S105 - the session's key of the token by which somebody logged in
-LEFT = "left_provider"  # the session's key of what is said once to who logged out of a provider's session
+LEFT = "left_provider"  # the session's key of a notice, shown once after a logout from a provider's session
 
 
 def _private(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
@@ -99,7 +99,7 @@ class Login(LoginView):
 
 @private
 class Logout(LogoutView):
-    """Ends the session; by POST only, so that no other site's picture can do it."""
+    """Ends the session; by POST only, so that an image on another site cannot do it."""
 
     http_method_names = ["post", "options"]
 
@@ -111,17 +111,17 @@ class Logout(LogoutView):
         if token:
             from dashboard.accounts import provider
 
-            back = known_address(request, "accounts:login")
+            back = registered_address(request, "accounts:login")
             request.session[LEFT] = {"left": True, "leave": provider.leave(token, back)}
         return response
 
 
 @private
 class Link(View):
-    """A one-time link: one click logs in, but a program that only looks at the address uses nothing up.
+    """A one-time link: one click logs in, but a program that only fetches the address does not use it up.
 
-    A browser that a person sent here (Sec-Fetch headers: a navigation that no
-    other site started, and not a prefetch) is logged in by the GET. To
+    A browser in which a person opened it (Sec-Fetch headers: a navigation that no
+    other site started, and not a prefetch) is logged in by the GET. For
     anything else, such as link previews, prefetches, other sites' links and
     old browsers, the GET shows a button, and its POST logs in.
     """
@@ -146,7 +146,7 @@ class Link(View):
         return response
 
     def _refuse(self, request: HttpRequest, token: str, error: NotFound) -> HttpResponse:
-        """Explain, except to somebody whom this very link has let in already."""
+        """Return the page that says why, except for a user whom this very link has logged in already."""
         if request.user.pk is not None and logins.owner(token) == request.user.pk:
             return redirect(settings.LOGIN_REDIRECT_URL)
         heading = "This link does not log you in"
@@ -190,7 +190,7 @@ class Password(LoginRequiredMixin, PasswordView):
 
 
 def is_persons_own_step(request: HttpRequest) -> bool:
-    """Say whether a person's browser came here by itself: typed, or opened from outside the browser."""
+    """Return whether a person opened the page: typed its address, or followed it from outside the browser."""
     headers = request.headers
     return (
         headers.get("Sec-Fetch-Mode") == "navigate"
@@ -205,8 +205,8 @@ def address_of(request: HttpRequest) -> str:
     return str(request.META.get("REMOTE_ADDR") or "unknown")
 
 
-def known_address(request: HttpRequest, name: str) -> str:
-    """Return the address of a page that the provider was told of: with several clusters the first one's, for all."""
+def registered_address(request: HttpRequest, name: str) -> str:
+    """Return a page's address as it is registered at the provider: with several clusters that of the first one, for all."""
     path = reverse(name)
     if settings.CLUSTERS:
         path = f"/{addresses.prefix(settings.CLUSTERS[0].name)}{path.removeprefix(f'/{settings.PREFIX}')}"

@@ -1,8 +1,8 @@
 """Live pages: `from dashboard import live`, then `@live.topic("jobs:list")`.
 
-A topic renders a piece of page in named parts. The page shows these parts, and
+A topic renders a piece of a page in named parts. The page shows these parts, and
 the hub renders them again when a change that they watch is committed, and
-sends what differs to every socket that subscribed. A stream is text that
+sends the parts that differ to every socket that subscribed. A stream is text that
 flows, such as a log, and belongs to one subscription.
 """
 

@@ -1,8 +1,8 @@
-"""The live socket: reads what a page asks for, and hands it what the hub offers.
+"""The live socket: reads a page's subscriptions, and sends what the hub offers.
 
-A page's socket has no more power than its session: who logs out, is
-deactivated or loses a right is noticed by the hub's `rights_keeper`. What a client
-may cost is bounded by size, number and rate; a client that does not read fast enough is cut off, and comes back to the whole state.
+A socket has the rights of its session: the hub's `rights_keeper` notices a user who logs out, is
+deactivated or loses a right. The cost of a client is bounded by size, number and rate of messages; a client
+that does not read fast enough is cut off, and gets the whole state when it connects again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         user = self.scope["user"]
         self.hub = hub.current()
         self.actor = self.hub.rights.actor(user)
-        self.topics: dict[str, Hashable] = {}  # the scope of rights in which each is read; None: to be joined anew
+        self.topics: dict[str, Hashable] = {}  # the scope of rights in which each is read; None: to be joined again
         self.streams: dict[str, tuple[asyncio.Task[None], Stream, StreamRequest]] = {}
         self.shelf = self.hub.room.shelf(self.actor.name, self._too_slow)
         self.waiting: deque[str] = deque()
@@ -54,10 +54,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         self.allowance, self.last_message = float(BURST), clock.monotonic()
         self.cut = False
         self.ended = False
-        self.something = asyncio.Event()
+        self.has_messages = asyncio.Event()
         self.tasks = [asyncio.create_task(self._write())]
         if not user.is_authenticated:
-            # Accepted first: only then does a browser learn the reason and stop asking.
+            # Accepted first: only then does a browser get the code, and stop connecting.
             await self._end(LOGGED_OUT)
             return
         self.hub.rights.enter(self)
@@ -71,7 +71,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         await self.hub.leave(self)
 
     async def _end(self, code: int) -> None:
-        """Close once: messages that were sent before the client learnt of it are still being read."""
+        """Close once: messages that the client sent before it got the close may still be read."""
         if not self.ended:
             self.ended = True
             await self.close(code)
@@ -160,7 +160,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             return
         self.waiting.append(text)
         self.waiting_chars += len(text)
-        self.something.set()
+        self.has_messages.set()
         if len(self.waiting) > MOST_WAITING or self.waiting_chars > MOST_WAITING_CHARS:
             self._too_slow()
         else:
@@ -173,15 +173,15 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         self.tasks.append(asyncio.create_task(self._end(TOO_SLOW)))
 
     def rejoin(self, topic: str) -> None:
-        """Subscribe to a topic anew: the hub has ended the subscription, because somebody's rights have changed."""
+        """Subscribe to a topic again: the hub has ended the subscription because some reader's rights have changed."""
         if topic in self.topics:
             self.topics[topic] = None
             self.hub.rights.wake()
 
     async def _write(self) -> None:
         while True:
-            await self.something.wait()
-            self.something.clear()
+            await self.has_messages.wait()
+            self.has_messages.clear()
             while self.waiting and not self.ended:
                 text = self.waiting.popleft()
                 self.waiting_chars -= len(text)
@@ -189,31 +189,31 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
                 self.shelf.remove(text)
 
     async def _send_now(self, text: str) -> None:
-        """Send what waits for nothing else; who does not take it holds it meanwhile."""
+        """Send a text past the queue; until the client has taken it, it counts on the client's shelf."""
         self.shelf.put(text)
         try:
             await self.send(text_data=text)
         finally:
             self.shelf.remove(text)
 
-    # What its rights keeper asks and tells.
+    # What the rights keeper calls.
 
-    def flowing(self) -> dict[str, tuple[Stream, StreamRequest]]:
-        """Return the streams that go on, by name."""
+    def open_streams(self) -> dict[str, tuple[Stream, StreamRequest]]:
+        """Return the streams that still run, by name."""
         return {name: (stream, request) for name, (task, stream, request) in self.streams.items() if not task.done()}
 
-    async def heed(self, standing: SocketRights) -> None:
-        """Read topics with the rights of now, and end what these do not allow any more."""
-        if not standing.is_known or not standing.has_session:
-            # In a task: the client may take its time, and others are looked after next.
-            code = LOGGED_OUT if standing.is_known else DEFECT
+    async def apply_rights(self, rights: SocketRights) -> None:
+        """Join topics again whose scope of rights has changed, and end what the rights do not allow any more."""
+        if not rights.was_checked or not rights.has_session:
+            # In a task: the client may be slow, and the next sockets must not wait for it.
+            code = LOGGED_OUT if rights.was_checked else DEFECT
             self.tasks.append(asyncio.create_task(self._end(code)))
             return
         for topic, scope in [*self.topics.items()]:
-            if scope != standing.scope:
+            if scope != rights.scope:
                 self.hub.part(self, topic, scope)
                 await self._join(topic, 0)
-        for name, why in standing.denied.items():
+        for name, why in rights.denied.items():
             if name in self.streams:
                 self._unsubscribe(name)
                 self.offer(messages.denied(name, why))

@@ -1,14 +1,14 @@
 """The hub: one per web process, between the change log and the sockets.
 
-It follows the log, looks up which renderings watch what changed, renders each
-once in a thread and offers the difference to all who read it. Bursts merge by
-themselves, as with every follower, and live pages take a bounded share of the machine.
-A topic that costs much, as a timeline of hundreds of pods does, rests longer, and delays no other.
+It follows the log, looks up which renderings watch a change, renders each
+once in a thread and offers the difference to all its readers. Changes of a burst are taken
+together, as in every follower, and live pages take a bounded share of the machine.
+A topic that costs much, such as a timeline of hundreds of pods, rests longer, and delays no other.
 
-A head tells the sockets that the log was read up to a revision. Heads come from
-the loop that reads, so that a page which hears none knows that it is stale.
+A head is a message that the log was read up to a revision. Heads come from
+the loop that reads it, so that a page which gets none is stale, and shows that.
 
-It runs only while there is a socket.
+The hub runs only while there is a socket.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Hub(Follower):
     """Renderings and their readers in one event loop; every method but `in_thread`'s work runs in it."""
 
     pace = Pace(shortest_s=0.03, longest_s=0.2, load=3.0)
-    batch = most = 2000  # beyond that many, everything is rendered again
-    renderers = 2  # as many renderings at a time; more would only wait for each other
-    threads = renderers + 1  # neither the log nor rights wait for what takes long to render
+    batch = most = 2000  # with more changes than that, everything is rendered again
+    renderers = 2  # renderings at a time; more would only wait for each other
+    threads = renderers + 1  # so that neither the log nor rights wait for a long rendering
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,13 +64,13 @@ class Hub(Follower):
     # Sockets come and go.
 
     async def enter(self, socket: Subscriber) -> None:
-        """Take a socket in; the first one starts the hub. Its first message is a head."""
+        """Add a socket and send it a head; the first one starts the hub."""
         self._sockets.add(socket)
         await self.start()
         socket.offer(self.head())
 
     async def leave(self, socket: Subscriber) -> None:
-        """Let a socket go with all its subscriptions; the last one stops the hub."""
+        """Remove a socket with all its subscriptions; the last one stops the hub."""
         for rendering in [r for r in self._renderings.values() if socket in r.readers or socket in r.joining]:
             self._drop(rendering, socket)
         self._sockets.discard(socket)
@@ -78,7 +78,7 @@ class Hub(Follower):
             await self.stop()
 
     async def join(self, socket: Subscriber, topic: str, revision: int, actor: Actor) -> Hashable:
-        """Subscribe a socket whose page was made at a revision; return the scope of rights it reads in.
+        """Subscribe a socket whose page was rendered at a revision; return the scope of rights in which it reads.
 
         Raise LookupError for a topic that does not exist.
         """
@@ -114,7 +114,7 @@ class Hub(Follower):
     # What the hub does by itself.
 
     def wanted(self) -> Wanted:
-        """Changes of the kinds that somebody watches; those found by their owners are decoded for that."""
+        """Changes of the kinds that are watched; those of kinds that are watched by owner are decoded for that."""
         return Wanted(self._index.kinds(), self._index.owned())
 
     def patience(self) -> float:
@@ -133,7 +133,7 @@ class Hub(Follower):
         self._send_heads()
 
     def lose(self) -> None:
-        """Render everything again: what was to be marked is not known."""
+        """Render everything again: it is not known which renderings the lost changes make stale."""
         self._mark(*self._renderings.values())
 
     def _send_heads(self) -> None:
@@ -177,7 +177,7 @@ class Hub(Follower):
                 self._index.put(rendering, parts.watches)
                 rendering.take(revision, parts)
         except Outgrown:
-            # Each reader joins again, in the scope of rights that he has now.
+            # Each reader joins again, in his present scope of rights.
             self._forget(rendering)
             for socket in (*rendering.readers, *rendering.joining):
                 socket.rejoin(rendering.topic)
@@ -187,7 +187,7 @@ class Hub(Follower):
             log.warning("topic put off", extra={"topic": rendering.topic, "error": str(error)})
             self._fail(rendering)
         except Exception:
-            # Whatever is wrong with a topic must not keep the others from their changes.
+            # A defect of one topic must not stop the others.
             log.exception("topic failed", extra={"topic": rendering.topic})
             self._fail(rendering)
 
@@ -217,7 +217,7 @@ class Hub(Follower):
 
 
 class Outgrown(Exception):
-    """In whose name a topic is rendered may see something else by now than those who read it together."""
+    """The rights of the actor in whose name a topic is rendered have changed, so others may not read the result."""
 
 
 def _render(rendering: Rendering) -> tuple[int, Parts, float]:

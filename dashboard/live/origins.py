@@ -1,7 +1,7 @@
-"""Which pages may open the live socket: those of this very site, compared as whole as forms are (CSRF).
+"""Which pages may open the live socket: those of this site, by the whole origin, as for forms (CSRF).
 
-A socket carries the session's cookie from whichever page opens it, and browsers
-send cookies to every port of a host; so scheme, host and port must be ours.
+A browser sends the session's cookie with a socket from whichever page opens it, and
+to every port of a host; so scheme, host and port must be ours.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FOREIGN = (
 
 
 def is_own(origin: str, scheme: str, host: str, trusted: Collection[str] = ()) -> bool:
-    """Say whether a page's origin is that of the request, by its scheme (ws or wss) and the host that it names, or a trusted one."""
+    """Return whether a page's origin is that of the request, by its scheme (ws or wss) and its host, or a trusted one."""
     secure = {"wss": "https", "https": "https"}.get(scheme, "http")
     return bool(host) and (origin == f"{secure}://{host}" or origin in trusted)
 
 
 class OwnOrigin:
-    """ASGI middleware that refuses sockets of other origins, and of none."""
+    """ASGI middleware that refuses sockets from other origins, and without one."""
 
     def __init__(self, application: Asgi) -> None:
         self._application = application
@@ -48,7 +48,7 @@ class OwnOrigin:
 
 
 async def refuse(scope: Any, receive: Any, send: Any, status: int, why: str) -> None:
-    """Answer the request for a socket with a status and the reason, where the server can say it, otherwise with 403."""
+    """Answer the request for a socket with a status and the reason if the server supports that, otherwise with 403."""
     if "websocket.http.response" in (scope.get("extensions") or {}):
         await PlainTextResponse(f"{why}\n", status)(scope, receive, send)
     else:

@@ -1,4 +1,4 @@
-"""What the hub knows of one topic in one scope of rights: who watches it and what they have seen."""
+"""One topic in one scope of rights, as the hub renders it: its readers, and the text that they have."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Subscriber(Protocol):
         """Send a message."""
 
     def rejoin(self, topic: str) -> None:
-        """Subscribe to a topic anew, with the rights of now."""
+        """Subscribe to a topic again, with the present rights."""
 
 
 @dataclass(eq=False)
 class Rendering:
     """One topic as readers with the same rights see it.
 
-    since is the first revision that was rendered, revision the newest and
-    changed the newest at which the text differed: a page that was made at a
-    revision from `changed` on, and not before `since`, shows what is shown.
-    Until rests_until (monotonic, in s) it is rendered again only for somebody who joins.
+    `since` is the first revision that was rendered, `revision` the newest, and
+    `changed` the newest at which the text differed: a page that was rendered at a
+    revision from `changed` on, and not before `since`, is up to date.
+    Until `rests_until` (monotonic, s) it is rendered again only for a socket that joins.
     """
 
     topic: str
@@ -58,11 +58,11 @@ class Rendering:
         return not self.readers and not self.joining
 
     def up_to_date(self, revision: int) -> bool:
-        """Whether a page that was made at a revision shows what is shown."""
+        """Whether a page that was rendered at a revision is up to date."""
         return revision == self.revision or (self.since <= revision <= self.revision and revision >= self.changed)
 
     def take(self, revision: int, parts: Parts) -> None:
-        """Take a new rendering: tell the readers what differs, and those who join what they lack."""
+        """Take a new rendering: send the readers what differs, and those who join what they lack."""
         hashes = {name: hash(html) for name, html in parts.parts.items()}
         changed = {name: html for name, html in parts.parts.items() if hashes[name] != self.hashes.get(name)}
         moved = parts.order != self.order
@@ -120,17 +120,17 @@ class WatchIndex:
         rendering.watches = fresh
 
     def kinds(self) -> list[resources.Resource]:
-        """The resources that somebody watches."""
+        """The resources that are watched."""
         return [resources.by_id(each) for each in {watch.resource for watch in self._watchers}]
 
     def owned(self) -> frozenset[str]:
-        """The resources of which somebody watches the objects of one owner."""
+        """The resources of which the objects of some owner are watched."""
         return frozenset(resource for resource, watches in self._owned.items() if watches)
 
     def all_of(self, kinds: Iterable[str]) -> set[Rendering]:
         """The renderings that watch anything of these resources."""
-        wanted = set(kinds)
-        return {r for watch, found in self._watchers.items() if watch.resource in wanted for r in found}
+        watched = set(kinds)
+        return {r for watch, renderings in self._watchers.items() if watch.resource in watched for r in renderings}
 
     def match(self, change: Change) -> Iterator[Rendering]:
         """The renderings that the change makes stale."""

@@ -1,9 +1,9 @@
 """Live pages end with the session and the rights that opened them: one keeper for all sockets of a process.
 
-Every `LOOK_S` seconds it asks in one step for all of them: does the session
-stand, in which scope of rights are topics read now, may the streams go on?
-Roles are read anew for it, and a session is at most `sessions.FRESH_S` old, so
-whatever is taken away is out within two seconds.
+Every `LOOK_S` seconds it checks in one step for all of them whether the session
+is valid, in which scope of rights topics are read now, and whether the streams may go on.
+Roles are read again for that, and a session's state is cached for at most `sessions.FRESH_S`, so
+a right that is taken away ends within two seconds.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 
 
 class SocketRights(NamedTuple):
-    """What a socket may do now; `scope` is None and the session ended where that cannot be found out."""
+    """What a socket may do now; if that could not be checked, `has_session` is False and `scope` None."""
 
-    is_known: bool
+    was_checked: bool
     has_session: bool = False
     scope: Hashable = None
-    denied: Mapping[str, str] = {}  # why, by the names of streams that must not go on
+    denied: Mapping[str, str] = {}  # the reason by the name of each stream that must not go on
 
 
 class Socket(Protocol):
@@ -41,11 +41,11 @@ class Socket(Protocol):
     scope: Mapping[str, Any]
     actor: Actor
 
-    def flowing(self) -> Mapping[str, tuple[Stream, StreamRequest]]:
+    def open_streams(self) -> Mapping[str, tuple[Stream, StreamRequest]]:
         """Return its streams by name."""
 
-    async def heed(self, standing: SocketRights) -> None:
-        """End what it may not go on with."""
+    async def apply_rights(self, rights: SocketRights) -> None:
+        """Follow the rights: end what they do not allow any more."""
 
 
 class RightsKeeper:
@@ -70,7 +70,7 @@ class RightsKeeper:
             self._task = asyncio.create_task(self._look_forever())
 
     def leave(self, socket: Socket) -> None:
-        """Let a socket go; with the last one the looking ends."""
+        """Stop looking after a socket; with the last one the task ends."""
         self._sockets.discard(socket)
         if not self._sockets and self._task is not None:
             self._task.cancel()
@@ -94,34 +94,34 @@ class RightsKeeper:
                 log.exception("live pages could not be looked after")
 
     async def _look(self) -> None:
-        flowing = [(each, each.flowing()) for each in self._sockets]
-        found = await self._in_thread(_standings, flowing)
-        await asyncio.gather(*(socket.heed(standing) for (socket, _), standing in zip(flowing, found, strict=True)))
+        sockets = [(each, each.open_streams()) for each in self._sockets]
+        checked = await self._in_thread(_check_all, sockets)
+        await asyncio.gather(*(socket.apply_rights(each) for (socket, _), each in zip(sockets, checked, strict=True)))
 
 
-def _standings(sockets: Sequence[tuple[Socket, Mapping[str, tuple[Stream, StreamRequest]]]]) -> list[SocketRights]:
+def _check_all(sockets: Sequence[tuple[Socket, Mapping[str, tuple[Stream, StreamRequest]]]]) -> list[SocketRights]:
     for actor in {socket.actor for socket, _ in sockets}:
         access.renew(actor)
-    return [_standing(socket, flowing) for socket, flowing in sockets]
+    return [_check(socket, open_streams) for socket, open_streams in sockets]
 
 
-def _standing(socket: Socket, flowing: Mapping[str, tuple[Stream, StreamRequest]]) -> SocketRights:
+def _check(socket: Socket, open_streams: Mapping[str, tuple[Stream, StreamRequest]]) -> SocketRights:
     try:
         if not sessions.still_valid(socket.scope):
-            return SocketRights(is_known=True)
+            return SocketRights(was_checked=True)
         scope = access.scope(socket.actor)
-        return SocketRights(True, True, scope, _denied(flowing))
+        return SocketRights(True, True, scope, _denied(open_streams))
     except AWAY:
         raise
     except Exception:
-        # Whose rights cannot be checked is not served on; the page opens another socket.
+        # A socket whose rights cannot be checked is closed; its page opens another one.
         log.exception("live check failed")
-        return SocketRights(is_known=False)
+        return SocketRights(was_checked=False)
 
 
-def _denied(flowing: Mapping[str, tuple[Stream, StreamRequest]]) -> dict[str, str]:
+def _denied(open_streams: Mapping[str, tuple[Stream, StreamRequest]]) -> dict[str, str]:
     denied = {}
-    for name, (stream, request) in flowing.items():
+    for name, (stream, request) in open_streams.items():
         try:
             stream.may(request)
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""Whether the session of a socket still stands; looked up once for all tabs of a session."""
+"""Whether the session of a socket is still valid, looked up once for all tabs of a session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _sessions: dict[str, _Session] = {}
 
 
 def still_valid(scope: Mapping[str, Any]) -> bool:
-    """Say whether the socket's session exists and is its user's; a changed password or a deactivation ends it."""
+    """Return whether the socket's session exists and is its user's; a changed password or a deactivation ends it."""
     key = scope["session"].session_key
     session = _sessions.get(key)
     now = clock.monotonic()

@@ -13,14 +13,14 @@ from cluster.access import Actor
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
-    """Who asks for a stream, and with which parameters."""
+    """The actor who subscribes to a stream, and the parameters."""
 
     actor: Actor
     params: QueryDict
 
 
 class Stream(NamedTuple):
-    """A registered stream: `may` raises ApiError when the actor may not read it, `items` yields its messages."""
+    """A registered stream: `may` raises ApiError if the actor may not read it, `items` yields its messages."""
 
     may: Callable[[StreamRequest], None]
     items: Callable[[StreamRequest], AsyncIterator[Mapping[str, Any]]]
@@ -39,11 +39,11 @@ def stream(
     subscription ends; its own end is sent as `{op: "log", id, end: true}`.
     """
 
-    def remember(items: Callable[[StreamRequest], AsyncIterator[Mapping[str, Any]]]) -> Stream:
-        _streams[name] = Stream(may, items)
+    def register(items_of: Callable[[StreamRequest], AsyncIterator[Mapping[str, Any]]]) -> Stream:
+        _streams[name] = Stream(may, items_of)
         return _streams[name]
 
-    return remember
+    return register
 
 
 def find(name: str) -> Stream | None:

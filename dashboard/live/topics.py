@@ -28,7 +28,7 @@ class Watch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicRequest:
-    """Who asks for a topic, and with which parameters."""
+    """The actor who subscribes to a topic, and the parameters."""
 
     actor: Actor
     params: QueryDict
@@ -70,13 +70,13 @@ def topic(name: str) -> Callable[[Render], Render]:
     kube.errors.Forbidden when the actor may not see it.
     """
 
-    def remember(render: Render) -> Render:
+    def register(render: Render) -> Render:
         if (first := _topics.get(name)) is not None:
             raise ValueError(f"{first.__module__} and {render.__module__} both render the topic {name}.")
         _topics[name] = render
         return render
 
-    return remember
+    return register
 
 
 def find(name: str) -> Render | None:

@@ -1,4 +1,4 @@
-"""The audit page: who did what to what, and what came of it."""
+"""The audit page: who changed what, and with which outcome."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EMPTY = {
 
 
 def audit_table(actor: Actor, view: TableView) -> Table:
-    """Return a page of the audit as far as the actor may read it; Forbidden when that is nowhere."""
+    """Return a page of the audit in the namespaces where the actor may read it; raise Forbidden if there are none."""
     visible = access.namespaces(actor, "audit")
     if not visible:
         raise Forbidden("The audit is for operators and administrators; ask an administrator for the role operator.")
@@ -54,13 +54,13 @@ def audit_table(actor: Actor, view: TableView) -> Table:
         outcome=view.get("outcome"),
         text=view.q,
     )
-    # Asked for once to learn how many there are: a page beyond the last is then the last.
-    found = audit.entries(filters, view.page, view.per)
-    page = paging.Page(view.page, view.per, found.total)
-    if page.number != found.number:
-        found = audit.entries(filters, page.number, view.per)
+    # The first query counts as well; for a page beyond the last one the last page is queried then.
+    result = audit.entries(filters, view.page, view.per)
+    page = paging.Page(view.page, view.per, result.total)
+    if page.number != result.number:
+        result = audit.entries(filters, page.number, view.per)
     rows = {
-        f"audit-{entry.pk}": render_to_string("dashboard/_audit_row.html", {"entry": entry}) for entry in found.entries
+        f"audit-{entry.pk}": render_to_string("dashboard/_audit_row.html", {"entry": entry}) for entry in result.entries
     }
     return Table(
         view=view, rows=rows, page=page, choices=audit.names(audit.Filters(namespaces=visible)), empty=EMPTY, live=False

@@ -1,4 +1,4 @@
-"""Pages are for who asked for them, at that moment."""
+"""Responses of views are for one user at one moment, and are not cached."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from django.utils.deprecation import MiddlewareMixin
 
 
 class NoStore(MiddlewareMixin):
-    """Lets neither a browser nor a proxy keep what a view answers, unless the view says otherwise.
+    """Lets neither a browser nor a proxy store a view's response, unless the view says otherwise.
 
-    After a logout nobody finds a page again by the back button or on the disk. Files for browsers come from elsewhere.
+    After a logout no page can be seen again by the back button or on the disk. Static files are served elsewhere.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:

@@ -1,8 +1,8 @@
-"""The page "Connect": how to reach the Kubernetes API, tokens for it, and what to type into which client.
+"""The page "Connect": the address of the Kubernetes API, tokens for it, and the first commands for each client.
 
-A new token is in the answer to the form that asked for it and nowhere else:
-not in the session, so that only its hash is ever stored. Reloading that answer
-asks for another token, and browsers say so.
+A new token is in the response to the form that requested it and nowhere else,
+not even in the session, so that only its hash is ever stored. Reloading that response
+requests another token, of which browsers warn.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ READY_WITHIN_S = 1.0
 @login_required
 @explained
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the page; a POST makes a token and shows its kubeconfig, this once."""
+    """Show the page; a POST issues a token and shows its kubeconfig, this once."""
     if request.method != "POST":
         return _page(request, TokenForm(auto_id="token_%s"))
     form = TokenForm(request.POST, auto_id="token_%s")
@@ -61,14 +61,14 @@ def show(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def revoke(request: HttpRequest, number: int) -> HttpResponse:
-    """End a token, one's own or, for administrators, another's; its use ends within seconds."""
+    """Revoke a token, one's own or, for administrators, another's; it works for some seconds more."""
     row = tokens.revoke(access.of(request), number)
     responses.say(request, f"The token “{row.name}” lets nobody in any more.")
     return responses.back(request, HERE)
 
 
 def _page(request: HttpRequest, form: TokenForm, issued: Issued | None = None, *, status: int = 200) -> HttpResponse:
-    authority = problem = ""  # no authority: clients trust the certificate's as it is
+    authority = problem = ""  # no authority: clients trust the certificate's issuer already
     try:
         authority = certificates.current().ca_text()
     except (ImproperlyConfigured, OSError) as error:
@@ -76,7 +76,7 @@ def _page(request: HttpRequest, form: TokenForm, issued: Issued | None = None, *
     server = server_address(request)
     context: dict[str, Any] = {
         "server": server,
-        "answers": not problem and _is_ready(authority),
+        "is_ready": not problem and _is_ready(authority),
         "problem": problem,
         "authority_data": _data(authority) if authority else "",
         "form": form,
@@ -94,15 +94,15 @@ def _page(request: HttpRequest, form: TokenForm, issued: Issued | None = None, *
 
 
 def server_address(request: HttpRequest) -> str:
-    """Return where the reader's machine reaches the API: on the host by which it reached this page."""
+    """Return the API's address for the reader's machine: on the host by which it reached this page."""
     host = urlsplit(f"//{request.get_host()}").hostname or ""
     return f"https://{f'[{host}]' if ':' in host else host}:{settings.API_PORT}"
 
 
 def _is_ready(authority: str) -> bool:
-    """Say whether the API server is ready."""
+    """Return whether the API server is ready."""
     context = ssl.create_default_context(cadata=authority or None)
-    # The certificate is for the names by which clients come; here it only matters who made it.
+    # The certificate is for the names that clients use; here only its issuer matters.
     context.check_hostname = False
     try:
         with urllib.request.urlopen(  # noqa: S310  the address is ours
@@ -114,7 +114,7 @@ def _is_ready(authority: str) -> bool:
 
 
 def _data(text: str) -> str:
-    """Return a text as an address from which a browser saves it."""
+    """Return a text as a data: URL, from which a browser saves it."""
     return "data:application/octet-stream;base64," + base64.b64encode(text.encode()).decode()
 
 

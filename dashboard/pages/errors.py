@@ -1,4 +1,4 @@
-"""Pages that say what went wrong and what to do now, in the look of all the others."""
+"""Error pages, which say what went wrong and what to do, in the layout of all others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WORDS = {
 
 
 def explained(view: Callable[P, HttpResponse]) -> Callable[P, HttpResponse]:
-    """Let a view raise ApiError: the answer is a page with its message and its code."""
+    """Let a view raise ApiError: the response is a page with its message and its code."""
 
     @wraps(view)
     def explaining(*args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -51,7 +51,7 @@ def answer(request: HttpRequest, code: int, message: str = "") -> HttpResponse:
 
 
 class DatabaseTrouble(MiddlewareMixin):
-    """Answers 503 in words where a view could not use the database, for example because its disk is full."""
+    """Returns a page with 503 if a view could not use the database, for example because its disk is full."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not isinstance(exception, InterfaceError | OperationalError):
@@ -64,15 +64,15 @@ class DatabaseTrouble(MiddlewareMixin):
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Say by which limit or check a request was refused, where that is known."""
+    """Return the page for a request that Django refused, with the limit or the check if the exception names it."""
     if isinstance(exception, RequestDataTooBig):
         most = (settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0) // (1024 * 1024)
         return answer(request, 413, f"What was sent is larger than {most} MB; send less at once.")
     if isinstance(exception, TooManyFieldsSent):
         return answer(request, 413, f"The form has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields.")
     if isinstance(exception, DisallowedHost):
-        said = "This server is not known by the name in the address; whoever runs it can add it to VOLCANO_UI_HOSTS."
-        return answer(request, 400, said)
+        message = "This server is not known by the name in the address; whoever runs it can add it to VOLCANO_UI_HOSTS."
+        return answer(request, 400, message)
     return answer(request, 400)
 
 
@@ -81,40 +81,40 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    said = exception.args[0] if exception and exception.args and isinstance(exception.args[0], str) else ""
-    return answer(request, 404, said)
+    message = exception.args[0] if exception and exception.args and isinstance(exception.args[0], str) else ""
+    return answer(request, 404, message)
 
 
 def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Say that a form was too old or came from elsewhere; a text that was sent by this site's form is handed back."""
+    """Return the page for a form that is too old or from another site; it hands back a text of this site's form."""
     context = _context(403, "")
     context |= {
         "title": "This form is too old",
         "advice": "You logged in or out since it was opened, or cookies are off. Go back, reload the page and send it again.",
-        "kept": _own_text(request),
+        "sent_text": _own_text(request),
     }
     return render(request, "errors/error.html", context, status=403)
 
 
 def logged_out(request: HttpRequest) -> HttpResponse:
-    """Answer a form that was sent after its session had ended, with the text that would be lost."""
+    """Return the page for a form that was sent after its session had ended, with the text that would be lost."""
     context = _context(401, "")
     context |= {
         "title": "You are not logged in any more",
-        "advice": "Nothing was changed. Log in, open the form again and paste what stands below.",
-        "kept": _own_text(request),
+        "advice": "Nothing was changed. Log in, open the form again and paste the text below.",
+        "sent_text": _own_text(request),
     }
     return render(request, "errors/error.html", context, status=401)
 
 
 def _own_text(request: HttpRequest) -> str:
-    """Return the text of a form unless another site sent it: that must not put its words into these pages."""
+    """Return the text of a form unless another site sent it, whose words must not appear on these pages."""
     own = f"{request.scheme}://{request.get_host()}"
     return request.POST.get("text", "") if request.headers.get("Origin", own) == own else ""
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer without the database, which may be what broke."""
+    """Return the page without a query, because the database may be what failed."""
     text = render_to_string("errors/error.html", {"request": request, **_context(500, "")})
     return HttpResponse(text, status=500)
 
@@ -122,5 +122,5 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _context(code: int, message: str) -> dict[str, Any]:
     title, advice = WORDS.get(code, (HTTPStatus(code).phrase, "Go back and try again."))
     if code == 403 and message:
-        advice = ""  # what is refused says itself which role it takes
+        advice = ""  # the message names the role that it takes
     return {"code": code, "title": title, "advice": advice, "message": message}

@@ -1,4 +1,4 @@
-"""Events: what controllers, scheduler and nodes tell people."""
+"""The page of events, and the events about one object."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MOST_ABOUT = 20
 
 
 class EventRow(NamedTuple):
-    """An event as lists show it; url leads to what it is about, where that has a page."""
+    """An event as lists show it; `url` is the page of its object, "" if that has none."""
 
     id: str
     type: str
@@ -78,11 +78,11 @@ def event_table(actor: Actor, view: TableView) -> Table:
         counts = store.count(EVENTS, **filters)
         kind = view.get("phase")
         page = paging.Page(view.page, view.per, counts.get(kind, 0) if kind else sum(counts.values()))
-        found = store.find(EVENTS, phase=kind or None, order=view.sort, **page.span, **filters)
+        events = store.find(EVENTS, phase=kind or None, order=view.sort, **page.span, **filters)
         choices = sorted(store.count(EVENTS, by="namespace", namespace=namespaces_of("", visible)))
     return Table(
         view=view,
-        rows={f"event-{s.uid}": render_to_string("dashboard/_event_row.html", {"event": show(s)}) for s in found},
+        rows={f"event-{s.uid}": render_to_string("dashboard/_event_row.html", {"event": event_row(s)}) for s in events},
         page=page,
         watches=watches(EVENTS.id, view.get("namespace"), visible),
         counts=counts,
@@ -95,16 +95,16 @@ def event_table(actor: Actor, view: TableView) -> Table:
 
 @live.topic("dashboard:events-about")
 def events_about_topic(request: TopicRequest) -> Parts:
-    """The newest events about one object, for those who may read the namespace in which they are."""
+    """The newest events about one object, for readers who may list events in their namespace."""
     namespace, uid = (request.params.get(each, "") for each in ("namespace", "uid"))
     access.require(request.actor, "list", EVENTS, namespace)
-    found = store.find(EVENTS, namespace=namespace, owner=uid, order="-revision", limit=MOST_ABOUT)
-    html = render_to_string("dashboard/_event_list.html", {"events": [show(stored) for stored in found]})
+    events = store.find(EVENTS, namespace=namespace, owner=uid, order="-revision", limit=MOST_ABOUT)
+    html = render_to_string("dashboard/_event_list.html", {"events": [event_row(stored) for stored in events]})
     return Parts({"events-about": html}, watches=[Watch(EVENTS.id, namespace, owner=uid)])
 
 
 def about(actor: Actor, uid: str, namespace: str = "default") -> dict[str, Any]:
-    """Return the context of "dashboard/_events_about.html"; events about what has no namespace are in `default`."""
+    """Return the context of "dashboard/_events_about.html"; events about cluster-scoped objects are in `default`."""
     topic = address("dashboard:events-about", {"namespace": namespace, "uid": uid})
     try:
         parts = events_about_topic(TopicRequest(actor, parse(topic)[1]))
@@ -113,7 +113,7 @@ def about(actor: Actor, uid: str, namespace: str = "default") -> dict[str, Any]:
     return {"events": parts.html(parts.parts), "events_topic": topic}
 
 
-def show(stored: Stored) -> EventRow:
+def event_row(stored: Stored) -> EventRow:
     """Return an event as lists show it."""
     event = stored.read(Event)
     about = event.involved_object

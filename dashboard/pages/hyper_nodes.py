@@ -1,4 +1,4 @@
-"""The network between nodes: HyperNodes as a tree, what their nodes have, and what of it is taken."""
+"""The network between nodes: HyperNodes as a tree, with the capacity and the use of their nodes."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def hyper_node_topic(request: TopicRequest) -> Parts:
 
 
 def hyper_node_table(actor: Actor, view: TableView) -> Table:
-    """Return a page of the HyperNodes; each is followed by those below it unless something is sought."""
+    """Return a page of the HyperNodes; each is followed by those below it unless a filter is set."""
     access.require(actor, "list", HYPER_NODES, "")
-    with store.reading() as head, cluster_usage.current(head) as shown:
-        written = (topology.read(stored.object) for stored in store.find(HYPER_NODES))
-        labels = {name: facts.node.metadata.labels for name, facts in shown.nodes.items()}
-        lines = list(tree(topology.domains({each.name: each for each in written}, labels)))
+    with store.reading() as head, cluster_usage.current(head) as picture:
+        hyper_nodes = (topology.read(stored.object) for stored in store.find(HYPER_NODES))
+        labels = {name: facts.node.metadata.labels for name, facts in picture.nodes.items()}
+        lines = list(tree(topology.domains({each.name: each for each in hyper_nodes}, labels)))
         if view.filtered:
             lines = [(domain, 0) for domain, _ in lines if view.q.lower() in domain.name]
         if view.sort.startswith("-"):
             lines = [(domain, 0) for domain, _ in sorted(lines, key=lambda line: line[0].name, reverse=True)]
         page = paging.Page(view.page, view.per, len(lines))
         rows = {
-            f"hypernode-{domain.name}": _row(shown, domain, depth)
+            f"hypernode-{domain.name}": _row(picture, domain, depth)
             for domain, depth in lines[page.offset : page.offset + page.size]
         }
     return Table(
@@ -80,31 +80,31 @@ def hyper_node_table(actor: Actor, view: TableView) -> Table:
 
 
 def tree(domains: Sequence[Domain]) -> Iterator[tuple[Domain, int]]:
-    """Yield each domain once, with how deep it lies: those that are below no other by name, each followed by those below it."""
+    """Yield each domain once, with its depth: top ones by name, each followed by those below it."""
     by_name = {domain.name: domain for domain in domains}
     inner = {name for domain in domains for name in domain.below}
-    left = [(by_name[name], 0) for name in sorted(by_name.keys() - inner, reverse=True)]
+    pending = [(by_name[name], 0) for name in sorted(by_name.keys() - inner, reverse=True)]
     seen: set[str] = set()
-    while left:
-        domain, depth = left.pop()
+    while pending:
+        domain, depth = pending.pop()
         if domain.name not in seen:
             seen.add(domain.name)
             yield domain, depth
-            left += [(by_name[name], depth + 1) for name in reversed(domain.below)]
+            pending += [(by_name[name], depth + 1) for name in reversed(domain.below)]
 
 
-def _row(shown: Picture, domain: Domain, depth: int) -> str:
+def _row(picture: Picture, domain: Domain, depth: int) -> str:
     taken: Amounts = {}
-    whole: Amounts = {}
+    allocatable: Amounts = {}
     ready = 0
     for name in domain.nodes:
-        ready += shown.nodes[name].state in UP
-        whole = amounts.add(whole, shown.nodes[name].allocatable)
-        taken = amounts.add(taken, shown.on_node.get(name, {}))
+        ready += picture.nodes[name].state in UP
+        allocatable = amounts.add(allocatable, picture.nodes[name].allocatable)
+        taken = amounts.add(taken, picture.on_node.get(name, {}))
     context = {
         "domain": domain,
         "depth": min(depth, INDENTS),
         "ready": ready,
-        "uses": [usage_bar.of(name, taken.get(name, 0), whole.get(name, 0)) for name in usage_bar.FIRST],
+        "uses": [usage_bar.of(name, taken.get(name, 0), allocatable.get(name, 0)) for name in usage_bar.FIRST],
     }
     return render_to_string("dashboard/_hyper_node_row.html", context)

@@ -1,4 +1,4 @@
-"""The page on which a machine is added as a node: the command to type there, shown once, and the tokens of machines."""
+"""The page on which a machine is added as a node: the command for it, shown once, and the tokens of machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kube.meta import timestamp
 from kube.resources import NODES
 
 HOUR_S = 3600
-# On addresses of this machine alone no other one reaches the API.
+# Addresses of this machine, at which no other one reaches the API.
 LOCAL = ("https://127.", "https://localhost", "https://[::1]")
 
 
@@ -32,7 +32,7 @@ LOCAL = ("https://127.", "https://localhost", "https://[::1]")
 @login_required
 @explained
 def add(request: HttpRequest) -> HttpResponse:
-    """Show the page; a POST makes a join token and shows the command with it, this once."""
+    """Show the page; a POST issues a join token and shows the command with it, this once."""
     actor = access.of(request)
     access.require(actor, "create", NODES, "")
     if request.method != "POST":

@@ -1,4 +1,4 @@
-"""The devices of a node: who has them, and how they are."""
+"""The devices of a node: their holders, health and figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HERE = (PodPhase.PENDING, PodPhase.RUNNING)
 
 
 class Holder(NamedTuple):
-    """The pod that has a device; without a name for who may not see it."""
+    """The pod that has a device; all fields are "" if the reader may not see it."""
 
     namespace: str = ""
     name: str = ""
@@ -30,7 +30,7 @@ class Holder(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """Something that was measured of a device: in words, and as a bar where there is a whole."""
+    """A measurement of a device: as text, and as a bar if it has a maximum."""
 
     text: str
     bar: SafeString | str = ""
@@ -45,7 +45,10 @@ class Row(NamedTuple):
 
 
 def rows(actor: Actor, node: Node) -> tuple[list[Row], int | None]:
-    """Return the devices of a node, and when they were measured (ms), None where they are not; nothing is asked where there are none."""
+    """Return the devices of a node, and when they were measured (epoch ms), None if they are not.
+
+    Without devices neither the store nor the node is queried.
+    """
     listed = node_devices.read(node.metadata.annotations)
     if not listed:
         return [], None
@@ -53,7 +56,7 @@ def rows(actor: Actor, node: Node) -> tuple[list[Row], int | None]:
     usage = backend.nodes.usage(clock.milliseconds())
     figures = next((each for each in usage if each["node"] == node.metadata.name), {})
     measured: Mapping[str, Any] = figures.get("devices") or {}
-    found = [
+    device_rows = [
         Row(
             each,
             holders.get((each.resource, each.id)),
@@ -61,34 +64,34 @@ def rows(actor: Actor, node: Node) -> tuple[list[Row], int | None]:
         )
         for each in listed
     ]
-    return found, figures["at"] if measured else None
+    return device_rows, figures["at"] if measured else None
 
 
 def _holders(actor: Actor, node: str) -> dict[tuple[str, str], Holder]:
     visible = access.namespaces(actor, PODS)
-    found: dict[tuple[str, str], Holder] = {}
+    holders: dict[tuple[str, str], Holder] = {}
     for stored in store.find(PODS, node=node, phase=_HERE):
         holder = Holder()
         if visible is access.ALL or stored.namespace in visible:
             owners = stored.object["metadata"].get("ownerReferences") or ()
             jobs = (each["name"] for each in owners if each.get("controller") and each.get("kind") == JOBS.kind)
             holder = Holder(stored.namespace, stored.name, next(jobs, ""))
-        found |= dict.fromkeys(node_devices.of_pod(stored.object), holder)
-    return found
+        holders |= dict.fromkeys(node_devices.of_pod(stored.object), holder)
+    return holders
 
 
 def _figures(device: NodeDevice, measured: Mapping[str, float]) -> list[Figure]:
     use, memory, total = (measured.get(name) for name in ("use", "memory", "memoryTotal"))
-    found = []
+    figures = []
     if use is not None:
         heat = f", {measured['temperature']:.0f} °C" if "temperature" in measured else ""
-        found.append(Figure(f"{use:.0%} busy{heat}", svg.bar(use, 1, f"{device.id}: {use:.0%} busy")))
+        figures.append(Figure(f"{use:.0%} busy{heat}", svg.bar(use, 1, f"{device.id}: {use:.0%} busy")))
     elif "temperature" in measured:
-        found.append(Figure(f"{measured['temperature']:.0f} °C"))
+        figures.append(Figure(f"{measured['temperature']:.0f} °C"))
     if memory is not None and total:
         text = f"{_bytes(memory)} of {_bytes(total)}"
-        found.append(Figure(text, svg.bar(memory, total, f"{device.id}: memory {text}")))
-    return found
+        figures.append(Figure(text, svg.bar(memory, total, f"{device.id}: memory {text}")))
+    return figures
 
 
 def _bytes(number: float) -> str:

@@ -1,4 +1,4 @@
-"""The nodes: what they have, what is taken, and what runs on one of them."""
+"""The list of nodes with their use, and the page of one node with its pods."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KINDS = Filter("kind", "Kind", choices=("real", "simulated"), everything="Real a
 
 
 def spec(*, is_mirror: bool) -> Spec:
-    """Return the list of nodes; those of a cluster with an API of its own are what they are there, and of no kind."""
+    """Return the spec of the list; nodes of a cluster with an API of its own have no kind (real or simulated)."""
     return Spec(
         name="dashboard:nodes",
         columns=(
@@ -91,24 +91,24 @@ def node_list_topic(request: TopicRequest) -> Parts:
 def node_table(actor: Actor, view: TableView) -> Table:
     """Return a page of the nodes."""
     access.require(actor, "list", NODES, "")
-    with store.reading() as head, cluster_usage.current(head) as shown:
-        nodes = [node for node in shown.nodes.values() if view.q.lower() in node.name]
+    with store.reading() as head, cluster_usage.current(head) as picture:
+        nodes = [node for node in picture.nodes.values() if view.q.lower() in node.name]
         if kind := view.get("kind"):
             nodes = [node for node in nodes if node.simulated == (kind == "simulated")]
         counts = Counter(node.state for node in nodes)
         if state := view.get("phase"):
             nodes = [node for node in nodes if node.state == state]
         key = _ORDERS[view.sort.removeprefix("-")]
-        nodes.sort(key=lambda node: (key(node, shown.on_node), node.name), reverse=view.sort.startswith("-"))
+        nodes.sort(key=lambda node: (key(node, picture.on_node), node.name), reverse=view.sort.startswith("-"))
         page = paging.Page(view.page, view.per, len(nodes))
         rows = {}
         for node in nodes[page.offset : page.offset + page.size]:
-            taken = shown.on_node.get(node.name, {})
+            taken = picture.on_node.get(node.name, {})
             pairs = tuple((taken.get(name, 0), node.allocatable.get(name, 0)) for name in usage_bar.FIRST)
             rows[f"node-{node.name}"] = row_html(
                 node.name, node.state, node.simulated, node.created, pairs, is_mirror=backend.is_mirror
             )
-        extra = {"nodes-summary": summary(shown)}
+        extra = {"nodes-summary": summary(picture)}
     return Table(
         view=view,
         rows=rows,
@@ -122,22 +122,22 @@ def node_table(actor: Actor, view: TableView) -> Table:
     )
 
 
-def summary(shown: Picture) -> str:
+def summary(picture: Picture) -> str:
     """Return the sums over all nodes."""
     context = {
-        "ready": sum(node.state in UP for node in shown.nodes.values()),
-        "total": len(shown.nodes),
-        "simulated": sum(node.simulated for node in shown.nodes.values()),
-        "uses": usage_bar.table(shown.used(), shown.capacity()),
-        "ready_bar": ready_bar(shown),
+        "ready": sum(node.state in UP for node in picture.nodes.values()),
+        "total": len(picture.nodes),
+        "simulated": sum(node.simulated for node in picture.nodes.values()),
+        "uses": usage_bar.table(picture.used(), picture.capacity()),
+        "ready_bar": ready_bar(picture),
     }
     return render_to_string("dashboard/_nodes_summary.html", context)
 
 
-def ready_bar(shown: Picture) -> SafeString:
+def ready_bar(picture: Picture) -> SafeString:
     """Draw how many nodes are ready and how many are not."""
-    ready = sum(node.state in UP for node in shown.nodes.values())
-    return svg.stack([svg.Share(ready, "green", "ready"), svg.Share(len(shown.nodes) - ready, "red", "not ready")])
+    ready = sum(node.state in UP for node in picture.nodes.values())
+    return svg.stack([svg.Share(ready, "green", "ready"), svg.Share(len(picture.nodes) - ready, "red", "not ready")])
 
 
 _ORDERS: dict[str, Callable[[NodeFacts, dict[str, Amounts]], Any]] = {
@@ -154,7 +154,7 @@ def _share(node: NodeFacts, taken: dict[str, Amounts], resource: str) -> float:
     return taken.get(node.name, {}).get(resource, 0) / (node.allocatable.get(resource) or 1)
 
 
-# A thousand nodes of which few changed: most rows are the same text as before.
+# Of a thousand nodes few change at a time: most rows are the same text as before.
 @lru_cache(maxsize=4096)
 def row_html(
     name: str, state: str, simulated: bool, created: str, pairs: tuple[tuple[int, int], ...], *, is_mirror: bool
@@ -186,17 +186,17 @@ def node_topic(request: TopicRequest) -> Parts:
 
 
 def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
-    """Return a node's uid and the parts about it; NotFound when there is none of that name."""
+    """Return a node's uid and the parts about it; raise NotFound if there is none of that name."""
     access.require(actor, "get", NODES, "", name)
-    with store.reading() as head, cluster_usage.current(head) as shown:
-        facts = shown.nodes.get(name)
+    with store.reading() as head, cluster_usage.current(head) as picture:
+        facts = picture.nodes.get(name)
         if facts is None:
             raise NotFound.of(NODES.id, name)
-        rooms = [room for room in shown.kept() if name in room.on_nodes()]
-        kept: Amounts = {}
+        rooms = [room for room in picture.kept_rooms() if name in room.on_nodes()]
+        reserved: Amounts = {}
         for room in rooms:
-            kept = amounts.add(kept, room.on_nodes()[name])
-        uses = usage_bar.table(shown.on_node.get(name, {}), facts.allocatable, kept)
+            reserved = amounts.add(reserved, room.on_nodes()[name])
+        uses = usage_bar.table(picture.on_node.get(name, {}), facts.allocatable, reserved)
     conditions = sorted(facts.node.status.conditions, key=lambda each: (each.type != "Ready", each.type))
     devices, measured = node_devices.rows(actor, facts.node)
     context = {
@@ -204,7 +204,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "node": facts.node,
         "engine": node_engines.of(facts.node.metadata.name, facts.node.metadata.annotations),
         "uses": uses,
-        "kept": reserved_room.rows(actor, rooms, access.namespaces(actor, JOBS), node=name),
+        "rooms": reserved_room.rows(actor, rooms, access.namespaces(actor, JOBS), node=name),
         "conditions": conditions,
         "wish": WISH,
         "devices": devices,
@@ -232,13 +232,13 @@ def pod_table(actor: Actor, name: str, view: TableView) -> Table:
         counts = store.count(PODS, node=name, text=view.q or None, **scope)
         total = counts.get(view.get("phase"), 0) if view.get("phase") else sum(counts.values())
         page = paging.Page(view.page, view.per, total)
-        found = store.find(
+        pods = store.find(
             PODS, node=name, phase=view.get("phase") or None, text=view.q or None,
             order=view.order, **page.span, **scope,
         )  # fmt: skip
     return Table(
         view=view,
-        rows={f"pod-{stored.uid}": _pod_row(stored) for stored in found},
+        rows={f"pod-{stored.uid}": _pod_row(stored) for stored in pods},
         page=page,
         watches=[Watch(PODS.id)] if visible is access.ALL else [Watch(PODS.id, each) for each in sorted(visible)],
         counts=counts,
@@ -248,7 +248,7 @@ def pod_table(actor: Actor, name: str, view: TableView) -> Table:
         empty={
             "symbol": "boxes",
             "title": "No pod is on this node",
-            "text": "The scheduler puts pods here when a job fits. You see the pods of namespaces in which you may list them.",
+            "text": "The scheduler binds pods to this node when a job fits. You see the pods of namespaces in which you may list them.",
         },
     )
 
@@ -259,14 +259,14 @@ def _pod_row(stored: Stored) -> str:
     try:
         request = amounts.pod_request(pod.spec)
     except ValueError:
-        request = {}  # not a quantity: the column stays empty
+        request = {}  # a quantity cannot be parsed: the column stays empty
     return render_to_string(
         "dashboard/_pod_row.html",
         {
             "pod": pod,
             "id": f"pod-{stored.uid}",
             "job": owner.name if owner and owner.kind == JOBS.kind else "",
-            "kept": pod_health.TEXTS.get(PODS.index(stored.object).trouble, ""),
+            "trouble": pod_health.TEXTS.get(PODS.index(stored.object).trouble, ""),
             "phase": "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase or "Pending",
             "requests": [amounts.show(name, request[name]) for name in usage_bar.in_order(request) if name != "pods"],
             "created": stored.created,

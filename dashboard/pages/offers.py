@@ -1,4 +1,4 @@
-"""What the overview offers to run while there are no jobs; the jobs application says what."""
+"""What the overview offers to run while there are no jobs; the jobs application registers it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview: what needs a person first, then how full the cluster is and what its jobs do."""
+"""The overview: first the troubles that need a person, then how full the cluster is and what its jobs do."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TOPIC = "dashboard:overview"
 WAITS_LONG_MS = 60_000
 LATELY_MS = 24 * 3600 * 1000
 MOST = 6  # of each sort of trouble; the rest is a link with a number
-MOST_FAILED = 200  # the newest failed jobs, of which those that failed alike are told once
+MOST_FAILED = 200  # the newest failed jobs, among which those that failed alike are one line
 MOST_SHOWN = 8  # queues and nodes
-MOST_WAITING = 200  # the waiting jobs that are oldest, of which those that wait alike are told once
-MOST_JUDGED = 50  # waiting jobs of which the overview finds out whether they can start at all
+MOST_WAITING = 200  # the oldest waiting jobs, among which those that wait alike are one line
+MOST_JUDGED = 50  # the newest waiting jobs, which are checked for whether they can start at all
 WAITING = ("Pending", "")
-# Reasons of a pod group's condition Unschedulable that no patience mends; scheduler.engine.cause.Reason has them all.
+# Reasons of a pod group's condition Unschedulable that do not pass by themselves, of scheduler.engine.cause.Reason.
 HOPELESS = frozenset(
     {
         "NeverFits",
@@ -50,7 +50,7 @@ HOPELESS = frozenset(
         "UnknownConstraint",
     }
 )
-DEADLOCK = "TaskDeadlock"  # the same of a job, whose controller found it out
+DEADLOCK = "TaskDeadlock"  # likewise the reason of a job's state, written by its controller
 FAILED = ("Failed", "Terminated")
 
 
@@ -65,20 +65,20 @@ class _Spec(View):
 
 
 class _Job(View):
-    """As much of a job as the overview says."""
+    """The fields of a job that the overview reads."""
 
     spec: _Spec = _Spec()
     status: _Status = _Status()
 
 
 class _Group(View):
-    """As much of a pod group as says why it waits."""
+    """The fields of a pod group that say why it waits."""
 
     status: PodGroupStatus = PodGroupStatus()
 
 
 class Trouble(NamedTuple):
-    """One line of what needs a person: its phase, where it leads, and a sentence."""
+    """One line of the panel "Needs attention": a phase, the page of the object, and a sentence."""
 
     phase: str
     page: str
@@ -86,8 +86,8 @@ class Trouble(NamedTuple):
     name: str
     sentence: str
     since: str | int
-    more: int = 0  # other jobs of which the same is to be said
-    alike: Alike | None = None  # what it and the others have in common, if that can be listed
+    more: int = 0  # how many other jobs have the same trouble
+    alike: Alike | None = None  # what these jobs have in common, if the list of jobs can filter by it
 
 
 class Alike(NamedTuple):
@@ -98,7 +98,7 @@ class Alike(NamedTuple):
     exit_code: int | None = None
     cause: str = ""
     namespace: str = ""
-    is_least: bool = False  # more wait than were looked at, so there may be others
+    is_least: bool = False  # more jobs wait than were read, so there may be others
 
     @property
     def query(self) -> str:
@@ -115,27 +115,27 @@ def overview_topic(request: TopicRequest) -> Parts:
 
 
 def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
-    """Return the overview's parts and the revision that they show; in one namespace or in all."""
+    """Return the revision, and the overview's parts at it, for one namespace or ("") for all."""
     visible = access.namespaces(actor, JOBS)
     chosen = scope.namespaces_of(namespace, visible)
     sees_cluster = access.allowed(actor, "list", NODES, "")
     now = clock.milliseconds()
-    with store.reading() as head, cluster_usage.current(head) as shown:
-        counts = _named(store.count(JOBS, namespace=chosen))
+    with store.reading() as head, cluster_usage.current(head) as picture:
+        counts = _by_phase(store.count(JOBS, namespace=chosen))
         legend = [(word, counts[word], phases.appearance(word).hue) for word in phases.JOB_PHASES if counts.get(word)]
         failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST_FAILED)
         waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST_WAITING)
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
         not_running = _not_running(chosen)
-        rooms = reserved_room.rows(actor, shown.kept(), visible)
+        rooms = reserved_room.rows(actor, picture.kept_rooms(), visible)
         idle = _passed_over(chosen)
         stuck = [each for each in hopeless if each.uid not in {*not_running, *idle}]
-        seen = {*not_running, *idle, *(job.uid for job in hopeless)}
-        patient = [each for each in waiting if each.uid not in seen and each.created <= now - WAITS_LONG_MS]
+        listed = {*not_running, *idle, *(job.uid for job in hopeless)}
+        patient = [each for each in waiting if each.uid not in listed and each.created <= now - WAITS_LONG_MS]
         is_least = len(waiting) == MOST_WAITING
         troubles = [
-            *(_node_troubles(shown) if sees_cluster else ()),
+            *(_node_troubles(picture) if sees_cluster else ()),
             *idle.values(),
             *_failures(failed, now),
             *not_running.values(),
@@ -150,38 +150,38 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
             "namespace": namespace,
             "sees_cluster": sees_cluster,
             "sees_queues": access.allowed(actor, "list", QUEUES, ""),
-            "sight": visibility.of(visible),
+            "visibility": visibility.of(visible),
             "is_mirror": backend.is_mirror,
-            "kept": [room for room in rooms if namespace in ("", room.namespace)],
+            "rooms": [room for room in rooms if namespace in ("", room.namespace)],
             "offers": offers.current() if not counts and may_submit(actor, namespace) else [],
             "waiting": counts.get("Pending", 0),
             "failed": sum(counts.get(word, 0) for word in FAILED),
-            **_cluster(shown),
+            **_cluster(picture),
         }
     parts = {
         f"overview-{part}": render_to_string(f"dashboard/_overview_{part}.html", context)
         for part in ("start", "attention", "room", "tiles", "jobs", "queues", "nodes")
     }
     watches = [*scope.watches(JOBS.id, namespace, visible), *not_run.watches(actor, namespace), *cluster_usage.WATCHES]
-    # Stale when the next job has waited for long, and while some wait: another check may find idle room for them.
+    # Stale when the next job has waited for long and, while jobs wait, after each check for idle room.
     young = [each.created + WAITS_LONG_MS for each in waiting if each.created > now - WAITS_LONG_MS]
     again = min([*young, now + idle_room.EVERY_MS]) if waiting else None
     return head, Parts(parts, watches=watches, again=again)
 
 
 def may_submit(actor: Actor, namespace: str) -> bool:
-    """Say whether the actor may submit jobs in the namespace that the overview is about, or ("") in any."""
+    """Return whether the actor may submit jobs in the overview's namespace or, if that is "", in any."""
     if namespace:
         return access.allowed(actor, "create", JOBS, namespace)
     return access.somewhere(actor, "create", JOBS)
 
 
-def _named(counts: Mapping[str, int]) -> dict[str, int]:
-    """Count a job that no controller has seen yet as Pending, which it is."""
-    named: dict[str, int] = {}
+def _by_phase(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts with jobs that have no phase yet, before a controller has seen them, counted as Pending."""
+    by_phase: dict[str, int] = {}
     for phase, count in counts.items():
-        named[phase or "Pending"] = named.get(phase or "Pending", 0) + count
-    return named
+        by_phase[phase or "Pending"] = by_phase.get(phase or "Pending", 0) + count
+    return by_phase
 
 
 def _hopeless(waiting: list[Stored]) -> list[Stored]:
@@ -196,9 +196,9 @@ def _hopeless(waiting: list[Stored]) -> list[Stored]:
     return [job for key, job in jobs.items() if key in hopeless or job.read(_Job).status.state.reason == DEADLOCK]
 
 
-def _node_troubles(shown: Picture) -> list[Trouble]:
+def _node_troubles(picture: Picture) -> list[Trouble]:
     troubles = []
-    for node in [node for node in shown.nodes.values() if node.state in ("NotReady", "Unknown")][:MOST]:
+    for node in [node for node in picture.nodes.values() if node.state in ("NotReady", "Unknown")][:MOST]:
         ready = next((each for each in node.node.status.conditions if each.type == "Ready"), None)
         why = (ready.message or ready.reason if ready else "") or "The node does not say why."
         since = ready.last_transition_time if ready else ""
@@ -207,11 +207,12 @@ def _node_troubles(shown: Picture) -> list[Trouble]:
 
 
 def _failures(failed: list[Stored], now: int) -> list[Trouble]:
-    """Return the newest failures; jobs that failed alike are told once.
+    """Return the newest failures; jobs that failed alike are one trouble.
 
-    Alike are those of a queue that failed with one exit code, and others of a namespace that say the same but for their names.
+    Alike are jobs of a queue that failed with the same exit code, and other jobs of a namespace with the same message
+    but for their names.
     """
-    found: dict[tuple[str, ...] | Alike, Trouble] = {}
+    troubles: dict[tuple[str, ...] | Alike, Trouble] = {}
     for stored in failed:
         job = stored.read(_Job)
         state = job.status.state
@@ -222,37 +223,37 @@ def _failures(failed: list[Stored], now: int) -> list[Trouble]:
         codes = job.status.exit_codes
         alike = Alike(state.phase, queue_named(job.spec.queue), codes[0]) if len(codes) == 1 else None
         key = alike or (stored.namespace, state.phase, sentence)
-        if key in found:
-            found[key] = found[key]._replace(more=found[key].more + 1, alike=alike)
+        if key in troubles:
+            troubles[key] = troubles[key]._replace(more=troubles[key].more + 1, alike=alike)
             continue
         since = state.last_transition_time or stored.created
-        found[key] = Trouble(state.phase, "jobs:detail", stored.namespace, stored.name, sentence, since)
-    return list(found.values())[:MOST]
+        troubles[key] = Trouble(state.phase, "jobs:detail", stored.namespace, stored.name, sentence, since)
+    return list(troubles.values())[:MOST]
 
 
-def _not_running(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
-    """Return the jobs with the most pods that do not run although they have their nodes, by uid, among the namespaces seen."""
-    found: dict[str, dict[tuple[str, str], int]] = {}
+def _not_running(namespaces: str | Collection[str] | None) -> dict[str, Trouble]:
+    """Return by uid the jobs in these namespaces with the most pods that have a node and do not run."""
+    phases_of: dict[str, dict[tuple[str, str], int]] = {}
     causes = tuple(pod_health.TEXTS)
     for (owner, phase, cause), number in store.tally(
-        PODS, ("owner", "phase", "trouble"), trouble=causes, namespace=jobs
+        PODS, ("owner", "phase", "trouble"), trouble=causes, namespace=namespaces
     ).items():
-        found.setdefault(owner, {})[phase, cause] = number
-    most = sorted(found, key=lambda uid: (-sum(found[uid].values()), uid))[:MOST]
+        phases_of.setdefault(owner, {})[phase, cause] = number
+    most = sorted(phases_of, key=lambda uid: (-sum(phases_of[uid].values()), uid))[:MOST]
     troubles = {}
-    for stored in store.find(JOBS, namespace=jobs, uid=most) if most else ():
+    for stored in store.find(JOBS, namespace=namespaces, uid=most) if most else ():
         state = stored.read(_Job).status.state
-        sentence = pod_health.trouble_text(pod_health.health(0, found[stored.uid]), state.reason, state.message)
+        sentence = pod_health.trouble_text(pod_health.health(0, phases_of[stored.uid]), state.reason, state.message)
         since = state.last_transition_time or stored.created
         phase = state.phase or "Pending"
         troubles[stored.uid] = Trouble(phase, "jobs:detail", stored.namespace, stored.name, sentence, since)
     return troubles
 
 
-def _passed_over(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
-    """Return the jobs that wait for room that nobody uses, by uid, the longest first, among the namespaces seen."""
+def _passed_over(namespaces: str | Collection[str] | None) -> dict[str, Trouble]:
+    """Return by uid the jobs in these namespaces that wait although there is idle room for them, the longest first."""
     check = idle_room.last()
-    waits = check.waits({jobs} if isinstance(jobs, str) else jobs) if check else []
+    waits = check.waits({namespaces} if isinstance(namespaces, str) else namespaces) if check else []
     groups = {}
     for each in waits:
         namespace, _, name = each.group.partition("/")
@@ -272,55 +273,57 @@ def _passed_over(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
 
 
 def _waits(*sorts: Iterable[Stored], is_least: bool) -> list[Trouble]:
-    """Return what jobs wait for, of each sort MOST at most; those that wait for one cause in a queue and a namespace are told once.
+    """Return why jobs wait, at most MOST of each sort; jobs of a queue and a namespace with the same cause are one trouble.
 
-    is_least: not all that wait are among them.
+    `is_least` says that more jobs wait than these.
     """
-    found: dict[tuple[str, ...], Trouble] = {}
+    troubles: dict[tuple[str, ...], Trouble] = {}
     for jobs in sorts:
-        most = len(found) + MOST
+        most = len(troubles) + MOST
         for stored in sorted(jobs, key=lambda each: (each.created, each.name)):
             job = stored.read(_Job)
             state = job.status.state
             sentence = state.message or "No controller has looked at it yet. Is the worker running?"
             cause = job.status.waiting_reason or state.reason
             key = (stored.namespace, queue_named(job.spec.queue), cause or sentence)
-            if (first := found.get(key)) is not None:
+            if (first := troubles.get(key)) is not None:
                 alike = Alike("Pending", queue_named(job.spec.queue), None, cause, stored.namespace, is_least)
-                found[key] = first._replace(more=first.more + 1, alike=alike if cause else None)
-            elif len(found) < most:
-                found[key] = Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created)
-    return list(found.values())
+                troubles[key] = first._replace(more=first.more + 1, alike=alike if cause else None)
+            elif len(troubles) < most:
+                troubles[key] = Trouble(
+                    "Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created
+                )
+    return list(troubles.values())
 
 
-def _cluster(shown: Picture) -> dict[str, Any]:
-    capacity, used = shown.capacity(), shown.used()
+def _cluster(picture: Picture) -> dict[str, Any]:
+    capacity, used = picture.capacity(), picture.used()
     busiest = sorted(
-        (queue for queue in shown.queues.values() if queue.name != cluster_usage.ROOT),
-        key=lambda queue: (-shown.in_queue.get(queue.name, {}).get("cpu", 0), queue.name),
+        (queue for queue in picture.queues.values() if queue.name != cluster_usage.ROOT),
+        key=lambda queue: (-picture.in_queue.get(queue.name, {}).get("cpu", 0), queue.name),
     )
-    # Real machines first: they are few, and what happens on them is real.
-    nodes = sorted(shown.nodes.values(), key=lambda node: (node.simulated, node.name))
+    # Real machines first: they are few, and matter more than simulated ones.
+    nodes = sorted(picture.nodes.values(), key=lambda node: (node.simulated, node.name))
     return {
         "uses": [usage_bar.of(name, used.get(name, 0), capacity.get(name, 0)) for name in usage_bar.FIRST],
         "ready": sum(node.state in nodes_page.UP for node in nodes),
-        "ready_bar": nodes_page.ready_bar(shown),
+        "ready_bar": nodes_page.ready_bar(picture),
         "nodes_total": len(nodes),
-        "nodes": [_node(shown, node) for node in nodes[:MOST_SHOWN]],
-        "queues": [_queue(shown, queue, capacity) for queue in busiest[:MOST_SHOWN]],
+        "nodes": [_node(picture, node) for node in nodes[:MOST_SHOWN]],
+        "queues": [_queue(picture, queue, capacity) for queue in busiest[:MOST_SHOWN]],
         "queues_total": len(busiest),
     }
 
 
-def _node(shown: Picture, node: cluster_usage.NodeFacts) -> dict[str, Any]:
-    taken = shown.on_node.get(node.name, {})
+def _node(picture: Picture, node: cluster_usage.NodeFacts) -> dict[str, Any]:
+    taken = picture.on_node.get(node.name, {})
     uses = [usage_bar.of(name, taken.get(name, 0), node.allocatable.get(name, 0)) for name in ("cpu", "memory")]
     return {"facts": node, "uses": uses, "pods": taken.get("pods", 0)}
 
 
-def _queue(shown: Picture, queue: cluster_usage.QueueFacts, capacity: Mapping[str, int]) -> dict[str, Any]:
-    taken = shown.subtree_use(queue.name)
-    limits = shown.limits(queue.name, capacity)
+def _queue(picture: Picture, queue: cluster_usage.QueueFacts, capacity: Mapping[str, int]) -> dict[str, Any]:
+    taken = picture.subtree_use(queue.name)
+    limits = picture.limits(queue.name, capacity)
     return {
         "facts": queue,
         "uses": [usage_bar.of(name, taken.get(name, 0), limits.get(name, 0)) for name in ("cpu", "memory")],

@@ -1,4 +1,4 @@
-"""The access page: accounts, roles and namespaces, for those who administer them."""
+"""The access page: accounts, roles and namespaces, for their administrators."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, status: int = 200, **forms: Form) -> HttpResponse:
-    """Render the page, with forms that were refused in place of empty ones."""
+    """Render the page, with the forms that were refused in place of empty ones."""
     actor = access.of(request)
-    places = access.namespaces(actor, "roles")
-    if not places:
+    administered = access.namespaces(actor, "roles")
+    if not administered:
         raise Forbidden("Accounts and roles are for administrators; ask one of them.")
-    everywhere = isinstance(places, access.Everywhere)
+    everywhere = isinstance(administered, access.Everywhere)
     bindings = accounts.role_bindings()
-    if not isinstance(places, access.Everywhere):
-        bindings = [each for each in bindings if each.namespace in places]
+    if not isinstance(administered, access.Everywhere):
+        bindings = [each for each in bindings if each.namespace in administered]
     visible = access.namespaces(actor, NAMESPACES)
     namespaces = [
         {"name": each.name, "created": each.created, "ending": "deletionTimestamp" in each.object["metadata"]}
@@ -74,7 +74,7 @@ def _page(request: HttpRequest, status: int = 200, **forms: Form) -> HttpRespons
 
 
 def _keeper() -> dict[str, str] | None:
-    """Return name and access page of the cluster that keeps the accounts, None where that is this one."""
+    """Return name and access page of the cluster that stores the accounts, None if it is this one."""
     if settings.ACCOUNTS_DATABASE == "default":
         return None
     first = settings.CLUSTERS[0].name
@@ -87,17 +87,17 @@ def _keeper() -> dict[str, str] | None:
 @login_required
 @explained
 def create_user(request: HttpRequest) -> HttpResponse:
-    """Make an account, with a role at once if one was chosen; without a password show its link."""
+    """Create an account, with a role if one was chosen; without a password show a one-time link for it."""
     form = UserForm(request.POST, auto_id="user_%s")
     if form.is_valid():
         values = form.cleaned_data
         try:
-            # An account whose role is refused would be half made, and there when the form is sent again.
+            # One transaction: an account whose role is refused would exist already when the form is sent again.
             with account_transaction():
                 user = accounts.create_user(access.of(request), values["name"], password=values["password"])
                 if values["role"]:
-                    place = values["namespace"] or EVERYWHERE
-                    accounts.bind_role(access.of(request), Role(values["role"]), place, user=user)
+                    namespace = values["namespace"] or EVERYWHERE
+                    accounts.bind_role(access.of(request), Role(values["role"]), namespace, user=user)
         except ApiError as error:
             responses.show_at_fields(form, error, {"name": "name", "password": "password", "namespace": "namespace"})
         else:
@@ -166,37 +166,37 @@ def bind_role(request: HttpRequest) -> HttpResponse:
         except ApiError as error:
             responses.show_at_fields(form, error, {"namespace": "namespace", "name": "subject"})
         else:
-            place = "everywhere" if values["namespace"] == EVERYWHERE else f"in {values['namespace']}"
-            responses.say(request, f"{values['subject']} is {values['role']} {place}.")
+            where = "everywhere" if values["namespace"] == EVERYWHERE else f"in {values['namespace']}"
+            responses.say(request, f"{values['subject']} is {values['role']} {where}.")
             return responses.back(request, HERE)
     return _page(request, status=422, role_form=form)
 
 
 def _bind(actor: Actor, values: dict[str, Any]) -> None:
-    role, place = Role(values["role"]), values["namespace"]
+    role, namespace = Role(values["role"]), values["namespace"]
     if values["kind"] == "user":
-        accounts.bind_role(actor, role, place, user=accounts.find_user(values["subject"]))
+        accounts.bind_role(actor, role, namespace, user=accounts.find_user(values["subject"]))
     elif values["kind"] == "account":
-        accounts.bind_role(actor, role, place, account=values["subject"])
+        accounts.bind_role(actor, role, namespace, account=values["subject"])
     else:
-        accounts.bind_role(actor, role, place, group=values["subject"])
+        accounts.bind_role(actor, role, namespace, group=values["subject"])
 
 
 @require_POST
 @login_required
 @explained
 def unbind_role(request: HttpRequest) -> HttpResponse:
-    place = request.POST.get("namespace", "")
+    namespace = request.POST.get("namespace", "")
     user, group, account = (request.POST.get(name, "") for name in ("user", "group", "account"))
     try:
         if user:
-            accounts.unbind_role(access.of(request), place, user=accounts.find_user(user))
+            accounts.unbind_role(access.of(request), namespace, user=accounts.find_user(user))
         else:
-            accounts.unbind_role(access.of(request), place, group=group, account=account)
+            accounts.unbind_role(access.of(request), namespace, group=group, account=account)
     except ApiError as error:
         responses.refuse(request, error)
     else:
-        responses.say(request, f"{user or group or account} no longer holds the role in {place}.")
+        responses.say(request, f"{user or group or account} no longer holds the role in {namespace}.")
     return responses.back(request, HERE)
 
 
@@ -204,7 +204,7 @@ def unbind_role(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def create_namespace(request: HttpRequest) -> HttpResponse:
-    # The form is on the page only for those who may: a refusal would have no place there.
+    # Checked here: users without the right have no form on the page at which a refusal could be shown.
     access.require(access.of(request), "create", NAMESPACES, "")
     form = NamespaceForm(request.POST, auto_id="namespace_%s")
     if form.is_valid():

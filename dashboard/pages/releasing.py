@@ -1,4 +1,4 @@
-"""Giving back the room that is kept for a pod group, asked from the pages that show it."""
+"""Releasing the room that is kept for a pod group, from the pages that show it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kube.volcano.pod_groups import job_of
 @login_required
 @explained
 def release(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """Give back what is kept for the pod group that the reader saw, by its `uid`."""
+    """Release the room that is kept for the pod group which the reader saw, by its `uid`."""
     actor, uid = access.of(request), request.POST.get("uid", "")
     try:
         access.require(actor, "get", POD_GROUPS, namespace, name)

@@ -1,4 +1,4 @@
-"""What to type into which client, ready to be copied."""
+"""The first commands for each client of the API, to be copied."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Snippet(NamedTuple):
-    """A client and its first words; `name` is part of an id."""
+    """A client and its first commands; `name` is part of an element's id."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ curl --cacert volcano-ui-ca.crt -H "Authorization: Bearer $TOKEN" {server}/versi
 
 
 def snippets(server: str, file: str) -> list[Snippet]:
-    """Return the clients in the order in which people look for them."""
+    """Return the snippets, those of the most used clients first."""
     texts = (
         ("kubectl", "kubectl", KUBECTL),
         ("vcctl", "vcctl", VCCTL),

@@ -62,13 +62,13 @@ def show_node(request: HttpRequest, name: str) -> HttpResponse:
     with store.reading() as revision:
         uid, parts = nodes.node_parts(actor, name)
         table = nodes.pod_table(actor, name, nodes.PODS_SPEC.read(request.GET))
-        happened = events.about(actor, uid)
+        event_context = events.about(actor, uid)
     context = {
         "name": name,
         "parts": parts,
         "topic": address("dashboard:node", {"name": name}),
         "node_revision": revision,
-        **happened,
+        **event_context,
     }
     return responses.listing(request, "dashboard/node.html", table, **context)
 
@@ -91,7 +91,7 @@ def show_audit(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Remember the theme; the front end does the same without asking."""
+    """Store the theme in a cookie, which the front end does itself where scripts run."""
     response = responses.back(request, "dashboard:overview")
     theme = request.POST.get("theme", "")
     if theme in THEMES:

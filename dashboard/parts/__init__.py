@@ -1,1 +1,1 @@
-"""What pages are made of: tables, forms, phases, charts."""
+"""The parts of pages: tables, filters, forms, phases, charts."""

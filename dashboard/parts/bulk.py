@@ -1,6 +1,6 @@
-"""What a table offers to do with many of its objects at once; the application of a kind says what.
+"""Actions on many objects of a table at once, registered by the application of their kind.
 
-A form with the id `bulk` takes the ticked rows (`uid`) or all that match the
+A form with the id `bulk` takes the ticked rows (`uid`), or all that match the
 table's filters, and sends them to the page that prepares a bulk operation.
 """
 
@@ -14,7 +14,7 @@ from cluster.access import Actor
 
 
 class Choice(NamedTuple):
-    """One action: what the form sends, and what people read."""
+    """One action: the value that the form sends, and the label for people."""
 
     name: str
     label: str
@@ -22,7 +22,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """Where the form goes, what it offers, and where earlier bulk operations are listed."""
+    """The form's address, its actions, and the address of the list of earlier bulk operations."""
 
     url: str
     choices: Sequence[Choice]
@@ -33,15 +33,15 @@ _sources: dict[str, Callable[[Actor], Bulk | None]] = {}
 
 
 def source(kind: str) -> Callable[[Callable[[Actor], Bulk | None]], Callable[[Actor], Bulk | None]]:
-    """Register a function that says what an actor may do with many objects of a kind, by its resource id."""
+    """Register a function that returns the actions which an actor may take on many objects of a kind (a resource id)."""
 
-    def remember(offer: Callable[[Actor], Bulk | None]) -> Callable[[Actor], Bulk | None]:
+    def register(offer: Callable[[Actor], Bulk | None]) -> Callable[[Actor], Bulk | None]:
         _sources[kind] = offer
         return offer
 
-    return remember
+    return register
 
 
 def offered(kind: str, actor: Actor) -> Bulk | None:
-    """Return what the actor may do with many objects of a kind; None where that is nothing."""
+    """Return the actions which the actor may take on many objects of a kind; None if there are none."""
     return _sources[kind](actor) if kind in _sources else None

@@ -1,4 +1,4 @@
-"""The buttons above a page that keeps itself up to date."""
+"""The buttons above a live page."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from django.utils.html import format_html
 
 
 def no_buttons(part: str) -> str:
-    """Return a part without a button, in place of one with those of an object that is gone."""
+    """Return a part without buttons, in place of the buttons of an object that is gone."""
     return format_html('<div class="actions" id="{}"></div>', part)

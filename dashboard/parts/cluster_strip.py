@@ -38,13 +38,13 @@ LOOKS = {
 
 
 def html() -> SafeString:
-    """Return the strip's content; nothing for the embedded cluster, which is not away and not stale."""
-    shown = freshness.current()
-    if shown is None:
+    """Return the strip's content; nothing for the embedded cluster, which is never away or stale."""
+    current = freshness.current()
+    if current is None:
         return SafeString("")
     context = {
-        "shown": shown,
-        "look": LOOKS[shown.word],
+        "freshness": current,
+        "appearance": LOOKS[current.word],
         "is_read_only": server.permits().way is Way.READ_ONLY,
         "leading": freshness.leading(),
     }

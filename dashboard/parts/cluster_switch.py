@@ -1,4 +1,4 @@
-"""The menu in the header by which people go from one of several clusters to another, and how each of them is."""
+"""The menu in the header with links to the other clusters, and the state of each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAYS = {
 
 
 class Choice(NamedTuple):
-    """A cluster to go to: where the reader's page is there, whether it is this one, and the content of how it is."""
+    """A cluster in the menu: the address of the reader's page there, whether it is this cluster, and its state as HTML."""
 
     name: str
     address: str
@@ -36,10 +36,10 @@ class Choice(NamedTuple):
 
 
 def choices(request: HttpRequest) -> list[Choice]:
-    """Return the clusters in their order; none where there is one only."""
+    """Return the clusters in the order of the setting; none if there is one only."""
     path = request.path
     if request.method not in ("GET", "HEAD"):
-        # What was sent with a form is a matter of this cluster, and its address may be no page.
+        # A form is about this cluster, and its address may not be a page.
         path = f"{path.rstrip('/').rpartition('/')[0]}/"
     return [
         Choice(each.name, _address(request, path, each.name), each == settings.CLUSTER, _state(each.name))
@@ -55,22 +55,22 @@ def _address(request: HttpRequest, path: str, name: str) -> str:
 
 
 def _is_page(path: str) -> bool:
-    """Say whether a path of these pages is about no object, so that each cluster has a page there."""
+    """Return whether a path is that of a page without an object, which each cluster has."""
     try:
-        found = resolve(path)
+        match = resolve(path)
     except Resolver404:
         return False
-    return not found.kwargs and found.view_name not in NOT_EVERYWHERE
+    return not match.kwargs and match.view_name not in NOT_EVERYWHERE
 
 
 def _state(name: str) -> SafeString:
     report = reports.judge(reports.read(reports.folder(settings.STATE), name), clock.milliseconds())
-    context = {"name": name, "report": report, "look": LOOKS[report.word], "way": WAYS.get(report.way, "")}
+    context = {"name": name, "report": report, "appearance": LOOKS[report.word], "way": WAYS.get(report.way, "")}
     return render_to_string("partials/_cluster_state.html", context)
 
 
 @live.topic(TOPIC)
 def switch_topic(request: TopicRequest) -> Parts:
-    """How each cluster is, for everybody who is logged in."""
+    """The state of each cluster, for everybody who is logged in."""
     parts = {f"state-of-cluster-{each.name}": _state(each.name) for each in settings.CLUSTERS}
     return Parts(parts, again=clock.milliseconds() + LOOK_AGAIN_MS)

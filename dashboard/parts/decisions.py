@@ -1,4 +1,4 @@
-"""Decisions of the scheduler as rows: on the page of a job, and on that of all decisions."""
+"""Decisions of the scheduler as rows, for the page of a job and the page of all decisions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from django.template.loader import render_to_string
 from cluster.store.decisions import StoredDecision
 from kube.volcano.pod_groups import job_of
 
-# What people read for a kind (`scheduler.decided.Kind`), in the order in which a job meets them.
+# The words for people of each kind (`scheduler.decided.Kind`), in the order in which a job meets them.
 WORDS = MappingProxyType(
     {"refuse": "Waits", "enter": "Let in", "bind": "Bound", "return": "Taken back", "evict": "Evicted"}
 )
 KINDS = MappingProxyType({word: kind for kind, word in WORDS.items()})
-MOST_NODES = 6  # that a row names; the rest are a number with a hint
+MOST_NODES = 6  # that a row names; the others are a number with a hint
 
 
-def rows(found: Iterable[StoredDecision], *, names_group: bool) -> dict[str, str]:
-    """Return the row of each decision by its id, in order; names_group: with the job or pod group, and its queue."""
+def rows(decisions: Iterable[StoredDecision], *, names_group: bool) -> dict[str, str]:
+    """Return the row of each decision by its id, in order; with `names_group` also the job or pod group, and its queue."""
     html: dict[str, str] = {}
-    for row in found:
+    for row in decisions:
         decision = row.decision
         other_namespace, _, other_name = decision.other.partition("/")
         context = {

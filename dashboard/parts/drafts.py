@@ -1,4 +1,4 @@
-"""Drafts, which frontend/modules/drafts.js keeps in the browser: the server hands back the id of the one that it was sent."""
+"""Drafts, which frontend/modules/drafts.js stores in the browser: the server hands back the id of one that was sent."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 
 def sent(request: HttpRequest) -> str:
-    """Return the id of the draft whose form was submitted, or nothing."""
-    sent = request.POST.get("draft", "")
-    return sent if _ID.fullmatch(sent) else ""
+    """Return the id of the draft whose form was submitted, "" without one."""
+    draft_id = request.POST.get("draft", "")
+    return draft_id if _ID.fullmatch(draft_id) else ""

@@ -1,4 +1,4 @@
-"""Filters of a list as data: which there are, which values are valid, and how people read them."""
+"""Filters of a list as data: their valid values and their labels."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ LONGEST_VALUE = 253  # no name of Kubernetes is longer
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter besides the text; without choices every name is valid, hidden means that chips offer it.
+    """A filter besides the text; without `choices` every name is valid, `hidden` means that chips offer it.
 
-    `words` is what people read in place of a choice. A filter that is no choice is written: as text, with a
-    hint in the empty field, or as a moment in UTC; `problem` then says what is wrong with a value, "" of a valid one.
+    `words` has the labels of choices that differ from their values. A filter of another kind than "choice" is a text
+    field with a `hint`, or a moment in UTC; `problem` then returns what is wrong with a value, "" for a valid one.
     `more` puts it behind "More filters".
     """
 
@@ -30,12 +30,12 @@ class Filter:
     longest: int = LONGEST_VALUE
     more: bool = False
 
-    def said(self, value: str) -> str:
-        """Return a value as people read it."""
+    def label(self, value: str) -> str:
+        """Return the label of a value."""
         return self.words.get(value, value)
 
     def read(self, value: str, notes: list[str]) -> str:
-        """Return a valid value; of another "", and a note says why it was left out."""
+        """Return a valid value; for another one return "", and add a note that says why it was left out."""
         value = plain_text(self.title.lower(), value, notes, longest=self.longest)
         if value and self.choices and value not in self.choices:
             notes.append(f"There is no {self.title.lower()} “{value[:40]}”; the filter was left out.")
@@ -46,13 +46,13 @@ class Filter:
         return value
 
     def options(self, chosen: str, offered: Sequence[str]) -> list[Choice]:
-        """Return what can be chosen; a value that is not among what is offered is offered as well."""
+        """Return the options; a chosen value that is not offered becomes one as well."""
         values = [*(self.choices or offered)]
         if chosen and chosen not in values:
             values.append(chosen)
         return [
             Choice("", self.everything, not chosen),
-            *(Choice(value, self.said(value), value == chosen) for value in values),
+            *(Choice(value, self.label(value), value == chosen) for value in values),
         ]
 
 
@@ -67,7 +67,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A filter as the form shows it: its value, and its options where it is a choice."""
+    """A filter as the form shows it: its value and, for a choice, its options."""
 
     filter: Filter
     value: str
@@ -75,7 +75,7 @@ class Field:
 
 
 def plain_text(title: str, value: str, notes: list[str], *, longest: int = LONGEST_VALUE) -> str:
-    """Return a value without the blanks around it; of one that is too long or unprintable "", with a note."""
+    """Return a value without the blanks around it; for one that is too long or unprintable return "", with a note."""
     value = value.strip()
     if len(value) > longest or not value.isprintable():
         notes.append(f"The filter {title} was left out: it is too long or has unprintable characters.")

@@ -1,4 +1,4 @@
-"""Forms in the look of the design system: classes, hints and errors tied to their fields."""
+"""Forms of the design system: their widgets have its classes, hints and errors are tied to their fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLASSES = {forms.Select: "select", forms.Textarea: "textarea", forms.CheckboxInp
 
 
 class Form(forms.Form):
-    """A form whose widgets carry the classes of the design system."""
+    """A form whose widgets have the classes of the design system."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -33,7 +33,7 @@ ROLES = [(role.value, role.value) for role in Role]
 
 
 class UserForm(Form):
-    """A new account; without a password it is entered by a one-time link."""
+    """A new account; without a password the first login is by a one-time link."""
 
     name = forms.CharField(max_length=150, label="Name", help_text="Letters, digits and @ . + - _")
     password = forms.CharField(

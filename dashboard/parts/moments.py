@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def problem(text: str) -> str:
-    """Say what is wrong with a moment that is searched."""
+    """Return what is wrong with the text of a moment, "" if nothing is."""
     try:
         moment(text)
     except ValueError:
@@ -15,5 +15,5 @@ def problem(text: str) -> str:
 
 
 def moment(text: str) -> int:
-    """Return a date and time in UTC, as a browser's field gives it, in ms; ValueError when it is none."""
+    """Return a date and time in UTC, as a browser's field sends it, in epoch ms; raise ValueError for another text."""
     return int(datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC).timestamp() * 1000)

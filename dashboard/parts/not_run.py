@@ -1,6 +1,6 @@
-"""Jobs of `batch/v1`, which are stored and not run here: how many there are, wherever jobs are counted.
+"""Jobs of `batch/v1`, which are stored and not run here: their number, wherever jobs are counted.
 
-Lists and figures of jobs are of Volcano's; without a word of these whoever applied one would look for it in vain.
+Lists and figures of jobs are about Volcano's; without this line a user who applied another one would look for it in vain.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kube.resources import BATCH_JOBS
 
 
 def line(actor: Actor, part: str, **values: str) -> str:
-    """Return the part of a page that says how many match the filters, with the way to them; empty where none does.
+    """Return the part of a page that says how many match the filters, with a link to them; empty if none does.
 
-    The filters are those of the list of jobs, by their names there. A mirrored cluster runs such jobs itself.
+    `values` are the filters of the list of jobs, by their names there. A mirrored cluster runs such jobs itself.
     """
     chosen = {name: value for name, value in values.items() if value}
     number = 0
@@ -35,7 +35,7 @@ def line(actor: Actor, part: str, **values: str) -> str:
 
 
 def watches(actor: Actor, namespace: str) -> list[Watch]:
-    """Return what makes the line stale."""
+    """Return the changes that make the line stale."""
     if backend.is_mirror:
         return []
     return scope.watches(BATCH_JOBS.id, namespace, access.namespaces(actor, BATCH_JOBS))

@@ -1,4 +1,4 @@
-"""Pages of a list: which rows, how many, and what lies before and after."""
+"""Pages of a list: their rows, and the pages before and after."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ DEFAULT_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a list; a number beyond the last page means the last page."""
+    """One page of a list; a requested number beyond the last page means the last page."""
 
-    asked: int
+    requested: int
     size: int
     total: int
 
@@ -23,7 +23,7 @@ class Page:
 
     @property
     def number(self) -> int:
-        return min(max(self.asked, 1), self.last)
+        return min(max(self.requested, 1), self.last)
 
     @property
     def offset(self) -> int:
@@ -31,7 +31,7 @@ class Page:
 
     @property
     def span(self) -> dict[str, int]:
-        """What `store.find` reads of all that match."""
+        """The arguments of `store.find` for this page."""
         return {"total": self.total, "limit": self.size, "offset": self.offset}
 
     @property

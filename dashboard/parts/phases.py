@@ -1,4 +1,4 @@
-"""How every phase and state is shown: one icon and one colour for each word.
+"""The appearance of every phase and state: one icon and one colour for each word.
 
 The words are Kubernetes' and Volcano's own. A word means the same wherever it
 appears, so one table serves jobs, pods, pod groups, queues, nodes and the
@@ -53,13 +53,13 @@ LOOKS: Final[dict[str, Appearance]] = {
     "Terminating": Appearance("log-out", "pink", "Is being ended; pods are released"),
     "Terminated": Appearance("square", "plum", "Ended before its time, for example by an event"),
     "Failed": Appearance("circle-x", "red", "Failed"),
-    "Deleted": Appearance("trash-2", "grey", "Was deleted; what is known of it is kept for a while"),
+    "Deleted": Appearance("trash-2", "grey", "Was deleted; its record is kept for a while"),
     "Stopped": Appearance("square", "grey", "Was asked to end, or removed, before it had ended"),
-    "Unknown": Appearance("circle-help", "grey", "Nothing is known at present"),
+    "Unknown": Appearance("circle-help", "grey", "Its state is not known at present"),
     "Succeed": Appearance("circle-check", "green", "All jobs have completed"),
-    "Waiting": Appearance("circle-dashed", "grey", "Not made yet: it waits for other jobs of its flow"),
-    "Scheduled": Appearance("calendar-clock", "green", "Makes jobs at its times"),
-    "Suspended": Appearance("pause", "brown", "Makes no jobs until it is resumed"),
+    "Waiting": Appearance("circle-dashed", "grey", "Not created yet: it waits for other jobs of its flow"),
+    "Scheduled": Appearance("calendar-clock", "green", "Creates jobs by its schedule"),
+    "Suspended": Appearance("pause", "brown", "Creates no jobs until it is resumed"),
     "Open": Appearance("door-open", "green", "Takes new jobs"),
     "Closing": Appearance("door-closed", "amber", "Takes no new jobs; what is in it still runs"),
     "Closed": Appearance("lock", "grey", "Takes no new jobs and is empty"),
@@ -82,12 +82,12 @@ LOOKS: Final[dict[str, Appearance]] = {
     "Taken back": Appearance("undo-2", "orange", "Pods of half a gang lost their nodes"),
     "Evicted": Appearance("log-out", "pink", "Pods were asked to end, so that others get their room"),
     "done": Appearance("check", "green", "Was done"),
-    "denied": Appearance("ban", "red", "Was denied for want of a right"),
+    "denied": Appearance("ban", "red", "Was denied: the right to do it is missing"),
     "refused": Appearance("circle-alert", "amber", "Was refused because of a rule or a mistake"),
 }
-UNHEARD_OF: Final = Appearance("circle-help", "grey", "A phase that this page does not know")
+UNKNOWN: Final = Appearance("circle-help", "grey", "A phase that this page does not know")
 
 
 def appearance(word: str) -> Appearance:
-    """Return how a phase or state is shown; an unheard-of word is grey, never an error."""
-    return LOOKS.get(word, UNHEARD_OF)
+    """Return how a phase or state is shown; an unknown word is grey, and not an error."""
+    return LOOKS.get(word, UNKNOWN)

@@ -1,4 +1,4 @@
-"""What controllers and scheduler want to write about an object and cannot, on its page: in whose words, and since when."""
+"""Writes of controllers and scheduler about an object that are refused, on the object's page: by whom, and since when."""
 
 from __future__ import annotations
 
@@ -20,56 +20,58 @@ from kube.errors import NotFound
 from kube.resources import CRON_JOBS, EVENTS, JOB_FLOWS, JOBS, POD_GROUPS, QUEUES, Resource
 
 TOPIC = "refusals"
-SOON_MS = 1000  # after it was tried again, what came of it is known
-# Which consumer writes about the objects that have a page, beside the scheduler.
+SOON_MS = 1000  # after the next try its outcome is known
+# The consumer that writes about each kind with a page, beside the scheduler.
 CONSUMERS = MappingProxyType({JOBS.id: "jobs", QUEUES.id: "queues", JOB_FLOWS.id: "jobflows", CRON_JOBS.id: "cronjobs"})
 
 
 def html(kind: Resource, namespace: str, name: str, revision: int) -> SafeString:
-    """Return the container that keeps itself up to date on the page of an object, which shows a revision."""
+    """Return the live container on the page of an object, which was rendered at a revision."""
     topic = address(TOPIC, {"kind": kind.id, "namespace": namespace, "name": name})
-    content = _content(kind, _standing(kind, namespace, name))
+    content = _content(kind, _current_refusals(kind, namespace, name))
     context = {"topic": topic, "revision": revision, "content": content}
     return render_to_string("partials/_refusals.html", context)
 
 
 @live.topic(TOPIC)
 def refusals_topic(request: TopicRequest) -> Parts:
-    """What cannot be written about one object, for whoever may see it."""
+    """The writes about one object that are refused, for readers who may see the object."""
     kind_id, namespace, name = (request.params.get(each, "") for each in ("kind", "namespace", "name"))
     if kind_id not in CONSUMERS:
         raise NotFound.of(kind_id, name)
     kind = resources.by_id(kind_id)
     access.require(request.actor, "get", kind, namespace, name)
-    standing = _standing(kind, namespace, name)
-    again = min(each.due for each in standing) + SOON_MS if standing else None
+    refusals = _current_refusals(kind, namespace, name)
+    again = min(each.due for each in refusals) + SOON_MS if refusals else None
     watches = [Watch(kind.id, namespace=namespace, name=name)]
     watches += [Watch(EVENTS.id, owner=uid) for uid in _uids(kind, namespace, name)]
-    return Parts({"refusals": _content(kind, standing)}, watches=watches, again=again)
+    return Parts({"refusals": _content(kind, refusals)}, watches=watches, again=again)
 
 
-def _content(kind: Resource, standing: Sequence[Refusal]) -> str:
-    return render_to_string("partials/_refusals_standing.html", {"refusals": standing, "kind": kind.kind})
+def _content(kind: Resource, refusals: Sequence[Refusal]) -> str:
+    return render_to_string("partials/_refusals_list.html", {"refusals": refusals, "kind": kind.kind})
 
 
-def _standing(kind: Resource, namespace: str, name: str) -> list[Refusal]:
-    """Return what is refused about an object, and about the pod groups of a job."""
+def _current_refusals(kind: Resource, namespace: str, name: str) -> list[Refusal]:
+    """Return the refusals of writes about an object, and about the pod groups of a job."""
     key = f"{namespace}/{name}" if namespace else name
     if kind != JOBS:
         return retries.current_refusals({CONSUMERS[kind.id]: key})
-    found = retries.current_refusals({CONSUMERS[kind.id]: key, "scheduler": f"{namespace}/*"})
-    if any(each.consumer == "scheduler" for each in found):  # seldom: most pages need not ask for the groups
+    refusals = retries.current_refusals({CONSUMERS[kind.id]: key, "scheduler": f"{namespace}/*"})
+    if any(each.consumer == "scheduler" for each in refusals):  # rare: most pages need not query the groups
         groups = {group.key for group in _groups(namespace, name)}
-        # Where only the status of a pod group is refused, the key goes on behind its name.
-        found = [each for each in found if each.consumer != "scheduler" or "/".join(each.key.split("/")[:2]) in groups]
-    return found
+        # If only the status of a pod group is refused, the key has a third part behind the name.
+        refusals = [
+            each for each in refusals if each.consumer != "scheduler" or "/".join(each.key.split("/")[:2]) in groups
+        ]
+    return refusals
 
 
 def _uids(kind: Resource, namespace: str, name: str) -> list[str]:
-    """Return the uids of an object and of the pod groups of a job: events about them tell of refusals."""
+    """Return the uids of an object and of the pod groups of a job: refusals come with events about them."""
     key = f"{namespace}/{name}" if namespace else name
-    found = [each.uid for each in store.by_keys(kind, [key]).values()]
-    return [*found, *(group.uid for group in _groups(namespace, name))] if kind == JOBS else found
+    uids = [each.uid for each in store.by_keys(kind, [key]).values()]
+    return [*uids, *(group.uid for group in _groups(namespace, name))] if kind == JOBS else uids
 
 
 def _groups(namespace: str, name: str) -> list[Stored]:

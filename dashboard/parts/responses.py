@@ -1,4 +1,4 @@
-"""What views have in common: answers to htmx, toasts, the refusals of the API at their fields, safe ways back."""
+"""What views have in common: responses to htmx, toasts, causes of the API at their fields, safe redirects."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from kube.resources import Resource
 
 
 def listing(request: HttpRequest, template: str, table: Table, **context: Any) -> HttpResponse:
-    """Answer with a page around a table or, when htmx asks, with the table and its canonical address."""
-    asked_by_htmx = bool(request.headers.get("HX-Request"))
-    shown = {"table": table, "revision": table.revision, **context}
-    response = render(request, "partials/_table.html" if asked_by_htmx else template, shown)
-    if asked_by_htmx:
+    """Return a page around a table or, for htmx, the table alone with its canonical address."""
+    is_htmx = bool(request.headers.get("HX-Request"))
+    page_context = {"table": table, "revision": table.revision, **context}
+    response = render(request, "partials/_table.html" if is_htmx else template, page_context)
+    if is_htmx:
         response["HX-Push-Url"] = (request.path + table.view.url()).removesuffix("?")
     patch_vary_headers(response, ["HX-Request"])
     return response
 
 
 def back(request: HttpRequest, name: str, *arguments: str) -> HttpResponseRedirect:
-    """Go back to the page that a form was on (its field `next`), or to the named page."""
-    wanted = request.POST.get("next", "")
-    if url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure()):
-        return HttpResponseRedirect(wanted)
+    """Redirect to the page that a form was on (its field `next`), or to the named page."""
+    target = request.POST.get("next", "")
+    if url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure()):
+        return HttpResponseRedirect(target)
     return HttpResponseRedirect(reverse(name, args=arguments))
 
 
 def say(request: HttpRequest, text: str) -> None:
-    """Tell the reader that something was done; it appears as a toast on the next page, which ends the form's draft."""
+    """Add a success message for the reader: a toast on the next page, which also deletes the form's draft."""
     messages.success(request, text, extra_tags=drafts.sent(request))
 
 
 def refuse(request: HttpRequest, error: ApiError) -> None:
-    """Tell the reader why something was not done."""
+    """Add an error message for the reader: why something was not done."""
     messages.error(request, "; ".join(map(str, error.causes)) or error.message)
 
 
@@ -53,27 +53,27 @@ def delete(
     request: HttpRequest,
     resource: Resource,
     key: tuple[str, str],
-    said: str,
+    message: str,
     *,
     page: str,
     listing: str,
     page_key: tuple[str, str] | None = None,
 ) -> HttpResponseRedirect:
-    """Delete the object that the reader saw, by its `uid`, and go to the list; or say why not on its page.
+    """Delete the object that the reader saw, by its `uid`, and redirect to the list; else say why not on its page.
 
-    page_key is the address of that page where it is not the key of the object.
+    `message` is for a success. `page_key` has the arguments of the page's address if they are not the object's key.
     """
     try:
         api.delete(access.of(request), resource, *key, uid=request.POST.get("uid", ""))
     except ApiError as error:
         refuse(request, error)
         return HttpResponseRedirect(reverse(page, args=page_key or key))
-    say(request, said)
+    say(request, message)
     return HttpResponseRedirect(reverse(listing))
 
 
 def show_at_fields(form: BaseForm, error: ApiError, fields: Mapping[str, str]) -> None:
-    """Put each cause of an error at the form's field for its path; fields maps paths, or their beginnings, to fields."""
+    """Add each cause of an error to the form's field for its path; `fields` maps paths, or their beginnings, to fields."""
     for cause in error.causes:
         field = next((name for path, name in fields.items() if cause.field.startswith(path)), None)
         form.add_error(field, cause.message if field else str(cause))

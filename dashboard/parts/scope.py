@@ -1,4 +1,4 @@
-"""Which namespaces a list is about, of those that its reader may see, and what makes it stale."""
+"""The namespaces that a list covers, of those that its reader may see, and the changes that make it stale."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dashboard.live import Watch
 
 
 def namespaces_of(chosen: str, visible: frozenset[str] | access.Everywhere) -> str | frozenset[str] | None:
-    """Return the store's filter for a namespace that was chosen among those visible."""
+    """Return the store's filter for a namespace ("" for all), limited to the visible ones."""
     if isinstance(visible, access.Everywhere):
         return chosen or None
     return visible & {chosen} if chosen else visible
 
 
 def watches(resource: str, chosen: str, visible: frozenset[str] | access.Everywhere) -> list[Watch]:
-    """Return what makes a list stale that shows one resource in these namespaces."""
-    wanted: Any = namespaces_of(chosen, visible)
-    if wanted is None or isinstance(wanted, str):
-        return [Watch(resource, wanted)]
-    return [Watch(resource, namespace) for namespace in sorted(wanted)]
+    """Return the changes that make a list of one resource in these namespaces stale."""
+    namespaces: Any = namespaces_of(chosen, visible)
+    if namespaces is None or isinstance(namespaces, str):
+        return [Watch(resource, namespaces)]
+    return [Watch(resource, namespace) for namespace in sorted(namespaces)]

@@ -1,4 +1,4 @@
-"""Small charts as SVG text made on the server: a bar, a stacked bar, a sparkline.
+"""Small charts as SVG text, rendered on the server: a bar, a stacked bar, a sparkline.
 
 Sizes are SVG attributes and colours are CSS classes, because the content
 security policy forbids style attributes. Every chart has a text alternative.
@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 
 class Share(NamedTuple):
-    """One piece of a stacked bar: its size, its hue and what to call it."""
+    """One piece of a stacked bar: its size, its hue and its label."""
 
     size: float
     hue: str
@@ -27,30 +27,29 @@ def _percent(part: float, whole: float) -> float:
 
 def _svg(css: str, label: str, body: str, box: str = "") -> SafeString:
     view = f' viewBox="{box}" preserveAspectRatio="none"' if box else ""
-    # The label is escaped and the body is made of numbers and our own class names.
+    # The label is escaped, and the body has only numbers and our own class names.
     return mark_safe(  # noqa: S308
         f'<svg class="{css}" role="img" aria-label="{escape(label)}"{view}><title>{escape(label)}</title>{body}</svg>'
     )
 
 
-def bar(used: float, capacity: float, label: str, *, kept: float = 0) -> SafeString:
-    """Draw used of capacity; amber from 85 % on, red when it is more than there is; pale beside it what is kept for others.
+def bar(used: float, capacity: float, label: str, *, reserved: float = 0) -> SafeString:
+    """Draw `used` of `capacity`: amber from 85 % on, red above 100 %, and pale beside it what is reserved for others.
 
-    A capacity of nought or less means that no limit is known: the bar is empty
-    and only the label speaks.
+    A capacity of 0 or less means that there is no limit: the bar is empty, and only the label has the amount.
     """
     share = _percent(used, capacity)
     level = "over" if used > capacity > 0 else "high" if share >= 85 else "normal"
     body = f'<rect class="bar-track" width="100%" height="100%" rx="3"/><rect class="bar-fill" data-level="{level}" width="{share:g}%" height="100%" rx="3"/>'
-    if beside := _percent(min(kept, capacity - used), capacity):
+    if beside := _percent(min(reserved, capacity - used), capacity):
         body += f'<rect class="bar-kept" x="{share:g}%" width="{beside:g}%" height="100%"/>'
     return _svg("bar", label, body)
 
 
 def stack(shares: Iterable[Share], whole: float = 0, label: str = "", *, marks: Iterable[float] = ()) -> SafeString:
-    """Draw shares side by side; whole is the full width, by default their sum, label the words in place of the numbers.
+    """Draw shares side by side; `whole` is the full width, by default their sum, `label` replaces the list of the numbers.
 
-    marks are sizes at which a line crosses the bar.
+    `marks` are sizes at which a line crosses the bar.
     """
     pieces = [share for share in shares if share.size > 0]
     width = max(whole, sum(share.size for share in pieces))
@@ -70,7 +69,7 @@ def stack(shares: Iterable[Share], whole: float = 0, label: str = "", *, marks: 
 
 
 def plain_stack(shares: Sequence[Share], whole: float) -> str:
-    """Draw shares side by side for a row in which words say the same; what is left of the whole is the track."""
+    """Draw shares side by side, without a label, for a row that has them as text; the rest of the whole is the track."""
     width = max(whole, sum(share.size for share in shares))
     body, start = [], 0.0
     for share in shares:
@@ -83,7 +82,7 @@ def plain_stack(shares: Sequence[Share], whole: float) -> str:
 
 
 def sparkline(values: Sequence[float], label: str) -> SafeString:
-    """Draw values from left to right on a scale that begins at nought."""
+    """Draw values from left to right on a scale that begins at 0."""
     top = max(values, default=0) or 1
     step = 100 / max(len(values) - 1, 1)
     points = " ".join(f"{index * step:.2f},{29 - 28 * max(value, 0) / top:.2f}" for index, value in enumerate(values))

@@ -1,9 +1,9 @@
 """Tables whose whole state is in the URL: `?q=&namespace=&queue=&phase=&owner=&sort=-created&page=2&per=50`.
 
-A `Spec` says as data which columns, filters and orders a list has; `Spec.read`
+A `Spec` has the columns, filters and orders of a list as data; `Spec.read`
 turns a query into a `TableView`, in which every value is valid; a `Table` is a view
-with its rows and counts, ready for `partials/_table.html` and for the socket.
-An invalid value is never an error: it is left out, and a note says so.
+with its rows and counts, for `partials/_table.html` and for the socket.
+An invalid value is not an error: it is left out, and a note says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dashboard.parts.filters import Field, Filter, plain_text
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; sort names the store's order, kind chooses the look, priority low hides it on small screens."""
+    """A column; `sort` is the store's order, `kind` selects the style, `priority` "low" hides it on small screens."""
 
     title: str
     sort: str = ""
@@ -47,7 +47,7 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A valid reading of the query: what is shown, in which order, which page."""
+    """A valid reading of the query: the filters, the order and the page."""
 
     spec: Spec
     values: Mapping[str, str]
@@ -55,7 +55,7 @@ class TableView:
     page: int
     per: int
     notes: tuple[str, ...] = ()
-    of: Mapping[str, str] = field(default_factory=dict)  # what the table is a table of; no filter takes it away
+    of: Mapping[str, str] = field(default_factory=dict)  # the parameters `Spec.of`, which clearing the filters leaves
 
     @property
     def q(self) -> str:
@@ -67,12 +67,12 @@ class TableView:
 
     @property
     def is_newest_first(self) -> bool:
-        """Whether what is new comes first, and pushes down what somebody reads."""
+        """Whether new rows come first, and push down those that somebody reads."""
         return self.sort in ("-created", "-revision")
 
     @property
     def order(self) -> str:
-        """The store's order of this view, in which a change of a row does not move it among those made in the same moment."""
+        """The store's order of this view; rows that were created at the same moment do not move when they change."""
         return self.sort.replace("created", "made")
 
     def get(self, name: str) -> str:
@@ -96,27 +96,27 @@ class TableView:
         """The address of the same table without filters."""
         return "?" + urlencode(self.of)
 
-    def said(self, *, without: str = "") -> str:
-        """Say which filters are set, but for one: `text “tf”, namespace “team-a”`."""
+    def filters_text(self, *, without: str = "") -> str:
+        """Return the filters that are set, but for one, in words: `text “tf”, namespace “team-a”`."""
         filters = {each.name: each for each in self.spec.filters}
-        said = []
+        texts = []
         for name, value in self.values.items():
             if value and name != without:
                 each = filters.get(name)
-                said.append(f"{each.title.lower()} “{each.said(value)}”" if each else f"text “{value}”")
-        return ", ".join(said)
+                texts.append(f"{each.title.lower()} “{each.label(value)}”" if each else f"text “{value}”")
+        return ", ".join(texts)
 
     def obeyed(self, *, without: str = "phase") -> str:
-        """Say which filters the counts obey, for readers."""
-        said = self.said(without=without)
-        return f"Counts obey {said}" if said else "Counts cover everything you may see"
+        """Return in a sentence which filters the counts obey."""
+        text = self.filters_text(without=without)
+        return f"Counts obey {text}" if text else "Counts cover everything you may see"
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a list offers: name is its topic's name, order its default, search the hint in the text box.
+    """The columns, filters and words of a list; `name` is its topic's, `search` the hint in the text box.
 
-    `of` names the parameters that say what the table is a table of.
+    `of` names the parameters of the object that the rows belong to.
     """
 
     name: str
@@ -129,7 +129,7 @@ class Spec:
     of: tuple[str, ...] = ()
 
     def read(self, params: QueryDict | Mapping[str, str]) -> TableView:
-        """Read a query; what is invalid is left out with a note."""
+        """Read a query; invalid values are left out, each with a note."""
         notes: list[str] = []
         values = {"q": plain_text("q", params.get("q", ""), notes)}
         for each in self.filters:
@@ -181,15 +181,15 @@ class Heading:
 
 @dataclass
 class Table:
-    """A view with its rows: what `partials/_table.html` and a topic show.
+    """A view with its rows, for `partials/_table.html` and for a topic.
 
-    rows maps each row's element id to its HTML (`<tr id=…>`), in order; counts
-    is by phase, obeying every filter but the phase; choices gives the options
-    of filters that have none of their own. fixed are parameters of the topic that the page's
-    path holds, extra are further parts of the page, above those that stand over the rows and obey their filters. A table that is not live has no topic. bulk is what
-    is offered to do with many rows, each of which then has a box to tick; bulk_fixed are filters that hold beside the view's.
-    apart are words that are counted but no part of all; again is when (epoch ms) the rows may be others although
-    nothing that is watched has changed.
+    * `rows` maps each row's element id to its HTML (`<tr id=…>`), in order.
+    * `counts` is by phase (or by the filter `by`), obeying every filter but that; words of `apart` are not in the sum.
+    * `choices` has the options of filters that have none of their own.
+    * `fixed` are parameters of the topic that are in the page's path. A table that is not `live` has no topic.
+    * `extra` are further parts of the page; `above` are those above the rows, which obey their filters.
+    * `bulk` has the actions on many rows, each of which then has a checkbox; `bulk_fixed` are filters beside the view's.
+    * `again` is when (epoch ms) the rows may differ although nothing that is watched has changed.
     """
 
     view: TableView
@@ -225,23 +225,23 @@ class Table:
             return Heading(column.title, column.kind, column.priority, "", "")
         down = f"-{column.sort}"
         direction = {column.sort: "ascending", down: "descending"}.get(self.view.sort, "")
-        # Times are asked for newest first, names from a to z; a second click turns the order round.
+        # The first click sorts times and numbers from the highest, names from a to z; the second one reverses that.
         first, second = (down, column.sort) if column.kind in ("time", "number") else (column.sort, down)
         url = self.view.url(sort=second if self.view.sort == first else first)
         return Heading(column.title, column.kind, column.priority, url, direction)
 
     @property
     def chips(self) -> list[Chip]:
-        """Every phase with its count; the first chip is all of them."""
+        """Every phase with its count; the first chip is for all of them."""
         counts = self.counts or {}
         chosen = self.view.get(self.by)
         every = sum(count for word, count in counts.items() if word not in self.apart)
         chips = [Chip("All", every, self.view.url(**{self.by: None}), not chosen)]
-        known = [*self.phases, *sorted(set(counts) - set(self.phases) - {""})]
-        for word in known:
-            look = phases.appearance(word)
+        words = [*self.phases, *sorted(set(counts) - set(self.phases) - {""})]
+        for word in words:
+            appearance = phases.appearance(word)
             url = self.view.url(**{self.by: word})
-            chips.append(Chip(word, counts.get(word, 0), url, word == chosen, look.icon, look.hue))
+            chips.append(Chip(word, counts.get(word, 0), url, word == chosen, appearance.icon, appearance.hue))
         return chips
 
     @property
@@ -260,7 +260,7 @@ class Table:
 
     @property
     def more_set(self) -> int:
-        """How many of those are set."""
+        """How many filters behind "More filters" are set."""
         return sum(bool(each.value) for each in self.more_fields)
 
     def _field(self, each: Filter) -> Field:
@@ -269,12 +269,12 @@ class Table:
         return Field(each, chosen, each.options(chosen, self.choices.get(each.name, ())) if is_choice else ())
 
     @property
-    def kept(self) -> list[tuple[str, str, str]]:
-        """What the filter form hands on unseen: (name, value, default)."""
+    def hidden_fields(self) -> list[tuple[str, str, str]]:
+        """The hidden fields of the filter form: (name, value, default)."""
         spec, view = self.view.spec, self.view
-        kept = [("sort", view.sort, spec.order), ("per", str(view.per), str(paging.DEFAULT_SIZE))]
-        kept += [(name, value, "") for name, value in view.of.items()]
-        return kept + [(each.name, view.get(each.name), "") for each in spec.filters if each.hidden]
+        fields = [("sort", view.sort, spec.order), ("per", str(view.per), str(paging.DEFAULT_SIZE))]
+        fields += [(name, value, "") for name, value in view.of.items()]
+        return fields + [(each.name, view.get(each.name), "") for each in spec.filters if each.hidden]
 
     @property
     def filtered(self) -> bool:
@@ -282,7 +282,7 @@ class Table:
 
     @property
     def chosen(self) -> list[tuple[str, str]]:
-        """What says which rows match, for the form of a bulk operation: (name, value)."""
+        """The filters that are set, for the form of a bulk operation: (name, value)."""
         return [*self.view.values.items(), *self.bulk_fixed.items()]
 
     @property
@@ -306,7 +306,7 @@ class Table:
         return mark_safe("".join(self.above.values()))  # noqa: S308  rendered templates
 
     def parts(self) -> Parts:
-        """The rows and what stands around them, as the parts of a topic."""
+        """The rows, and the elements around them, as the parts of a topic."""
         around = {
             f"table-{piece}": render_to_string(f"partials/_table_{piece}.html", {"table": self})
             for piece in ("chips", "empty", "pager", *(["total"] if self.bulk else []))

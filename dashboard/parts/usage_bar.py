@@ -1,4 +1,4 @@
-"""How much of something is used, in words and as a bar."""
+"""The use of a resource, in words and as a bar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ICONS = {"cpu": "cpu", "memory": "memory-stick", "pods": "boxes", "ephemeral-sto
 
 
 class Use(NamedTuple):
-    """One resource: what it is called, how much is used, and the words for it."""
+    """One resource: its title, its use, and that in words and as a bar."""
 
     resource: str
     title: str
@@ -31,7 +31,7 @@ class Use(NamedTuple):
 
     @property
     def amount(self) -> str:
-        """The number that is used, for large type; `rest` is the remainder of the words."""
+        """The number that is used, for large type; `rest` is the remainder of the text."""
         return self.text.partition(" ")[0]
 
     @property
@@ -39,32 +39,40 @@ class Use(NamedTuple):
         return self.text.partition(" ")[2]
 
 
-def of(resource: str, used: int, capacity: int, kept: int = 0) -> Use:
-    """Return the use of one resource; a capacity of nought means that there is no limit.
+def of(resource: str, used: int, capacity: int, reserved: int = 0) -> Use:
+    """Return the use of one resource; a capacity of 0 means that there is no limit.
 
-    kept is how much is kept for others: what of it is free is told apart from what is idle.
+    `reserved` is how much is reserved for others; the part of it that is free is shown apart from what anybody may use.
     """
     text = plain(resource, used)
     if capacity > 0:
         text = f"{text} of {plain(resource, capacity)}"
-    idle = min(kept, max(capacity - used, 0))
+    idle = min(reserved, max(capacity - used, 0))
     if idle > 0:
         text = f"{text}, {plain(resource, idle)} of the rest kept"
     title = TITLES.get(resource, resource)
-    bar = svg.bar(used, capacity, f"{title}: {text}", kept=idle)
+    bar = svg.bar(used, capacity, f"{title}: {text}", reserved=idle)
     return Use(resource, title, used, capacity, text, bar)
 
 
 def plain(resource: str, amount: int) -> str:
-    """An amount without the resource's name, which stands beside it as the title."""
+    """Return an amount without the resource's name, which is beside it as the title."""
     return amounts.show(resource, amount).rpartition(" ")[0]
 
 
-def table(used: Mapping[str, int], capacity: Mapping[str, int], kept: Mapping[str, int] | None = None) -> list[Use]:
-    """Return every resource that is used or limited, the usual ones first; kept is how much is kept for others."""
+def table(used: Mapping[str, int], capacity: Mapping[str, int], reserved: Mapping[str, int] | None = None) -> list[Use]:
+    """Return every resource that is used or limited, the usual ones first; `reserved` is how much is reserved for others."""
     named = {name for each in (used, capacity) for name, amount in each.items() if amount}
-    keeping = kept or {}
-    return [of(name, used.get(name, 0), capacity.get(name, 0), keeping.get(name, 0)) for name in in_order(named)]
+    reserved_amounts = reserved or {}
+    return [
+        of(name, used.get(name, 0), capacity.get(name, 0), reserved_amounts.get(name, 0)) for name in in_order(named)
+    ]
+
+
+def in_words(some: Mapping[str, int]) -> str:
+    """Return amounts in words but for the number of pods, such as `4 CPU, 3 GiB memory`; "" for none."""
+    named = in_order(name for name, amount in some.items() if amount and name != "pods")
+    return ", ".join(amounts.show(name, some[name]) for name in named)
 
 
 def in_order(names: Iterable[str]) -> list[str]:

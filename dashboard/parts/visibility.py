@@ -1,4 +1,4 @@
-"""How much of all namespaces a reader sees: what is counted there must not pass for a count of everything."""
+"""How much of all namespaces a reader sees: a count of some namespaces must not look like a count of all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cluster import access
 
 
 class Visibility(StrEnum):
-    """Everything, some namespaces, or none; a figure of what is not seen is no nought."""
+    """All namespaces, the reader's own, or none; for none a page shows no number, not 0."""
 
     ALL = "all"
     OWN = "own"
@@ -16,7 +16,7 @@ class Visibility(StrEnum):
 
 
 def of(visible: frozenset[str] | access.Everywhere) -> Visibility:
-    """Return how much somebody sees who may list these namespaces."""
+    """Return how much a reader sees who may list objects in the visible namespaces."""
     if isinstance(visible, access.Everywhere):
         return Visibility.ALL
     return Visibility.OWN if visible else Visibility.NONE

@@ -1,4 +1,4 @@
-"""The tags that draw what every page shares: `{% load ui %}`."""
+"""The tags and filters of every page: `{% load ui %}`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cluster.version import VERSION
 from dashboard.parts import cluster_strip as strip
 from dashboard.parts import cluster_switch as switch
 from dashboard.parts import drafts, phases, svg
-from dashboard.parts import refusals as standing
+from dashboard.parts import refusals as refusal_list
 from kube import resources
 from kube.errors import ServiceUnavailable
 from kube.meta import duration_words, short_duration_words
@@ -34,7 +34,7 @@ THEMES = ("light", "dark")
 
 @register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
-    """Draw an icon of the sprite; without a label it is decoration and hidden from readers."""
+    """Draw an icon of the sprite; without a label it is decoration, and hidden from screen readers."""
     address = f"{_sprite()}#{name}"
     if label:
         return format_html(
@@ -53,7 +53,7 @@ def _sprite() -> str:
 
 @register.simple_tag
 def command(name: str) -> str:
-    """Name a command as people type it on the server: `make loginlink`, of a wheel `volcano-ui loginlink`."""
+    """Return a command as people type it on the server: `make loginlink` or, installed from a wheel, `volcano-ui loginlink`."""
     return {"up": settings.UP_COMMAND, "loginlink": settings.LOGIN_COMMAND}.get(
         name, f"{settings.MANAGE_COMMAND} {name}"
     )
@@ -67,29 +67,29 @@ def version() -> str:
 
 @register.simple_tag
 def logins() -> dict[str, Any]:
-    """Return by what people log in: `passwords`, and `provider`, the name of the OpenID Connect provider or ""."""
+    """Return the ways to log in: `passwords`, and `provider`, the name of the OpenID Connect provider or ""."""
     return {"passwords": settings.PASSWORD_LOGIN, "provider": settings.OIDC_NAME}
 
 
 @register.simple_tag(takes_context=True)
 def draft(context: Mapping[str, Any], of: str, which: str = "") -> SafeString:
-    """Make a form's text a draft that the browser keeps; `of` and `which` say what it is a draft of."""
+    """Make a form's text a draft that the browser stores; `of` and `which` say what it is a draft of."""
     name = f"{of} {which}".strip()
     return format_html('data-draft="{}" data-draft-id="{}"', name, drafts.sent(context["request"]))
 
 
 @register.simple_tag
 def phase(word: str, detail: str = "") -> SafeString:
-    """Draw a phase or state as icon, word and colour; detail becomes the hint."""
-    shown = word or "Pending"
-    look = phases.appearance(shown)
+    """Draw a phase or state as icon, word and colour; `detail` becomes the tooltip."""
+    text = word or "Pending"
+    appearance = phases.appearance(text)
     return format_html(
         '<span class="phase" data-hue="{}" data-phase="{}" title="{}">{}{}</span>',
-        look.hue,
-        shown,
-        detail or look.meaning,
-        icon(look.icon),
-        shown,
+        appearance.hue,
+        text,
+        detail or appearance.meaning,
+        icon(appearance.icon),
+        text,
     )
 
 
@@ -101,7 +101,7 @@ def phase_icon(word: str) -> SafeString:
 
 @register.filter
 def hue(word: str) -> str:
-    """Return the hue of a phase, for what is drawn otherwise than `phase` does."""
+    """Return the hue of a phase, for elements other than those of `phase`."""
     return phases.appearance(word).hue
 
 
@@ -109,9 +109,9 @@ def hue(word: str) -> str:
 def moment(when: int | float | str | datetime | None, empty: str = "–", mode: str = "ago") -> SafeString:
     """Show a time: UTC on the server, relative and in the reader's zone in the browser.
 
-    when is epoch milliseconds, an RFC 3339 text or a datetime. mode is `ago`
-    (3 min ago), `since` (a running duration: 3 min), `until` (in 2 min 5 s) or `clock` (12:03:04). The text made here never depends on
-    the present time, so that an unchanged row stays the same row.
+    `when` is epoch ms, an RFC 3339 text or a datetime. `mode` is `ago` (3 min ago), `since` (a running duration: 3 min),
+    `until` (in 2 min 5 s) or `clock` (12:03:04). The text does not depend on the present time, so that an unchanged row
+    stays the same row.
     """
     parsed = _datetime(when)
     if parsed is None:
@@ -143,13 +143,13 @@ def part(parts: Mapping[str, str], name: str) -> SafeString:
 
 @register.filter
 def duration(milliseconds: int | float | None) -> str:
-    """Say a length of time: 2 d 3 h, 4 min 5 s, 6 s."""
+    """Return a duration in words: 2 d 3 h, 4 min 5 s, 6 s."""
     return "–" if milliseconds is None else duration_words(milliseconds)
 
 
 @register.filter
 def short_duration(milliseconds: float | None) -> str:
-    """Say a length of time that is often below a second: 40 ms, 1.2 s, 12 s, 3 min 4 s."""
+    """Return a duration that is often below a second in words: 40 ms, 1.2 s, 12 s, 3 min 4 s."""
     return "–" if milliseconds is None else short_duration_words(milliseconds)
 
 
@@ -167,7 +167,7 @@ def swap() -> SafeString:
 
 @register.simple_tag
 def way(name: str, *arguments: str) -> str:
-    """The address of a page, or nothing where there is no such page."""
+    """The address of a page, "" if there is no such page."""
     try:
         return reverse(name, args=arguments)
     except NoReverseMatch:
@@ -176,7 +176,7 @@ def way(name: str, *arguments: str) -> str:
 
 @register.simple_tag(takes_context=True)
 def theme(context: dict[str, Any]) -> str:
-    """The theme that the reader chose, or nothing, which means the system's."""
+    """The theme that the reader chose, "" for the system's."""
     request: HttpRequest | None = context.get("request")
     chosen = request.COOKIES.get("theme", "") if request else ""
     return chosen if chosen in THEMES else ""
@@ -184,19 +184,19 @@ def theme(context: dict[str, Any]) -> str:
 
 @register.simple_tag(takes_context=True)
 def lists(context: dict[str, Any], resource: str) -> bool:
-    """Whether the reader may list a resource (by its id) somewhere; pages of what he may not are not offered."""
+    """Whether the reader may list a resource (by its id) in some namespace; other pages are not linked."""
     request: HttpRequest | None = context.get("request")
     if request is None or not request.user.is_authenticated or request.user.pk is None:
         return False
     try:
         return access.somewhere(access.of(request), "list", resource)
-    except ServiceUnavailable:  # what he may do there is not known; the page itself says so
+    except ServiceUnavailable:  # the rights in another cluster cannot be read now; the page itself says so
         return False
 
 
 @register.simple_tag(takes_context=True)
 def own_origin(context: dict[str, Any]) -> str:
-    """The origin that the request for the page had, as `dashboard.live.origins` judges sockets; "" where it names no host of ours."""
+    """The origin of the page's request, by which `dashboard.live.origins` judges sockets; "" if its host is not ours."""
     request: HttpRequest | None = context.get("request")
     try:
         return f"{request.scheme}://{request.get_host()}" if request is not None else ""
@@ -206,19 +206,19 @@ def own_origin(context: dict[str, Any]) -> str:
 
 @register.simple_tag
 def cluster_state() -> str:
-    """The name of the cluster's state directory, "" for the embedded one: what a browser keeps of one is not another's."""
+    """The name of the cluster's state directory, "" for the embedded one: browsers store drafts for each cluster apart."""
     return settings.DATA.name if settings.TARGET else ""
 
 
 @register.simple_tag
 def cluster_strip() -> SafeString:
-    """Which cluster with an API of its own the pages show, and how fresh that is; nothing for the embedded one."""
+    """The strip with the name and freshness of a cluster with an API of its own; nothing for the embedded one."""
     return strip.html()
 
 
 @register.inclusion_tag("partials/_cluster_switch.html", takes_context=True)
 def cluster_switch(context: dict[str, Any]) -> dict[str, Any]:
-    """The menu by which a reader goes to the same page of another cluster; nothing where there is one only."""
+    """The menu with links to the same page of other clusters; empty if there is one cluster only."""
     request: HttpRequest | None = context.get("request")
     choices = [] if request is None else switch.choices(request)
     return {"choices": choices, "here": settings.CLUSTER_NAME}
@@ -226,13 +226,13 @@ def cluster_switch(context: dict[str, Any]) -> dict[str, Any]:
 
 @register.simple_tag
 def refusals(kind: str, namespace: str, name: str, revision: int) -> SafeString:
-    """What cannot be written about an object of a kind (a resource's id); nothing to be seen while all can."""
-    return standing.html(resources.by_id(kind), namespace, name, revision)
+    """The refused writes about an object of a kind (a resource's id); an empty container if there are none."""
+    return refusal_list.html(resources.by_id(kind), namespace, name, revision)
 
 
 @register.simple_tag(takes_context=True)
 def nav(context: dict[str, Any], name: str, title: str, symbol: str, *more: str) -> SafeString:
-    """One entry of the navigation, which stands for the pages below `name` and `more`."""
+    """One entry of the navigation, for the pages below the addresses of `name` and `more`."""
     try:
         addresses = [_address(each) for each in (name, *more)]
     except NoReverseMatch:
@@ -251,7 +251,7 @@ def nav(context: dict[str, Any], name: str, title: str, symbol: str, *more: str)
 
 @register.simple_tag(takes_context=True)
 def tab(context: dict[str, Any], name: str, title: str) -> SafeString:
-    """A list beside this one, among the tabs above both."""
+    """One tab, a link to a list beside this one."""
     address = _address(name)
     current = SafeString(' aria-current="page"') if _path(context) == address else ""
     return format_html('<a href="{}{}"{}>{}</a>', address, _namespace_query(context), current, title)
@@ -259,7 +259,7 @@ def tab(context: dict[str, Any], name: str, title: str) -> SafeString:
 
 @cache
 def _address(name: str) -> str:
-    """Return the address of a page that has only one."""
+    """Return the address of a page without parameters."""
     return reverse(name)
 
 
@@ -269,7 +269,7 @@ def _path(context: dict[str, Any]) -> str:
 
 
 def _namespace_query(context: dict[str, Any]) -> SafeString:
-    """Return the query by which another page is filtered by the namespace that this one is filtered by."""
+    """Return the query that filters another page by this page's namespace."""
     request: HttpRequest | None = context.get("request")
     chosen = "" if request is None else request.GET.get("namespace", "")
     return format_html("?{}", urlencode({"namespace": chosen})) if chosen else SafeString("")

@@ -1,1 +1,1 @@
-"""Queues as rules: which are accepted, in which state they are, who is above whom, and what each deserves."""
+"""The rules of queues: admission, states, the hierarchy, and fair shares."""

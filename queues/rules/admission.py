@@ -1,7 +1,7 @@
 """Which queues are accepted, changed and deleted (reference: volcano-queue-podgroup-cli §1.7 to §1.10; seed: queue state).
 
-`spec.state` is the wish, Open or Closed. Updates of a closing queue are
-allowed, and circles of parents are refused; both differ from Volcano.
+`spec.state` is the wish, Open or Closed. Unlike in Volcano updates of a closing
+queue are allowed, and circles of parents are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHARES = (("capability",), ("deserved",), ("guarantee", "resource"))
 
 
 class QueueRulesView(Protocol):
-    """What admission may ask about the cluster."""
+    """The queries of admission to the cluster."""
 
     def queue(self, name: str) -> Object | None: ...
     def queue_children(self, name: str) -> list[Object]: ...
@@ -37,7 +37,7 @@ class QueueRulesView(Protocol):
 
 
 def default(queue: Object, old: Object | None, view: QueueRulesView) -> None:
-    """Fill in what a queue leaves open; a new one is what it wishes to be at once, where queues keep wishes."""
+    """Fill in defaults; a new queue gets its status as well, and a wish if the definition of queues has `spec.state`."""
     spec = queue.setdefault("spec", {})
     if not isinstance(spec, dict):
         return
@@ -59,8 +59,8 @@ def default(queue: Object, old: Object | None, view: QueueRulesView) -> None:
 
 
 def validate(queue: Object, old: Object | None, view: QueueRulesView) -> list[Cause]:
-    """Return everything wrong with a queue that is created, or that changes from old."""
-    told = schema.check(queue, definitions.of(resources.QUEUES))
+    """Return all causes against a queue that is created, or updated from `old`."""
+    schema_causes = schema.check(queue, definitions.of(resources.QUEUES))
     rules = [
         *_check_amounts(queue),
         *_check_order(queue),
@@ -74,19 +74,19 @@ def validate(queue: Object, old: Object | None, view: QueueRulesView) -> list[Ca
     if _name(queue) != ROOT_QUEUE and (moved or _shares(queue) != _shares(old or {})):
         rules += _check_above(queue, view)
         rules += _check_below(queue, view)
-    fields = {cause.field for cause in told}
-    return [*told, *(cause for cause in rules if cause.field not in fields)]
+    fields = {cause.field for cause in schema_causes}
+    return [*schema_causes, *(cause for cause in rules if cause.field not in fields)]
 
 
 def deletion(queue: Object, view: QueueRulesView) -> list[Cause]:
-    """Return what stands against deleting a stored queue, each with what to do about it."""
+    """Return the causes against deleting a stored queue, each with a remedy."""
     name = _name(queue)
     if name in (DEFAULT, ROOT_QUEUE):
         return [forbidden("metadata.name", f"`{name}` queue can not be deleted: the cluster needs it.")]
     causes = []
     state = intake.queue_state(queue)
     if state == QueueState.CLOSED:
-        # Something may have come in, or somebody may have written so, since its controller looked.
+        # A job may have come in since its controller wrote the status, or a client may have written it.
         state = states.next_state(QueueState.CLOSED, "", view.groups_in(name)).state
     if state != QueueState.CLOSED:
         remedy = (
@@ -114,7 +114,7 @@ def _check_amounts(queue: Object) -> Iterator[Cause]:
                 yield invalid(f"{field}[{name}]", name, problem)
             value = _value(written)
             if value is None:
-                continue  # the schema tells what is wrong with the text
+                continue  # the schema's check returns the cause for the text
             if value < 0:
                 yield invalid(f"{field}[{name}]", written, "must be greater than or equal to 0; remove the minus sign.")
             elif value.denominator != 1 and name not in _DIVISIBLE:
@@ -122,7 +122,7 @@ def _check_amounts(queue: Object) -> Iterator[Cause]:
 
 
 def _check_order(queue: Object) -> Iterator[Cause]:
-    """Refuse a guarantee above what is deserved, and deserving more than the capability."""
+    """Yield causes for a guarantee above what is deserved, and for deserving more than the capability."""
     spec = lenient.mapping(queue, "spec")
     deserved, capability = lenient.mapping(spec, "deserved"), lenient.mapping(spec, "capability")
     for name, written in lenient.mapping(spec, "guarantee", "resource").items():
@@ -196,7 +196,7 @@ def _check_parent(queue: Object, old: Object | None, view: QueueRulesView) -> It
 
 
 def _check_above(queue: Object, view: QueueRulesView) -> Iterator[Cause]:
-    """Compare with the queues above: capability with the nearest that sets it, sums with the parent."""
+    """Compare with the queues above: the capability with the nearest one that sets it, sums with the parent's."""
     name, parent = _name(queue), _parent(queue)
     line = [view.queue(above) or {} for above in hierarchy.ancestors(parent, view)]
     for resource, own in _amounts(queue, "capability").items():
@@ -217,7 +217,7 @@ def _check_above(queue: Object, view: QueueRulesView) -> Iterator[Cause]:
 
 
 def _check_below(queue: Object, view: QueueRulesView) -> Iterator[Cause]:
-    """Compare with the queues below: their highest capability, and their sums."""
+    """Compare with the queues below: with their highest capability, and with their sums."""
     name = _name(queue)
     children = view.queue_children(name)
     if not children:

@@ -1,4 +1,4 @@
-"""The tree of queues: who is above and below whom, and the older annotations that say it again."""
+"""The tree of queues, and the older annotations that repeat it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WEIGHTS = "volcano.sh/hierarchy-weights"
 
 
 def ancestors(name: str, view: QueuesView) -> list[str]:
-    """Return name and the queues above it, nearest first, without root; a circle ends where it began."""
+    """Return `name` and the queues above it, nearest first, without root; a circle of parents ends where it began."""
     line: list[str] = []
     while name and name != ROOT_QUEUE and name not in line:
         line.append(name)
@@ -28,29 +28,29 @@ def ancestors(name: str, view: QueuesView) -> list[str]:
 def descendants(name: str, view: QueuesView) -> Iterator[Object]:
     """Yield the queues below name, each once."""
     seen = {name}
-    left = list(view.queue_children(name))
-    while left:
-        queue = left.pop()
+    pending = list(view.queue_children(name))
+    while pending:
+        queue = pending.pop()
         below = lenient.text(queue, "metadata", "name")
         if below not in seen:
             seen.add(below)
             yield queue
-            left += view.queue_children(below)
+            pending += view.queue_children(below)
 
 
 def subtree(name: str, children: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return a queue and all below it, by who is right below whom; a circle of parents ends where it began."""
-    found = {name: None}
-    left = [name]
-    while left:
-        below = [each for each in children.get(left.pop(), ()) if each not in found]
-        found.update(dict.fromkeys(below))
-        left += below
-    return list(found)
+    """Return a queue and all below it, by the children of each; a circle of parents ends where it began."""
+    names = {name: None}
+    pending = [name]
+    while pending:
+        below = [each for each in children.get(pending.pop(), ()) if each not in names]
+        names.update(dict.fromkeys(below))
+        pending += below
+    return list(names)
 
 
 def height(name: str, view: QueuesView) -> int:
-    """Return how many levels name and the queues below it take."""
+    """Return how many levels `name` and the queues below it have."""
     deepest = 1
     for queue in descendants(name, view):
         line = ancestors(lenient.text(queue, "metadata", "name"), view)
@@ -61,13 +61,13 @@ def height(name: str, view: QueuesView) -> int:
 
 def amounts_at(queue: Object, path: tuple[str, ...]) -> Amounts:
     """Return the resources at a path of a queue's spec; what cannot be read counts as nothing."""
-    found: Amounts = {}
+    readable: Amounts = {}
     for name, written in lenient.mapping(queue, "spec", *path).items():
         try:
-            found |= amounts.of({name: written})
+            readable |= amounts.of({name: written})
         except QuantityError:
             continue
-    return found
+    return readable
 
 
 def total(queues: Sequence[Object], path: tuple[str, ...]) -> Amounts:
@@ -88,7 +88,7 @@ def highest_capability(name: str, view: QueuesView) -> Amounts:
 
 
 def add_root(queue: Object) -> None:
-    """Let the path of the annotations begin at root (reference: volcano-queue-podgroup-cli §1.7)."""
+    """Make the path of the annotations begin at root (reference: volcano-queue-podgroup-cli §1.7)."""
     notes = lenient.mapping(queue, "metadata", "annotations")
     path, weights = lenient.text(notes, PATH), lenient.text(notes, WEIGHTS)
     if path and weights and path.split("/")[0] != ROOT_QUEUE:

@@ -1,7 +1,7 @@
-"""What each queue gets when every queue wants more, and how much of that its pods use: for people.
+"""The fair share of each queue if every queue wanted more, and how much of it pods use: for people.
 
-The scheduler's own rule (`scheduler/shares/deserved.py`) without its knowledge of who waits for what: there
-what a queue does not ask for counts for the others.
+It is the scheduler's own rule (`scheduler/shares/deserved.py`) without demand: there, what a queue does not ask for
+goes to the others.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from scheduler.shares.tree import QueueTree
 class FairShare(NamedTuple):
     """A queue's part of the cluster, by resource, and what pods in it and below it use.
 
-    part is the largest part of what it deserves that they use, 1.0 is all of it; None if it deserves nothing.
-    resource is the one of which that is so.
+    `part` is the largest part of what it deserves that they use, 1.0 for all of it; None if it deserves nothing.
+    `resource` is the one with this part.
     """
 
     deserved: Amounts
@@ -43,7 +43,7 @@ def fair_shares(
 ) -> dict[str, FairShare]:
     """Return the fair share of each queue and of root.
 
-    capacity is what the nodes offer, foreign what pods use of it that use no queue, used what the pods of each queue use.
+    `capacity` is what the nodes offer, `foreign` what pods without a queue use of it, `used` what the pods of each queue use.
     """
     names = sorted(capacity)
 

@@ -1,18 +1,17 @@
-"""The state of a queue, from what is wished and what is left in it.
+"""The state of a queue, from its wish and from the work that is left in it.
 
-`spec.state` is the wish and `status.state` the fact (seed: queue state
+`spec.state` is the wish, `status.state` the observed state (seed: queue state
 management). A queue below a closed one is closed with it, whatever its own
-wish, and opens again with it. What is left in a queue is what is left in it and
-in all queues below it: pod groups that are not finished, and pods on nodes that
-have no group.
+wish, and opens again with it. The work left in a queue are unfinished pod
+groups, and pods on nodes without a group, in it and in all queues below it.
 
 Volcano's own definition of queues has no `spec.state`, and an API server drops
-what a definition does not have. Of a queue without it the wish is what the fact
-was left as, by us or by Volcano: closed, unless an annotation of Volcano's says
-that it is closed with its parent.
+fields that a definition does not have. The wish of such a queue follows from
+its last state, written by us or by Volcano: Closed if that is Closed or
+Closing, unless Volcano's annotation says that it is closed by its parent.
 
-Clients of Volcano open and close a queue by writing `status.state`. Of a queue
-that keeps its wish this is taken as one, too.
+Clients of Volcano open and close a queue by writing `status.state`. For a queue
+with `spec.state` this is a wish as well.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def closing_problem(name: str) -> str:
 
 
 class Case(NamedTuple):
-    """A row of the table: what is wished, whether a queue above is closed, whether work is left, and what follows."""
+    """A row of the table: the wish, whether a queue above is closed, whether work is left, and the resulting status."""
 
     wish: QueueState
     is_closed_above: bool
@@ -79,18 +78,18 @@ _OURS = frozenset((case.state.value, case.reason) for case in TABLE)
 _ROWS = {(case.wish, case.is_closed_above, case.has_work): case for case in TABLE}
 
 
-def wish(kept: str, state: str, *, is_closed_by_parent: bool) -> str:
-    """Return what is wished of a queue: what it keeps as its wish, otherwise what its state was left as."""
-    if kept:
-        return kept
+def wish(spec_state: str, state: str, *, is_closed_by_parent: bool) -> str:
+    """Return the wish of a queue: its `spec.state`, or what follows from its last state."""
+    if spec_state:
+        return spec_state
     is_closed = state in (QueueState.CLOSED, QueueState.CLOSING) and not is_closed_by_parent
     return (QueueState.CLOSED if is_closed else QueueState.OPEN).value
 
 
 def written_wish(status: Mapping[str, Any]) -> str:
-    """Return Open or Closed where a client wrote that as the state of a queue, "" where the state is the controller's.
+    """Return Open or Closed if a client wrote that as the state of a queue, "" if the state is the controller's.
 
-    The controller's has a reason of its own beside it, which clients leave as it was or leave out.
+    The controller writes a matching reason beside it, which clients leave as it was or leave out.
     """
     state, reason = status.get("state"), status.get("reason")
     if state not in (QueueState.OPEN, QueueState.CLOSED) or (state, reason) in _OURS:
@@ -126,7 +125,7 @@ def closed_above(name: str, parents: Mapping[str, str], wishes: Mapping[str, str
 
 
 def what_is_left(groups: Mapping[str, int], loose: int) -> str:
-    """Say what keeps a queue from being empty; "" where nothing does."""
+    """Return in words what keeps a queue from being empty; "" if nothing does."""
     unfinished = {phase: number for phase, number in groups.items() if number and phase not in FINISHED}
     parts = []
     if number := sum(unfinished.values()):

@@ -1,4 +1,4 @@
-"""The page of what the scheduler decided: who was bound, evicted or kept waiting, when and why."""
+"""The page of the scheduler's decisions: which pods were bound or evicted, which groups have to wait, when and why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cluster import access
 from cluster.access import Actor
 from cluster.store import decisions, store
 from cluster.store.decisions import Filters
-from dashboard.parts import decisions as shown
+from dashboard.parts import decisions as decision_rows
 from dashboard.parts import moments, paging, scope
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
@@ -28,7 +28,7 @@ SPEC = Spec(
         Column("Nodes"),
     ),
     filters=(
-        Filter("kind", "Decision", choices=tuple(shown.KINDS), hidden=True),
+        Filter("kind", "Decision", choices=tuple(decision_rows.KINDS), hidden=True),
         Filter("namespace", "Namespace"),
         Filter("queue", "Queue"),
         Filter("node", "Node", kind="text", hint="whole name"),
@@ -43,21 +43,21 @@ SPEC = Spec(
 EMPTY = {
     "symbol": "list-start",
     "title": "The scheduler has decided nothing yet",
-    "text": "Whoever gets a node, goes for somebody else or has to wait stands here, with the reason. Run a job to see it.",
+    "text": "Pods that get a node, pods that are evicted and groups that have to wait are listed here, with the reason. Run a job to see it.",
 }
 
 
 def table(actor: Actor, view: TableView) -> Table:
-    """Return a page of the decisions about groups that the actor may see; Forbidden when these are none."""
+    """Return a page of the decisions about groups that the actor may see; raise Forbidden if there can be none."""
     parts.require_ours()
     visible = access.namespaces(actor, POD_GROUPS)
     if not visible:
         raise Forbidden(
             "Decisions are about pod groups, and you may see those of no namespace; ask an administrator for a role."
         )
-    wanted = Filters(
+    filters = Filters(
         namespaces=scope.namespaces_of(view.get("namespace"), visible),
-        kind=shown.KINDS.get(view.get("kind"), ""),
+        kind=decision_rows.KINDS.get(view.get("kind"), ""),
         queue=view.get("queue"),
         node=view.get("node"),
         text=view.q,
@@ -65,23 +65,23 @@ def table(actor: Actor, view: TableView) -> Table:
         until=moments.moment(view.get("to")) if view.get("to") else None,
     )
     with store.reading() as head:
-        counts = decisions.count(replace(wanted, kind=""))
-        total = counts.get(wanted.kind, 0) if wanted.kind else sum(counts.values())
+        counts = decisions.count(replace(filters, kind=""))
+        total = counts.get(filters.kind, 0) if filters.kind else sum(counts.values())
         page = paging.Page(view.page, view.per, total)
-        found = decisions.find(wanted, limit=page.size, offset=page.offset)
-        seen = Filters(namespaces=scope.namespaces_of("", visible))
-        choices = {"namespace": decisions.values("namespace", seen)}
-        choices["queue"] = decisions.values("queue", seen) if access.allowed(actor, "list", QUEUES, "") else []
+        rows = decisions.find(filters, limit=page.size, offset=page.offset)
+        all_visible = Filters(namespaces=scope.namespaces_of("", visible))
+        choices = {"namespace": decisions.values("namespace", all_visible)}
+        choices["queue"] = decisions.values("queue", all_visible) if access.allowed(actor, "list", QUEUES, "") else []
     return Table(
         view=view,
-        rows=shown.rows(found, names_group=True),
+        rows=decision_rows.rows(rows, names_group=True),
         page=page,
-        # A decision is written with what it changes: groups that are let in or told to wait, pods that are bound or go.
+        # A decision is written together with the group or the pods that it changes.
         watches=[
             watch for kind in (POD_GROUPS, PODS) for watch in scope.watches(kind.id, view.get("namespace"), visible)
         ],
-        counts={word: counts.get(kind, 0) for kind, word in shown.WORDS.items()},
-        phases=tuple(shown.KINDS),
+        counts={word: counts.get(kind, 0) for kind, word in decision_rows.WORDS.items()},
+        phases=tuple(decision_rows.KINDS),
         by="kind",
         choices=choices,
         revision=head,

@@ -1,4 +1,4 @@
-"""The parts of the scheduler's page that change by themselves."""
+"""The live parts of the scheduler's page."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ TOPIC = "queues:scheduler"
 
 
 def is_shown(actor: Actor) -> bool:
-    """Tell whether there is a scheduler of ours to look at, and the actor may."""
+    """Return whether our scheduler works here, and the actor may see its configuration."""
     return _is_ours() and access.allowed(actor, "get", CONFIGMAPS, NAMESPACE)
 
 
 def shows_decisions(actor: Actor) -> bool:
-    """Tell whether there are decisions of a scheduler of ours, and the actor may see groups that they are about."""
+    """Return whether our scheduler works here, and the actor may see decisions about some groups."""
     return _is_ours() and access.somewhere(actor, "list", POD_GROUPS)
 
 
 def may_write(actor: Actor) -> bool:
-    """Tell whether the actor may configure the scheduler."""
+    """Return whether the actor may configure the scheduler."""
     return access.allowed(actor, "patch", rights.configuring(), NAMESPACE)
 
 
 def require_ours() -> None:
-    """Raise NotFound where another scheduler works."""
+    """Raise NotFound if another scheduler works here."""
     if not _is_ours():
         raise NotFound("Another scheduler works on this cluster; configure it where it runs.")
 
@@ -41,19 +41,19 @@ def require_ours() -> None:
 def read_parts(actor: Actor) -> tuple[ConfigurationVersions, dict[str, str]]:
     """Return the configuration and the parts about it; call it inside `store.reading()`.
 
-    NotFound where another scheduler works, Forbidden for who may not read it.
+    Raise NotFound if another scheduler works here, Forbidden if the actor may not read the configuration.
     """
     require_ours()
     access.require(actor, "get", CONFIGMAPS, NAMESPACE, NAME)
-    kept = versions.read_versions()
+    stored = versions.read_versions()
     context = {
-        "kept": kept,
-        "said": words.policy_facts(kept.policy, measures_load=not backend.is_mirror),
+        "stored": stored,
+        "facts": words.policy_facts(stored.policy, measures_load=not backend.is_mirror),
         "may_write": may_write(actor),
         "names_writers": access.allowed(actor, "get", "audit", NAMESPACE),
     }
     names = {"scheduler-state": "_state", "in-force": "_in_force", "versions": "_versions"}
-    return kept, {
+    return stored, {
         part: render_to_string(f"queues/scheduler/{template}.html", context) for part, template in names.items()
     }
 

@@ -1,4 +1,4 @@
-"""The versions of the scheduler's configuration, from the log: who wrote which when, and what it changed."""
+"""The versions of the scheduler's configuration, from the log: their writers, times and differences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES_AROUND = 2
 
 @dataclass(slots=True)
 class Version:
-    """A text as it was once stored; None is that the ConfigMap, or its entry, was gone. is_usable: it came into force."""
+    """A text that was stored once, None for a deleted ConfigMap or entry. `is_usable` says that it came into force."""
 
     revision: int
     at: int
@@ -33,9 +33,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationVersions:
-    """What is stored, what is in force, and the versions that the log knows, newest first.
+    """The stored text, the policy in force, and the versions in the log, newest first.
 
-    version is the stored object's resourceVersion, "" where there is none.
+    `version` is the resourceVersion of the stored ConfigMap, "" if there is none. `refused` says why the stored text is
+    not in force, "" if it is.
     """
 
     text: str | None
@@ -45,45 +46,45 @@ class ConfigurationVersions:
     versions: list[Version]
 
     def text_at(self, revision: str) -> str | None:
-        """Return the text of the version with a revision, None where there is none."""
+        """Return the text of the version with a revision, None if there is no such version."""
         return next((each.text for each in self.versions if str(each.revision) == revision), None)
 
 
 def read_versions() -> ConfigurationVersions:
     """Read the configuration and its versions; several queries, so call it inside `store.reading()`."""
     history = store.history(CONFIGMAPS, NAMESPACE, NAME)
-    held, versions = _replayed(reversed(history))
+    replayed, versions = _replayed(reversed(history))
     newest = history[0] if history and history[0].verb != "DELETED" else None
     stored = newest.object if newest is not None else {}
-    shown = versions[::-1][:MOST_SHOWN]
+    latest = versions[::-1][:MOST_SHOWN]
     done = AuditEntry.objects.filter(resource=CONFIGMAPS.id, namespace=NAMESPACE, name=NAME, outcome="done")
     actors = dict(done.values_list("revision", "actor"))
-    for each in shown:
+    for each in latest:
         each.who = actors.get(each.revision, "")
     version = lenient.text(stored, "metadata", "resourceVersion")
-    refused = held.refused.message if held.refused else ""
-    return ConfigurationVersions(text_of(stored), version, held.policy, refused, shown)
+    refused = replayed.refused.message if replayed.refused else ""
+    return ConfigurationVersions(text_of(stored), version, replayed.policy, refused, latest)
 
 
 def _replayed(history: Iterable[Change]) -> tuple[Configuration, list[Version]]:
-    """Return what holds in the end, and each change of the text, oldest first."""
-    held = Configuration()
+    """Return the resulting configuration, and each version of the text, oldest first."""
+    configuration = Configuration()
     versions: list[Version] = []
     before: str | None = None
     for change in history:
         is_gone = change.verb == "DELETED"
-        held.take(None if is_gone else change.body)
+        configuration.take(None if is_gone else change.body)
         text = None if is_gone else text_of(change.object)
         if text != before or not versions:
-            made = Version(change.revision, change.at, text, held.refused is None)
-            made.diff = difference(before or "", text or "")
-            versions.append(made)
+            version = Version(change.revision, change.at, text, configuration.refused is None)
+            version.diff = difference(before or "", text or "")
+            versions.append(version)
         before = text
-    return held, versions
+    return configuration, versions
 
 
 def difference(old: str, new: str) -> list[tuple[str, str]]:
-    """Return the lines that differ and those around them, each as (its sign, its text); nothing for very long texts."""
+    """Return the lines that differ and those around them, each as (sign, text); nothing for very long texts."""
     before, after = old.splitlines(), new.splitlines()
     if len(before) + len(after) > MOST_LINES:
         return []

@@ -1,4 +1,4 @@
-"""The page of the scheduler: what is in force, the configuration to change, and its versions."""
+"""The page of the scheduler: the policy in force, the editor of its configuration, and its versions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from queues.scheduler import decisions, parts, versions, words
 from scheduler.policy import configuration
 
 CHANGED = (
-    "Somebody changed the configuration after you opened it. Nothing of yours was stored, and your text is still below;"
-    " load the page again to see how it is now."
+    "Somebody changed the configuration after you opened it. Your text was not stored and is still below;"
+    " load the page again to see the stored one."
 )
 
 
@@ -42,7 +42,7 @@ class ConfigurationForm(Form):
     version = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
 
     def clean_text(self) -> str:
-        """Browsers send lines that end as on typewriters."""
+        """Browsers send CRLF line breaks; store LF."""
         return str(self.cleaned_data["text"]).replace("\r\n", "\n")
 
 
@@ -53,10 +53,10 @@ def show_scheduler(request: HttpRequest) -> HttpResponse:
     """Show the configuration, check a changed one, or store it."""
     actor = access.of(request)
     with store.reading() as revision:
-        kept, shown = parts.read_parts(actor)
-    again = kept.text_at(request.GET.get("again", ""))
-    text = again or kept.text or words.STARTER
-    form = ConfigurationForm(request.POST or None, initial={"text": text, "version": kept.version})
+        stored, html = parts.read_parts(actor)
+    again = stored.text_at(request.GET.get("again", ""))
+    text = again or stored.text or words.STARTER
+    form = ConfigurationForm(request.POST or None, initial={"text": text, "version": stored.version})
     if request.method == "POST":
         access.require(actor, "patch", rights.configuring(), NAMESPACE, NAME)
         if form.is_valid() and request.POST.get("do") != "check" and _is_saved(actor, form):
@@ -65,14 +65,14 @@ def show_scheduler(request: HttpRequest) -> HttpResponse:
         text = request.POST.get("text", "").replace("\r\n", "\n")
     is_other = form.is_bound or again is not None
     context = {
-        "parts": shown,
+        "parts": html,
         "topic": parts.TOPIC,
         "page_revision": revision,
         "revision": revision,
-        "kept": kept,
+        "stored": stored,
         "form": form,
         "reading": configuration.read(text),
-        "difference": versions.difference(kept.text or "", text) if is_other else [],
+        "difference": versions.difference(stored.text or "", text) if is_other else [],
         "always": words.always(),
         "again": again is not None,
         "may_write": parts.may_write(actor),
@@ -81,9 +81,9 @@ def show_scheduler(request: HttpRequest) -> HttpResponse:
 
 
 def _is_saved(actor: Actor, form: ConfigurationForm) -> bool:
-    """Store what the form says over the version that it was opened with; what is wrong becomes its errors."""
+    """Store the form's text over the version that it was opened with; problems become the form's errors."""
     text, version = form.cleaned_data["text"], form.cleaned_data["version"]
-    if configuration.read(text).errors:  # they stand below it, line by line
+    if configuration.read(text).errors:  # the page lists them below the field, line by line
         form.add_error("text", "It cannot be used as it is; nothing was stored.")
         return False
     try:
@@ -96,7 +96,7 @@ def _is_saved(actor: Actor, form: ConfigurationForm) -> bool:
 
 
 def _store(actor: Actor, text: str, version: str) -> None:
-    """Write the configuration over a version of the ConfigMap; "" makes a new one, and its namespace where there is none."""
+    """Write the configuration over a version of the ConfigMap; "" creates it, and its namespace if that is missing."""
     if version:
         change = {"metadata": {"resourceVersion": version}, "data": {KEY: text}}
         api.patch(actor, CONFIGMAPS, NAMESPACE, NAME, change)
@@ -115,7 +115,7 @@ def _object(version: str, kind: str, metadata: Object) -> Object:
 @login_required
 @explained
 def show_decisions(request: HttpRequest) -> HttpResponse:
-    """Show what the scheduler decided."""
+    """Show the decisions of the scheduler."""
     table = decisions.table(access.of(request), decisions.SPEC.read(request.GET))
     return responses.listing(request, "queues/scheduler/decisions.html", table, days=settings.DECISION_DAYS)
 
@@ -124,7 +124,7 @@ def show_decisions(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def reset_scheduler(request: HttpRequest) -> HttpResponse:
-    """Delete the configuration that the reader saw, so that the defaults hold."""
+    """Delete the configuration in the version that the reader saw, so that the defaults hold."""
     parts.require_ours()
     try:
         api.delete(access.of(request), CONFIGMAPS, NAMESPACE, NAME, version=request.POST.get("version", ""))

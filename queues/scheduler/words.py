@@ -30,11 +30,11 @@ tiers:
   - name: proportion
   - name: resourcequota
 """
-"""A configuration that says what holds without one, to begin with."""
+"""A configuration equal to the defaults, as a text to begin with."""
 
 
 class PolicyFact(NamedTuple):
-    """One thing that a policy decides: what, how, and the words of the configuration for it."""
+    """One decision of a policy: its title, its text, and the configuration's words for it."""
 
     title: str
     text: str
@@ -42,7 +42,7 @@ class PolicyFact(NamedTuple):
 
 
 def policy_facts(policy: Policy, *, measures_load: bool) -> list[PolicyFact]:
-    """Return what a policy decides; measures_load: agents of ours report what nodes use."""
+    """Return a policy's decisions; `measures_load` says that our agents report what nodes use."""
     return [
         PolicyFact("Jobs are let in", _entry(policy), "enqueue, overcommit"),
         PolicyFact(
@@ -54,7 +54,7 @@ def policy_facts(policy: Policy, *, measures_load: bool) -> list[PolicyFact]:
         PolicyFact("Pods with a disruption budget", _budgets(policy), "pdb"),
         PolicyFact("Pods that have just started", _cooldown(policy), "cdp"),
         PolicyFact("Jobs that wait long", _wait(policy), "sla"),
-        PolicyFact("Room is kept", _kept(policy), "gang: reservation-wait, backfill"),
+        PolicyFact("Room is kept", _reservations(policy), "gang: reservation-wait, backfill"),
         PolicyFact("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
         PolicyFact("What pods prefer", _preference(policy.wishes), "nodeorder"),
         PolicyFact("Tasks of one job", _tasks(policy.tasks), "task-topology"),
@@ -65,7 +65,7 @@ def policy_facts(policy: Policy, *, measures_load: bool) -> list[PolicyFact]:
 
 
 def always() -> list[tuple[str, str]]:
-    """Return the plugins that are at work whatever is configured, with what they do."""
+    """Return the plugins that work whatever is configured, each with what it does."""
     return [(name, each.words) for name, each in PLUGINS.items() if each.standing is PluginSupport.ALWAYS]
 
 
@@ -82,8 +82,8 @@ def _evictions(policy: Policy) -> str:
         Action.PREEMPT: "for more urgent jobs of their queue",
         Action.RECLAIM: "for queues that have less than they deserve",
     }
-    found = [words for action, words in for_whom.items() if action in policy.actions]
-    return ", and ".join(found) or "for nobody"
+    reasons = [words for action, words in for_whom.items() if action in policy.actions]
+    return ", and ".join(reasons) or "for nobody"
 
 
 def _again(policy: Policy) -> str:
@@ -132,13 +132,13 @@ def _wait(policy: Policy) -> str:
     return f"are let in after {duration_words(policy.waits_ms)}, or the time that they state themselves"
 
 
-def _kept(policy: Policy) -> str:
+def _reservations(policy: Policy) -> str:
     if policy.reserves_ms is None:
         return "for no job, however long smaller ones keep it waiting"
-    kept = f"for the first job of a queue that has waited {duration_words(policy.reserves_ms)}"
+    text = f"for the first job of a queue that has waited {duration_words(policy.reserves_ms)}"
     if Action.BACKFILL not in policy.actions:
-        return f"{kept}; nobody uses it meanwhile"
-    return f"{kept}; jobs that end in time may use it meanwhile"
+        return f"{text}; nobody uses it meanwhile"
+    return f"{text}; jobs that end in time may use it meanwhile"
 
 
 def _choice(scoring: Scoring | None) -> str:
@@ -165,19 +165,19 @@ def _preference(weights: WishWeights) -> str:
         (weights.spread, "spreading"),
         (weights.taints, "taints of nodes"),
     ]
-    found = ", ".join(f"{text} × {weight}" for weight, text in parts if weight)
-    if not found:
+    weighted = ", ".join(f"{text} × {weight}" for weight, text in parts if weight)
+    if not weighted:
         return "has no effect"
-    return f"{'decides first' if weights.first else 'is added to the weights of nodes'}: {found}"
+    return f"{'decides first' if weights.first else 'is added to the weights of nodes'}: {weighted}"
 
 
 def _tasks(tasks: TaskTopologies | None) -> str:
     near = f"drawn to one node or kept apart (× {tasks.weight})" if tasks and tasks.weight else ""
     order = "started in order" if tasks and tasks.orders else ""
-    found = " and ".join(filter(None, (near, order)))
-    if not found:
+    effects = " and ".join(filter(None, (near, order)))
+    if not effects:
         return "are neither drawn together nor kept apart by annotations"
-    return f"are {found} where annotations of the job say so (volcano.sh/task-topology-…)"
+    return f"are {effects} where annotations of the job say so (volcano.sh/task-topology-…)"
 
 
 def _node_groups(grouping: NodeGrouping | None) -> str:

@@ -45,7 +45,7 @@ def icons_in_sprite():
 
 def icons_used():
     """Names of icons in templates, in modules and in the table of looks."""
-    used = {look.icon for look in [*phases.LOOKS.values(), phases.UNHEARD_OF]}
+    used = {look.icon for look in [*phases.LOOKS.values(), phases.UNKNOWN]}
     for path in (settings.BASE_DIR / "templates").rglob("*.html"):
         text = path.read_text()
         used |= set(re.findall(r'{% icon "([\w-]+)"', text)) | set(re.findall(r'symbol="([\w-]+)"', text))

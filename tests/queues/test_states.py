@@ -292,7 +292,7 @@ def test_only_what_was_reckoned_is_rounded():
     share = FairShare({"cpu": 44_444}, {"cpu": 10_250}, {"cpu": 60_125}, 1.3, "cpu")
     (row,) = share_table.rows(share, {"cpu": 12_345}, {"cpu": 98_765})
     assert row[2:] == ("10.25", "44.4", "60.125", "15.7", "12.345", "98.765")
-    told = share_table.said(share, {"cpu": 12_345}, 1)
+    told = share_table.summary(share, {"cpu": 12_345}, 1)
     assert told == "It uses 60.125 CPU, 15.7 CPU more than it deserves; jobs that wait ask for 12.345 CPU."
 
 

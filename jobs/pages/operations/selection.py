@@ -25,7 +25,7 @@ def read(actor: Actor, form: QueryDict) -> Selection:
             # A filter that is left out would make it more jobs than were meant.
             raise BadRequest(f"The filters could not be read, so nothing was chosen. {' '.join(view.notes)}")
         found = _found(actor, view)
-        filters = view.said()
+        filters = view.filters_text()
         about = f"all that match {filters}" if filters else "all jobs in sight"
         lacking = "No job matches these filters any more. Nothing was done."
     else:

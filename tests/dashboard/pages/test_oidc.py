@@ -13,7 +13,7 @@ from cluster.access import identities
 from cluster.models import AuditEntry, Identity, RoleBinding
 from cluster.several.entries import Entry
 from dashboard.accounts import provider as ours
-from dashboard.accounts.views import known_address
+from dashboard.accounts.views import registered_address
 from proof.harness.provider import CLIENT, SECRET, running
 from tests.dashboard.pages.conftest import Page, page, reader
 from tests.tables import cases
@@ -262,6 +262,6 @@ def test_without_a_provider_there_are_no_such_pages(admin):
 def test_with_several_clusters_the_provider_knows_the_addresses_of_the_first(rf, settings):
     settings.CLUSTERS = (Entry("home"), Entry("dev", "/config"))
     for name, path in (("accounts:arrival", "login/oidc/callback/"), ("accounts:login", "login/")):
-        assert known_address(rf.get("/"), name) == f"http://testserver/c/home/{path}"
+        assert registered_address(rf.get("/"), name) == f"http://testserver/c/home/{path}"
     settings.CLUSTERS = ()
-    assert known_address(rf.get("/"), "accounts:login") == "http://testserver/login/"
+    assert registered_address(rf.get("/"), "accounts:login") == "http://testserver/login/"
