@@ -1,4 +1,4 @@
-"""The Django project: wiring only. Importing it makes the Celery app that shared tasks belong to."""
+"""The Django project: wiring only. Importing it creates the Celery app of the shared tasks."""
 
 from __future__ import annotations
 

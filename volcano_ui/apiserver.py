@@ -31,13 +31,13 @@ log = logging.getLogger(__name__)
 
 
 def config(application: App, certificates: Certificates | None = None) -> uvicorn.Config:
-    """Return how the API server serves; without certificates, as tests ask for it, in the clear."""
+    """Return the API server's configuration; without certificates, as in tests, it serves plain HTTP."""
     import uvicorn
 
     from apiserver.http.slices import Socket
     from apiserver.watch.connection import Connection
 
-    # It tells of each upgrade with the query, where people put tokens, and commands their secrets.
+    # At INFO it logs each upgrade with its query, in which people put tokens, and commands have secrets.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     return uvicorn.Config(
         application,
@@ -54,8 +54,8 @@ def config(application: App, certificates: Certificates | None = None) -> uvicor
         ws_per_message_deflate=False,
         # The Python client sends what is written to a command's input as one message.
         ws_max_size=16 * 1024 * 1024,
-        # Pings keep connections alive. Who does not answer is not cut off: the Python client answers only while
-        # it is asked to read, and of a client whose input waits for a slow command nothing is read meanwhile.
+        # Pings keep connections alive. A client that does not answer is not cut off: the Python client answers only
+        # while it reads, and from a client whose input waits for a slow command nothing is read meanwhile.
         ws_ping_timeout=None,
         ssl_certfile=certificates.certificate if certificates else None,
         ssl_keyfile=certificates.key if certificates else None,
@@ -73,7 +73,7 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
 
     become_server()
     openapi.warm()
-    # What is there by now stays: to look through it again at each collection would take a tenth of a second.
+    # The objects of now stay for ever: each collection would take a tenth of a second to go through them again.
     gc.freeze()
     # Each watch takes a descriptor, and the usual soft limit of 1024 is for programs that use select().
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -88,16 +88,16 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
 async def _serve(server: uvicorn.Server, listener: socket.socket, context: ssl.SSLContext) -> None:
     keeper = asyncio.create_task(keep_certificate(context))
     try:
-        async with heartbeat.given():
+        async with heartbeat.beating():
             await server.serve(sockets=[listener])
     finally:
         keeper.cancel()
 
 
 async def keep_certificate(context: ssl.SSLContext, *, every_s: float = LOOK_EVERY_S) -> None:
-    """Show a certificate that was renewed, by this system or by an administrator, until cancelled.
+    """Load a certificate that was renewed, by this system or by an administrator, until cancelled.
 
-    It is taken over in the loop that greets clients: none of them can come between certificate and key.
+    It is loaded in the event loop of the server, so that no client comes between certificate and key.
     """
     from cluster.access import certificates
 
@@ -105,13 +105,13 @@ async def keep_certificate(context: ssl.SSLContext, *, every_s: float = LOOK_EVE
     while True:
         await asyncio.sleep(every_s)
         try:
-            found = await asyncio.to_thread(certificates.current)
-            changed = found.certificate.stat().st_mtime_ns
-            if changed != served:
-                context.load_cert_chain(found.certificate, found.key)
-                served = changed
+            current = await asyncio.to_thread(certificates.current)
+            modified = current.certificate.stat().st_mtime_ns
+            if modified != served:
+                context.load_cert_chain(current.certificate, current.key)
+                served = modified
         except Exception:
-            # Half of a new pair may be there; the next look finds the other half.
+            # Half of a new pair may have been written; the next look finds the other half.
             log.exception("the certificate could not be renewed")
 
 

@@ -25,7 +25,7 @@ ROOT: Path = settings.BASE_DIR
 
 
 class AssetsError(Exception):
-    """The front end could not be built; the message ends with what the failing tool said."""
+    """The front end could not be built; the message ends with the output of the tool that failed."""
 
 
 def built() -> bool:
@@ -36,7 +36,7 @@ def built() -> bool:
 
 def build(say: Say) -> bool:
     """Bring the built files up to date; return whether there was something to do."""
-    # Looked at before the lock is taken: an installation may be read-only.
+    # Checked before the lock is taken, which writes: an installation may be read-only.
     if built():
         return False
     with _alone():
@@ -94,13 +94,13 @@ def _install(say: Say, *, dev: bool) -> None:
 def _node(*arguments: str) -> None:
     program = node()
     path = f"{program.parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    # Node trusts its own list of authorities, and pip the system's: a company's proxy is in that one alone.
+    # Node trusts its own list of authorities, and pip the system's, which alone has that of a company's proxy.
     environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": path}
-    done = subprocess.run(  # noqa: S603
+    result = subprocess.run(  # noqa: S603
         [program, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        raise AssetsError(f"{Path(arguments[0]).name} failed:\n{done.stdout}{done.stderr}".rstrip())
+    if result.returncode:
+        raise AssetsError(f"{Path(arguments[0]).name} failed:\n{result.stdout}{result.stderr}".rstrip())
 
 
 def _stamp() -> Path:

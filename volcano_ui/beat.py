@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 class Clock(Scheduler):
     """Beat's schedule without its habit of waking early, and without a file.
 
-    Celery's own sleeps until 10 ms before an entry is due and turns in a loop until then, which at
-    a tick a second is one percent of a core. What was due when is not worth keeping: after a start
-    every entry is.
+    Celery's own sleeps until 10 ms before an entry is due and then loops until it is, which at
+    a tick a second is one percent of a core. The last runs are not worth a file: after a start
+    every entry is due.
 
-    It is also the one process that notices when the wall clock is set back. Then what Celery noted lies in the future, and
-    so does what timers wait for: the reckoning is begun anew, and the timers are brought forward (`tasks.clock_set_back`).
+    It is also the one process that notices when the wall clock is set back. Celery's last runs then lie in the future, and
+    so do the times of timers: the last runs are set to now, and the timers are brought forward (`tasks.clock_set_back`).
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -49,7 +49,7 @@ class Clock(Scheduler):
         return float(super().tick(*args, **options))
 
     def _follow_clock(self) -> None:
-        """Begin anew when the wall clock was set back; what could not be said for want of Redis is said again."""
+        """Restart the schedule when the wall clock was set back; a message that Redis did not take is sent again."""
         if back_us := self._set_back.since_last_look():
             log.warning("the clock was set back by %.0f s", back_us / 1e6)
             self._back_ms += back_us // 1000
@@ -66,11 +66,11 @@ class Clock(Scheduler):
             self._back_ms = 0
 
     def adjust(self, n: float | None, drift: float = 0.001) -> float | None:
-        """Return how long to sleep for an entry that is due in n seconds: a little longer."""
+        """Return how long to sleep for an entry that is due in n seconds: a little longer, so that it is due by then."""
         return None if n is None else float(super().adjust(n, drift))
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
-        """Send what an entry is about; Celery's own logs a traceback each second without Redis."""
+        """Send an entry's message; Celery's own logs a traceback each second without Redis."""
         try:
             self.apply_async(entry, producer=producer, advance=False)
         except SchedulingError as error:
@@ -79,5 +79,5 @@ class Clock(Scheduler):
             self._outage.over()
 
     def _ensure_connected(self) -> Any:
-        """Leave connecting to the first message; Celery's own would wait here, and log each try."""
+        """Leave the connecting to the first message; Celery's own would wait here, and log each try."""
         return self.connection

@@ -1,14 +1,14 @@
 """Celery: one worker process for each queue that a consumer runs on, and a clock.
 
-What a task run has to do is written in the database (cursors, timers); a message is only a hint
+The work of a task run is in the database (cursors, timers); a message is only a hint
 that there is something to read. Every choice here follows from that:
 
 * Messages are acknowledged before the run. A run that is killed is repeated from its cursor at the
   next tick; late acknowledgement would repeat it an hour later, when Redis shows the message again.
 * There are no results, no events and no heartbeats: nobody would read them.
-* One message is taken at a time. A hoard in one process would wait behind its current run.
-* A lost broker is asked for again every second, for ever. Publishing gives up at once, so that
-  whoever commits a change while Redis is away does not wait for it.
+* One message is taken at a time. Prefetched ones would wait behind the current run of one process.
+* A worker tries to reach a lost broker every second, for ever. Publishing gives up at once, so that
+  a commit while Redis is away does not wait for it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ warnings.filterwarnings("ignore", category=SecurityWarning)
 
 
 class Connection(KombuConnection):
-    """A broker connection that comes back within a second of its broker; kombu waits up to thirty."""
+    """A broker connection that is restored within a second after its broker; kombu waits up to thirty."""
 
     def _ensure_connection(self, *args: Any, **options: Any) -> Any:
         waits = {"interval_start": 0.2, "interval_step": 0.2, "interval_max": 1.0}
@@ -50,7 +50,7 @@ class Messages(AMQP):
 
     @functools.cached_property
     def queues(self) -> Any:
-        """Return the queues; first asked for when the applications have registered their consumers."""
+        """Return the queues; called only after the applications have registered their consumers."""
         return self.Queues([Queue(name) for name in registry.queues()])
 
 
@@ -67,7 +67,7 @@ app.conf.update(
     worker_send_task_events=False,
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
-    # Nothing is acknowledged late or taken ahead, so neither has an effect but that Celery says nothing of them.
+    # Nothing is acknowledged late or prefetched, so these two only keep Celery from warning about them.
     worker_cancel_long_running_tasks_on_connection_loss=True,
     worker_enable_prefetch_count_reduction=False,
     beat_scheduler="volcano_ui.beat:Clock",
@@ -93,7 +93,7 @@ def lead_by_name(sender: str, **_: Any) -> None:
 
 @signals.beat_init.connect
 def end_beat_at_once(**_: Any) -> None:
-    """Let a signal end beat as it is: it has nothing to keep, and Python's own end takes seconds under load."""
+    """Let a signal end beat at once: it has nothing to save, and Python's own end takes seconds under load."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
 
@@ -109,7 +109,7 @@ def keep_connections(**_: Any) -> None:
 
 @signals.worker_init.connect
 def collect_garbage_rarely(**_: Any) -> None:
-    """Let the collector look less often at the tens of thousands of small objects that consumers remember."""
+    """Let the collector run less often over the tens of thousands of small objects that consumers keep."""
     collector.collect_rarely()
 
 
@@ -124,5 +124,5 @@ def refresh_connections(task_id: str, task: Any, **_: Any) -> None:
 
 @signals.task_postrun.connect
 def forget_run(**_: Any) -> None:
-    """Take the run's name out of the log lines that follow."""
+    """Remove the run's name from the log lines that follow."""
     structlog.contextvars.clear_contextvars()

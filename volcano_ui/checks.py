@@ -18,7 +18,7 @@ from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connection
 
 from cluster.version import VERSION
-from volcano_ui import env, health, kept_version, migration, valkey
+from volcano_ui import env, health, migration, state_version, valkey
 
 LEAST_FREE_BYTES = 100 * 1024**2
 ENOUGH_FREE_BYTES = 1024**3
@@ -27,16 +27,16 @@ ENOUGH_FREE_BYTES = 1024**3
 @register("state")
 def state_directory(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     """E001: the state directory cannot be written to."""
-    # Before the first start there is none: then its parent must let it be made.
-    place = next(path for path in (settings.DATA, *settings.DATA.parents) if path.exists())
-    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+    # Before the first start there is none: then its nearest parent must allow to create it.
+    directory = next(path for path in (settings.DATA, *settings.DATA.parents) if path.exists())
+    if directory.is_dir() and os.access(directory, os.W_OK | os.X_OK):
         return []
-    if not place.is_dir():
-        why, remedy = f"not a directory: {place}", "Move that away"
-    elif os.statvfs(place).f_flag & os.ST_RDONLY:
-        why, remedy = f"the disk of {place} is read-only", "Mount it for writing"
+    if not directory.is_dir():
+        why, remedy = f"not a directory: {directory}", "Move that away"
+    elif os.statvfs(directory).f_flag & os.ST_RDONLY:
+        why, remedy = f"the disk of {directory} is read-only", "Mount it for writing"
     else:
-        why, remedy = f"permission denied at {place}", "Give this user the right to write there"
+        why, remedy = f"permission denied at {directory}", "Give this user the right to write there"
     return [
         Error(
             f"The state directory {settings.DATA} cannot be written to: {why}.",
@@ -49,8 +49,8 @@ def state_directory(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 @register("state")
 def free_space(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     """E002 and W002: the disk of the state directory is full, or nearly so."""
-    place = next(path for path in (settings.DATA, *settings.DATA.parents) if path.exists())
-    free = shutil.disk_usage(place).free
+    directory = next(path for path in (settings.DATA, *settings.DATA.parents) if path.exists())
+    free = shutil.disk_usage(directory).free
     if free >= ENOUGH_FREE_BYTES:
         return []
     kind, code = (Error, "E002") if free < LEAST_FREE_BYTES else (checks.Warning, "W002")
@@ -79,7 +79,7 @@ def sqlite_version(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 
 @register("state")
 def whose_file(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """E008: the state directory's database is another program's, or a newer version's; before anything is done there."""
+    """E008: the state directory's database is another program's, or a newer version's; checked before anything is written."""
     if connection.vendor != "sqlite":
         return []
     try:
@@ -93,11 +93,11 @@ def whose_file(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 @register("state")
 def version(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     """E009: a newer version has used the state directory."""
-    if not kept_version.refuses(settings.DATA):
+    if not state_version.refuses(settings.DATA):
         return []
     return [
         Error(
-            f"The state directory {settings.DATA} is of version {kept_version.read(settings.DATA)}, and this is {VERSION}."
+            f"The state directory {settings.DATA} is of version {state_version.read(settings.DATA)}, and this is {VERSION}."
             " Nothing was written there.",
             hint=f"Start that version again, or restore a backup from before it: {migration.UPGRADE}.",
             id="volcano_ui.E009",
@@ -125,11 +125,11 @@ def shared_servers(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     """E007: this `up` runs some of the programs, and cannot meet the others."""
     if not settings.ONLY:
         return []
-    said = f"VOLCANO_UI_ONLY is {settings.ONLY!r}"
+    setting = f"VOLCANO_UI_ONLY is {settings.ONLY!r}"
     if settings.TARGET is None:
         return [
             Error(
-                f"{said}, and the embedded cluster is of one machine.",
+                f"{setting}, and the embedded cluster is of one machine.",
                 hint="Leave it empty, or name another cluster in VOLCANO_UI_KUBECONFIG.",
                 id="volcano_ui.E007",
             )
@@ -141,7 +141,7 @@ def shared_servers(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     }
     return [
         Error(
-            f"{said}, and {name.partition('=')[0]} is not set: the `up`s that run the rest would have another one.",
+            f"{setting}, and {name.partition('=')[0]} is not set: the `up`s that run the rest would have another one.",
             hint=f"Set {name}, the same for all of them.",
             id="volcano_ui.E007",
         )
@@ -183,7 +183,7 @@ def secret_key_file(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def trusted_proxies(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """W010: it is said that there is TLS in front, and not by whom."""
+    """W010: a proxy with TLS is set, and not its address."""
     if not settings.HTTPS or settings.TRUSTED_PROXIES:
         return []
     return [

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from cluster.version import VERSION
 
-# They are no commands of Django's: that would load what they have no use for.
+# They are not Django's commands, because these load more than the servers use.
 SERVERS = {"web": "volcano_ui.web", "apiserver": "volcano_ui.apiserver", "webhooks": "volcano_ui.webhooks"}
 HELP = """\
 volcano-ui: batch jobs, and the dashboard for them
@@ -22,20 +22,20 @@ volcano-ui: batch jobs, and the dashboard for them
 Each of the processes that up starts, by itself, where something else supervises them:
   volcano-ui web | apiserver | webhooks | beat | agent | worker jobs | worker controllers | worker scheduler
 
-volcano-ui COMMAND --help tells the options of each. Settings come from the environment, as VOLCANO_UI_…;
-what is kept lies in VOLCANO_UI_DATA, by default in ~/.local/share/volcano-ui."""
+volcano-ui COMMAND --help lists the options of each. Settings come from the environment, as VOLCANO_UI_…;
+all data are in VOLCANO_UI_DATA, by default in ~/.local/share/volcano-ui."""
 
 
 def main() -> None:
-    """Tell about the program, or run one of Django's commands."""
-    asked = sys.argv[1:2]
-    if asked == ["--version"]:
+    """Print version or help, or run a server or one of Django's commands."""
+    arguments = sys.argv[1:2]
+    if arguments == ["--version"]:
         print(f"volcano-ui {VERSION}")  # noqa: T201
-    elif asked in ([], ["-h"], ["--help"]):
+    elif arguments in ([], ["-h"], ["--help"]):
         print(HELP)  # noqa: T201
-    elif asked and asked[0] in SERVERS:
-        sys.argv = [f"volcano-ui {asked[0]}", *sys.argv[2:]]
-        import_module(SERVERS[asked[0]]).main()
+    elif arguments and arguments[0] in SERVERS:
+        sys.argv = [f"volcano-ui {arguments[0]}", *sys.argv[2:]]
+        import_module(SERVERS[arguments[0]]).main()
     else:
         import manage
 

@@ -1,4 +1,4 @@
-"""Python's garbage collector in processes that remember tens of thousands of small objects for long."""
+"""Python's garbage collector in processes that keep tens of thousands of small objects for long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 
 
 def collect_rarely() -> None:
-    """Leave alone what is there by now, and look less often at what comes: hardly any of it is garbage."""
+    """Exempt all present objects from collection, and collect later ones less often: hardly any of them is garbage."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)

@@ -28,11 +28,11 @@ from node.rules.devices import Kind
 
 PREFIX = "VOLCANO_UI_"
 PROJECT = Path(__file__).resolve().parent.parent
-# How connections to PostgreSQL are, unless its URL says otherwise.
+# The options of connections to PostgreSQL, unless its URL sets others.
 POSTGRESQL = {
     # The server parses and plans a statement once for a connection, not at each use.
     "server_side_binding": True,
-    # A machine that is gone without a word is given up within some 25 s, on either side: what it had locked, all wait for.
+    # A machine that vanished is given up within some 25 s, on either side: everybody waits for what it had locked.
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -46,13 +46,13 @@ POSTGRESQL = {
             "tcp_keepalives_count=3",
             "tcp_user_timeout=25s",
             "idle_in_transaction_session_timeout=25s",
-            # Who waits for a lock gives up before that, so that fewer sleepers get it one after the other.
+            # Waiting for a lock ends before that, so that a freed lock goes to fewer sessions which have gone meanwhile.
             "lock_timeout=20s",
         )
     ),
 }
-LONGEST_SESSION = 63  # letters of an application_name that PostgreSQL keeps
-# Otherwise it was installed from a wheel, which brings no recipes, no source of the front end and no folder to write in.
+LONGEST_SESSION = 63  # letters of an application_name that PostgreSQL stores
+# Otherwise it was installed from a wheel, which has no Makefile, no source of the front end and no folder to write in.
 IS_CLONE = (PROJECT / "Makefile").is_file()
 
 
@@ -86,16 +86,16 @@ def directory(name: str, default: Path) -> Path:
     return Path(text(name) or default).expanduser().absolute()
 
 
-def usual_state_directory() -> Path:
-    """Return where things are kept unless told: `data` in a clone, else in the user's folder for data (XDG)."""
+def default_state_directory() -> Path:
+    """Return the default state directory: `data` in a clone, else one in the user's folder for data (XDG)."""
     home = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share")
     return PROJECT / "data" if IS_CLONE else home / "volcano-ui"
 
 
 def instance(data: Path) -> str:
-    """Return the name of the `up` on a state directory of this machine or container: one at a time runs there.
+    """Return the name of the `up` on a state directory of this machine or container, where one runs at a time.
 
-    Its sessions have it in PostgreSQL (`cluster.store.sql.end_sessions`), so it is no longer than a name is there.
+    It is the application_name of its sessions in PostgreSQL (`cluster.store.sql.end_sessions`), and no longer than that may be.
     """
     name = f"{socket.gethostname()}-{hashlib.sha256(os.fsencode(data)).hexdigest()[:8]}"
     if len(name) <= LONGEST_SESSION:
@@ -138,7 +138,7 @@ def content(name: str) -> str:
 
 
 def prefix(name: str) -> str:
-    """Read what is put before names that a cluster is told; nobody may become one of the system's own by it."""
+    """Read the prefix of the names under which people are impersonated; it must not make one of the system's own names."""
     value = text(name)
     if value.startswith("system:") or not value.isascii() or not value.isprintable() or value != value.strip():
         raise ImproperlyConfigured(
@@ -161,7 +161,7 @@ def issuer(name: str) -> str:
 
 
 def check_logins(issuer: str, scopes: list[str], admin_group: str, *, passwords: bool) -> None:
-    """Refuse ways of logging in that let nobody in, or the wrong ones."""
+    """Refuse settings with which nobody, or the wrong people, could log in."""
     if not issuer and not passwords:
         raise ImproperlyConfigured(
             f"{PREFIX}PASSWORD_LOGIN is 0 and {PREFIX}OIDC_ISSUER is not set: nobody could log in. Set one of them."
@@ -183,15 +183,15 @@ def words(name: str) -> list[str]:
 
 def networks(name: str) -> list[str]:
     """Read addresses and networks of addresses, separated by commas or spaces."""
-    found = words(name)
-    for each in found:
+    listed = words(name)
+    for each in listed:
         try:
             ipaddress.ip_network(each)
         except ValueError as error:
             raise ImproperlyConfigured(
                 f"{PREFIX}{name} has {each!r}: {error}. Name addresses or networks, such as 192.0.2.7 or 10.0.0.0/8."
             ) from None
-    return found
+    return listed
 
 
 def directories(name: str) -> list[str]:
@@ -206,7 +206,7 @@ def directories(name: str) -> list[str]:
 
 
 def devices(name: str) -> tuple[Kind, ...]:
-    """Read which devices this machine has for pods, beside those that are found."""
+    """Read the devices that this machine has for pods, beside those that are detected."""
     try:
         return node_devices.parse(text(name))
     except node_devices.DevicesError as error:
@@ -222,7 +222,7 @@ def one_of(name: str, values: Sequence[str]) -> str:
 
 
 def part(name: str, *, has_several: bool) -> str:
-    """Return which of the programs `up` starts, "" for all of them. has_several says that there are several clusters."""
+    """Return which of the programs `up` starts, "" for all of them. `has_several` says that there are several clusters."""
     value = one_of(name, ("web", "works"))
     if value and has_several:
         raise ImproperlyConfigured(
@@ -247,9 +247,9 @@ def target(name: str, context: str) -> Target | None:
 
 
 def webhooks(name: str, way: str, *, has_several: bool = False) -> Address | None:
-    """Return where an API server finds our admission webhooks; they judge where our controllers work.
+    """Return the address at which an API server finds our admission webhooks; they need our controllers there (in-place).
 
-    has_several says that there are several clusters, of which an address could serve one only.
+    `has_several` says that there are several clusters, of which an address could serve one only.
     """
     value = text(name)
     if not value:
@@ -274,35 +274,35 @@ def webhooks(name: str, way: str, *, has_several: bool = False) -> Address | Non
 
 
 def clusters(name: str, *others: str) -> tuple[Entry, ...]:
-    """Read which clusters there are, none where the others, which name a single one, are to say it."""
+    """Read the list of clusters, empty if there is one only; refuse it beside `others`, which name a single cluster."""
     try:
-        found = entries.parse(text(name))
+        listed = entries.parse(text(name))
     except entries.EntriesError as error:
         raise ImproperlyConfigured(f"{PREFIX}{name} is {text(name)!r}: {error}") from None
     for other in others:
-        if found and text(other):
+        if listed and text(other):
             raise ImproperlyConfigured(
                 f"{PREFIX}{name} and {PREFIX}{other} are both set; leave {PREFIX}{other} empty and write what it says"
                 f" into {PREFIX}{name}, as {entries.FORM}."
             )
-    return found
+    return listed
 
 
 def one_of_clusters(name: str, clusters: Sequence[Entry]) -> Entry | None:
-    """Return the cluster that these processes are about, by default the first; None where there is one without a name."""
+    """Return the cluster that these processes serve, by default the first of several; None if there is one only."""
     value = text(name)
-    known = {entry.name: entry for entry in clusters}
-    if value and value not in known:
+    by_name = {entry.name: entry for entry in clusters}
+    if value and value not in by_name:
         raise ImproperlyConfigured(
-            f"{PREFIX}{name} is {value!r}; set it to {' or '.join(known)}, or leave it empty."
-            if known
+            f"{PREFIX}{name} is {value!r}; set it to {' or '.join(by_name)}, or leave it empty."
+            if by_name
             else f"{PREFIX}{name} is {value!r}, but {PREFIX}CLUSTERS names none; leave it empty."
         )
-    return known[value] if value else next(iter(clusters), None)
+    return by_name[value] if value else next(iter(clusters), None)
 
 
 def target_of(entry: Entry) -> Target | None:
-    """Return the cluster that one of several stands for, None for the embedded one."""
+    """Return the target of one of several clusters, None for the embedded one."""
     if not entry.kubeconfig:
         return None
     try:
@@ -312,7 +312,7 @@ def target_of(entry: Entry) -> Target | None:
 
 
 def for_cluster(name: str, value: str, cluster: str) -> str:
-    """Return an address in which {cluster} stands for a cluster's name, as it has to where there are several."""
+    """Return an address with {cluster} replaced by a cluster's name; refuse one without it if there are several clusters."""
     if value and cluster and "{cluster}" not in value:
         raise ImproperlyConfigured(
             f"{name} is {_without_password(value)!r} and {PREFIX}CLUSTERS is set: each cluster needs one of its own."
@@ -322,10 +322,10 @@ def for_cluster(name: str, value: str, cluster: str) -> str:
 
 
 def secret(name: str, file: Path) -> str:
-    """Return the variable, or the content of file, which is made on first use and readable by its owner only.
+    """Return the variable, or the content of a file, which is created on first use and readable by its owner only.
 
-    Where the file cannot be written a key for this process alone is returned, so that the
-    system check about the state directory can speak instead of a traceback.
+    If the file cannot be written a key for this process alone is returned, so that people get the
+    system check about the state directory instead of a traceback.
     """
     return text(name) or secret_in(file)
 
@@ -355,17 +355,17 @@ def _create_secret(file: Path) -> None:
 def database(file: Path, cluster: str = "", *, instance: str = "", synchronous: str = "normal") -> dict[str, Any]:
     """Return Django's description of the database: PostgreSQL by DATABASE_URL, otherwise SQLite in file.
 
-    cluster is the name of the one of several clusters whose database it is. instance is the name of this `up`, which its
-    sessions have in PostgreSQL. synchronous says when SQLite waits for the disk: at each commit ("full"), or when it
-    tidies up ("normal").
+    `cluster` is the name of the one of several clusters whose database it is. `instance` is the name of this `up`, the
+    application_name of its sessions in PostgreSQL. `synchronous` says when SQLite waits for the disk: at each commit
+    ("full"), or at checkpoints ("normal").
     """
     url = text("DATABASE_URL") or os.environ.get("DATABASE_URL", "")
     url = for_cluster("DATABASE_URL", url, cluster)
     return _postgresql(url, instance) if url else _sqlite(file, synchronous)
 
 
-def shown_database(database: dict[str, Any]) -> str:
-    """Return which database one is, of which Django has the description: host and name, nothing secret."""
+def database_label(database: dict[str, Any]) -> str:
+    """Return host and name of a database in Django's form, without secrets, for messages."""
     if database["ENGINE"] != "django.db.backends.postgresql":
         return str(database["NAME"])
     host, port, name = (str(database[part]) for part in ("HOST", "PORT", "NAME"))
@@ -376,18 +376,18 @@ def shown_database(database: dict[str, Any]) -> str:
 
 
 def redis_prefix(secret_key: str, database: dict[str, Any]) -> str:
-    """Return how every name of an installation in Redis begins, in all of its processes and in no other installation.
+    """Return the prefix of all names of an installation in Redis: the same in its processes, another in each installation.
 
-    What has one key and one database is one installation. A copy of its database, as of a backup, is elsewhere, and of
-    two machines with databases of one name each has made a key of its own.
+    An installation is a secret key and a database: a copy of its database, such as a backup, is at another place, and
+    two machines with databases of one name have different keys.
     """
     schema = re.search(r"search_path=(\S+)", database["OPTIONS"].get("options", ""))
-    which = f"{shown_database(database)} {schema[1] if schema else ''}"
-    return f"volcano-ui:{hmac.new(secret_key.encode(), which.encode(), 'sha256').hexdigest()[:16]}:"
+    identity = f"{database_label(database)} {schema[1] if schema else ''}"
+    return f"volcano-ui:{hmac.new(secret_key.encode(), identity.encode(), 'sha256').hexdigest()[:16]}:"
 
 
 def redis_url(name: str, cluster: str = "") -> str:
-    """Return the address of a Redis, or an empty text; {cluster} stands in it for the name of one of several clusters."""
+    """Return the address of a Redis, or an empty text, with {cluster} replaced by the name of one of several clusters."""
     url = text(name).replace("{cluster}", cluster)
     if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
         raise ImproperlyConfigured(
@@ -405,10 +405,10 @@ def _sqlite(file: Path, synchronous: str) -> dict[str, Any]:
             "transaction_mode": "IMMEDIATE",
             "timeout": 30,
             "init_command": (
-                # A new database keeps this size of its pages. An object has 1 to 3 KB, of which SQLite's own 4 KB leave much empty.
+                # The page size of a new database. An object has 1 to 3 KB, so SQLite's default of 4 KB would leave much empty.
                 "PRAGMA page_size=8192; PRAGMA journal_mode=WAL;"
                 f" PRAGMA synchronous={synchronous.upper()}; PRAGMA cache_size=-32000;"
-                # 16 MB, a second of much work: each time the log is moved into the file, all wait for the disk.
+                # 16 MB, which a second of heavy work writes: at each checkpoint all writers wait for the disk.
                 " PRAGMA wal_autocheckpoint=2000;"
             ),
         },
@@ -429,7 +429,7 @@ def _postgresql(url: str, instance: str) -> dict[str, Any]:
         "NAME": name,
         "USER": unquote(parts.username or options.pop("user", "")),
         "PASSWORD": unquote(parts.password or options.pop("password", "")),
-        # A Unix socket's directory has no place in a URL's host, so libpq takes it as a parameter.
+        # A URL's host cannot hold the directory of a Unix socket, so libpq takes it as a parameter.
         "HOST": unquote(parts.hostname or "") or options.pop("host", ""),
         "PORT": parts.port or options.pop("port", ""),
         "CONN_HEALTH_CHECKS": True,

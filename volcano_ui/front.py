@@ -1,9 +1,8 @@
-"""The front of several clusters: `python -m volcano_ui.front` listens on the port and hands each request on.
+"""The front of several clusters: `python -m volcano_ui.front` listens on the port and forwards each request.
 
 Each cluster has a web server of its own, on a Unix socket; the beginning of the
-path says whose request it is (`cluster.several.addresses`). The front knows no
-accounts and no database. Whoever is behind the socket believes what it says of
-where a request came from.
+path names the cluster (`cluster.several.addresses`). The front uses neither
+accounts nor a database. The web servers trust its headers about the client.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Headers = list[tuple[str, str]]
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
 CONNECT_S = 5
-# RFC 9110 §7.6.1: what is between two neighbours, and is not handed on.
+# RFC 9110 §7.6.1: headers for one connection, which are not forwarded.
 HOP_BY_HOP = frozenset(
     {
         b"connection",
@@ -48,12 +47,12 @@ HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-# The front answers the first itself, and says the others: of a request they are believed only from a proxy that the settings name.
-SAID_HERE = frozenset({b"expect", b"x-forwarded-for", b"x-forwarded-proto"})
+# The front answers the first and sets the others; those of a request count only from a trusted proxy of the settings.
+SET_HERE = frozenset({b"expect", b"x-forwarded-for", b"x-forwarded-proto"})
 SECURE = frozenset({"https", "wss"})
-OURS = frozenset({"Accept", "Accept-Encoding", "Content-Type", "User-Agent"})  # what aiohttp would add
+AUTOMATIC = frozenset({"Accept", "Accept-Encoding", "Content-Type", "User-Agent"})  # headers that aiohttp would add
 AWAY = 1013  # "try again later"
-UNSENDABLE = frozenset({1005, 1006, 1015})  # codes that say how a socket ended without one (RFC 6455 §7.4.1)
+UNSENDABLE = frozenset({1005, 1006, 1015})  # codes for sockets that ended without one (RFC 6455 §7.4.1)
 NO_CLUSTER = "There is no such cluster"
 MISTYPED = "The address is mistyped, or it was renamed."
 log = logging.getLogger(__name__)
@@ -76,7 +75,7 @@ class Front:
         if scope["type"] == "websocket":
             name = addresses.route(path, self._sockets, self._home).name
             await (
-                self._hand_on_socket(name, scope, receive, send)
+                self._forward_socket(name, scope, receive, send)
                 if name
                 else _refuse(send, 404, f"{NO_CLUSTER}. {MISTYPED}")
             )
@@ -92,11 +91,11 @@ class Front:
             address = f"{moved}?{query}" if query else moved
             await _answer(send, 307, "text/plain", address, [(b"location", address.encode("latin-1"))])
         elif not name:
-            await self._say(send, 404, NO_CLUSTER, MISTYPED)
+            await self._answer_page(send, 404, NO_CLUSTER, MISTYPED)
         else:
-            await self._hand_on(name, scope, receive, send)
+            await self._forward(name, scope, receive, send)
 
-    async def _hand_on(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
         has_body = any(each in (b"content-length", b"transfer-encoding") for each, _ in scope["headers"])
         try:
@@ -108,7 +107,7 @@ class Front:
                     headers=_headers(scope),
                     data=_body(receive) if has_body else None,
                     allow_redirects=False,
-                    skip_auto_headers=OURS,
+                    skip_auto_headers=AUTOMATIC,
                 ) as answer,
             ):
                 headers = [pair for pair in answer.raw_headers if pair[0].lower() not in HOP_BY_HOP]
@@ -119,13 +118,13 @@ class Front:
                 await send({"type": "http.response.body", "body": b""})
         except (ClientError, TimeoutError) as error:
             if begun:
-                # What was answered in part cannot be taken back: uvicorn cuts the connection.
-                log.warning("an answer of %s broke off: %s", name, error)
+                # A part of the response was sent already: uvicorn cuts the connection.
+                log.warning("a response of %s broke off: %s", name, error)
                 return
-            text = f"The pages of {name} do not run at present. They are started again by themselves; this page looks every few seconds."
-            await self._say(send, 503, f"{name} is not running", text, again=True)
+            text = f"The pages of {name} do not run at present. They are started again by themselves; this page reloads every few seconds."
+            await self._answer_page(send, 503, f"{name} is not running", text, again=True)
 
-    async def _hand_on_socket(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward_socket(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         begun = False
         headers = [(each, value) for each, value in _headers(scope) if not each.startswith("sec-websocket-")]
@@ -134,11 +133,11 @@ class Front:
                 self._session(name) as session,
                 session.ws_connect(
                     _address(scope), headers=headers, protocols=scope["subprotocols"], max_msg_size=0
-                ) as far,
+                ) as upstream,
             ):
                 begun = True
-                await send({"type": "websocket.accept", "subprotocol": far.protocol})
-                await _pump(far, receive, send)
+                await send({"type": "websocket.accept", "subprotocol": upstream.protocol})
+                await _pump(upstream, receive, send)
         except WSServerHandshakeError as error:
             await _refuse(send, error.status, f"The web server of {name} refuses this socket.")
         except (ClientError, TimeoutError):
@@ -148,7 +147,7 @@ class Front:
                 await _refuse(send, 503, f"{name} is not running at present.")
 
     def _session(self, name: str) -> ClientSession:
-        """Return what asks a cluster's web server once: to connect to a socket of this machine costs next to nothing."""
+        """Return a session for one request to a cluster's web server: a connection to a local socket costs almost nothing."""
         return ClientSession(
             connector=UnixConnector(str(self._sockets[name]), force_close=True),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
@@ -156,7 +155,7 @@ class Front:
             auto_decompress=False,
         )
 
-    async def _say(self, send: Send, status: int, title: str, text: str, *, again: bool = False) -> None:
+    async def _answer_page(self, send: Send, status: int, title: str, text: str, *, again: bool = False) -> None:
         links = "".join(f'<li><a href="/{addresses.prefix(name)}">{escape(name)}</a></li>' for name in self._sockets)
         refresh = '<meta http-equiv="refresh" content="5">' if again else ""
         page = PAGE.format(title=escape(title), text=escape(text), links=links, refresh=refresh)
@@ -164,19 +163,19 @@ class Front:
         await _answer(send, status, "text/html; charset=utf-8", page, headers)
 
 
-async def _pump(far: aiohttp.ClientWebSocketResponse, receive: Receive, send: Send) -> None:
-    """Carry messages both ways until one side closes, and close the other."""
-    outward = asyncio.create_task(_to_browser(far, send))
-    inward = asyncio.create_task(_from_browser(far, receive))
-    done, left = await asyncio.wait({outward, inward}, return_when=asyncio.FIRST_COMPLETED)
-    for task in left:
+async def _pump(upstream: aiohttp.ClientWebSocketResponse, receive: Receive, send: Send) -> None:
+    """Forward messages in both directions until one side closes, and close the other."""
+    outward = asyncio.create_task(_to_browser(upstream, send))
+    inward = asyncio.create_task(_from_browser(upstream, receive))
+    done, pending = await asyncio.wait({outward, inward}, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
         task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.gather(*pending, return_exceptions=True)
     for task in done:
         task.result()
-    if inward in left:
+    if inward in pending:
         with suppress(RuntimeError):  # the browser was quicker
-            await send({"type": "websocket.close", "code": close_code(far.close_code)})
+            await send({"type": "websocket.close", "code": close_code(upstream.close_code)})
 
 
 def close_code(code: int | None) -> int:
@@ -184,22 +183,22 @@ def close_code(code: int | None) -> int:
     return AWAY if code is None or code in UNSENDABLE else code
 
 
-async def _to_browser(far: aiohttp.ClientWebSocketResponse, send: Send) -> None:
-    async for message in far:
+async def _to_browser(upstream: aiohttp.ClientWebSocketResponse, send: Send) -> None:
+    async for message in upstream:
         kind = "text" if message.type is WSMsgType.TEXT else "bytes"
         await send({"type": "websocket.send", kind: message.data})
 
 
-async def _from_browser(far: aiohttp.ClientWebSocketResponse, receive: Receive) -> None:
+async def _from_browser(upstream: aiohttp.ClientWebSocketResponse, receive: Receive) -> None:
     while True:
         message = await receive()
         if message["type"] == "websocket.disconnect":
-            await far.close()
+            await upstream.close()
             return
         if message.get("text") is not None:
-            await far.send_str(message["text"])
+            await upstream.send_str(message["text"])
         else:
-            await far.send_bytes(message["bytes"])
+            await upstream.send_bytes(message["bytes"])
 
 
 def _address(scope: Scope) -> URL:
@@ -211,15 +210,15 @@ def _address(scope: Scope) -> URL:
 
 def _headers(scope: Scope) -> Headers:
     # aiohttp writes them as UTF-8.
-    left_out = HOP_BY_HOP | SAID_HERE
-    said = [
+    left_out = HOP_BY_HOP | SET_HERE
+    headers = [
         (name.decode("latin-1"), value.decode(errors="replace"))
         for name, value in scope["headers"]
         if name not in left_out
     ]
-    said.append(("x-forwarded-proto", "https" if scope["scheme"] in SECURE else "http"))
+    headers.append(("x-forwarded-proto", "https" if scope["scheme"] in SECURE else "http"))
     client = scope.get("client")
-    return [*said, ("x-forwarded-for", client[0])] if client else said
+    return [*headers, ("x-forwarded-for", client[0])] if client else headers
 
 
 async def _body(receive: Receive) -> AsyncIterator[bytes]:
@@ -262,7 +261,7 @@ def main() -> None:
     dictConfig(settings.LOGGING)
     front = Front({each.name: sockets.of_cluster(settings.STATE, each.name) for each in settings.CLUSTERS})
     config = web.config(front)
-    # The web servers behind say what they are, and when they answered.
+    # The web servers behind it set these headers.
     config.server_header = config.date_header = False
     web.run(config, listener)
 

@@ -1,4 +1,4 @@
-"""Whether this web server, or what runs beside it, can do its work: for supervisors and load balancers."""
+"""Health of this web server and of the servers that it needs, for supervisors and load balancers."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from kombu.exceptions import OperationalError
 from cluster.version import VERSION
 
 PATIENCE_S = 1
-PROBE_BYTES = 64 * 1024  # what the database's own files grow by at a write is less
+PROBE_BYTES = 64 * 1024  # more than the database's own files grow by at a write
 
 
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer 200 when the database and Redis answer and the disk takes writes, otherwise 503 with what does not; and by which version."""
+    """Return 200 if the database and Redis answer and the disk takes writes, else 503; with each result, and the version."""
     parts = servers()
-    healthy = all(answer == "ok" for answer in parts.values())
+    healthy = all(result == "ok" for result in parts.values())
     return JsonResponse({"version": VERSION, **parts}, status=200 if healthy else 503)
 
 
 def servers() -> dict[str, str]:
-    """Return "ok" for each server that everything needs and for the disk, or what is wrong with it."""
-    return {"database": answer(ask_database), "disk": answer(ask_disk), "redis": answer(ask_redis)}
+    """Return "ok" or a problem for the database, the disk and Redis, which everything needs."""
+    return {"database": probe_result(ask_database), "disk": probe_result(ask_disk), "redis": probe_result(ask_redis)}
 
 
 def ask_database() -> None:
@@ -37,10 +37,10 @@ def ask_database() -> None:
 
 
 def ask_disk() -> None:
-    """Raise OSError unless the state directory's disk takes writes: reading goes on when it is full."""
-    place = settings.DATA / "run" / "health"
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with place.open("wb", buffering=0) as file:
+    """Raise OSError unless the state directory's disk takes writes: a full one can still be read."""
+    path = settings.DATA / "run" / "health"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with path.open("wb", buffering=0) as file:
         file.write(bytes(PROBE_BYTES))
 
 
@@ -50,10 +50,10 @@ def ask_redis() -> None:
         client.ping()
 
 
-def answer(ask: Callable[[], None]) -> str:
-    """Return "ok", or what is wrong with what is asked for."""
+def probe_result(probe: Callable[[], None]) -> str:
+    """Return "ok", or the message of what the probe raises."""
     try:
-        ask()
+        probe()
     except (DatabaseError, redis.RedisError, OSError, OperationalError) as error:
         return str(error) or type(error).__name__
     return "ok"

@@ -1,9 +1,9 @@
 """Signs of life: a program writes to a pipe that its supervisor listens to, every two seconds.
 
-Who serves from an event loop gives them from there, so a loop that hangs is
-noticed. Who works off what may take long (a plan, a write that waits for its
-turn) gives them from a thread: it is silent only when the whole process
-stands still. Without a supervisor nothing is written.
+A server gives them from its event loop, so that a loop that hangs is noticed.
+A program whose work may take long (a plan, a write that waits for a lock) gives
+them from a thread, so that it is silent only when the whole process stands
+still. Without a supervisor nothing is written.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ EVERY_S = 2.0
 
 
 class Pulse:
-    """How long a program has given no sign of life, as one finds it who looks now and then.
+    """How long a program has given no sign of life, for an observer that looks now and then.
 
-    Who looks may stand still as well, with the whole machine or alone; the time for which he did not look does not count.
+    The observer may stand still as well, with the whole machine or alone; time without a look does not count.
     """
 
     def __init__(self, look_s: float, silent_s: float) -> None:
@@ -31,10 +31,10 @@ class Pulse:
         self._silence: float | None = None  # None before the first sign: how long a start takes is not judged here
         self._looked = 0.0
 
-    def look(self, now: float, *, heard: bool) -> bool:
-        """Tell at a moment, in monotonic seconds, whether there was a sign since the last look; say whether it is silent."""
+    def look(self, now: float, *, has_beat: bool) -> bool:
+        """Take in a look at `now` (monotonic, s), with a sign since the last one or not; return whether it is silent."""
         passed, self._looked = min(now - self._looked, 2 * self._look_s), now
-        if heard:
+        if has_beat:
             self._silence = 0.0
         elif self._silence is not None:
             self._silence += passed
@@ -43,20 +43,20 @@ class Pulse:
 
 def from_a_thread() -> None:
     """Give signs of life as long as this process runs."""
-    descriptor = _take()
+    descriptor = _take_descriptor()
     if descriptor is not None:
-        threading.Thread(target=_go_on, args=(descriptor,), name="heartbeat", daemon=True).start()
+        threading.Thread(target=_beat_forever, args=(descriptor,), name="heartbeat", daemon=True).start()
 
 
 async def from_the_loop() -> None:
     """Give signs of life as long as the running event loop does, until cancelled."""
-    descriptor = _take()
-    while descriptor is not None and _give(descriptor):
+    descriptor = _take_descriptor()
+    while descriptor is not None and _beat(descriptor):
         await asyncio.sleep(EVERY_S)
 
 
 @contextlib.asynccontextmanager
-async def given() -> AsyncIterator[None]:
+async def beating() -> AsyncIterator[None]:
     """Give signs of life from the event loop inside the block."""
     giving = asyncio.create_task(from_the_loop())
     try:
@@ -65,8 +65,8 @@ async def given() -> AsyncIterator[None]:
         giving.cancel()
 
 
-def _take() -> int | None:
-    """Return the pipe's end, for this process alone: what it starts has no part in it."""
+def _take_descriptor() -> int | None:
+    """Return the pipe's end, which processes that this one starts do not inherit; None without a supervisor."""
     value = os.environ.pop(DESCRIPTOR, "")
     if not value:
         return None
@@ -76,13 +76,13 @@ def _take() -> int | None:
     return descriptor
 
 
-def _go_on(descriptor: int) -> None:
-    while _give(descriptor):
+def _beat_forever(descriptor: int) -> None:
+    while _beat(descriptor):
         time.sleep(EVERY_S)
 
 
-def _give(descriptor: int) -> bool:
-    """Give a sign; say whether somebody may hear it. A pipe that is full has signs that are not heard yet."""
+def _beat(descriptor: int) -> bool:
+    """Give a sign; return whether the pipe is still read. A full one has signs that are not read yet."""
     try:
         os.write(descriptor, b".")
     except BlockingIOError:

@@ -20,7 +20,7 @@ LOGIN_LINK = re.compile(r"/login/[^/\s\"']+")
 
 
 def _without_links(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Cut one-time links out of what Django says about requests: whoever reads the log must not log in by it."""
+    """Cut one-time links out of Django's records of requests: readers of the log must not log in with them."""
     for key, value in event.items():
         if isinstance(value, str) and "/login/" in value:
             event[key] = LOGIN_LINK.sub("/login/…", value)
@@ -28,14 +28,14 @@ def _without_links(_: Any, __: str, event: structlog.typing.EventDict) -> struct
 
 
 def _with_program(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Name the program that writes."""
+    """Add the name of the program that writes."""
     if name := os.environ.get(PROGRAM):
         event["program"] = name
     return event
 
 
 def _without_traces(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Log in one line what is not a crash: a request that Django refused."""
+    """Log a request that Django refused in one line: it is not a crash."""
     if str(event.get("logger", "")).startswith("django.security"):
         event.pop("exc_info", None)
         event["level"] = "warning"
@@ -43,19 +43,19 @@ def _without_traces(_: Any, __: str, event: structlog.typing.EventDict) -> struc
 
 
 class FirstTry(logging.Filter):
-    """Drops what a worker says of each further try to reach its broker; that it is connected again it says itself."""
+    """Drops a worker's records of further tries to reach its broker; it logs itself when it is connected again."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep a record unless it tells of a try after the first."""
-        found = AGAIN.search(record.getMessage())
-        return found is None or found[1] == "1"
+        """Keep a record unless it is about a try after the first."""
+        match = AGAIN.search(record.getMessage())
+        return match is None or match[1] == "1"
 
 
 class AnsweredFilter(logging.Filter):
-    """Drops what Django says of requests that were only answered 404 or 405: whoever asks for anything could fill the log."""
+    """Drops Django's records of responses 404 and 405, with which anybody could fill the log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep a record unless it tells of such an answer."""
+        """Keep a record unless it is about such a response."""
         return getattr(record, "status_code", 0) not in (404, 405)
 
 
@@ -129,7 +129,7 @@ def rotate(file: Path, *, most_bytes: int = 5_000_000, keep: int = 3) -> None:
 
 
 def last_message(file: Path, *, most_characters: int = 200) -> str:
-    """Return what a log says last, for people: the event of a JSON line, otherwise the line itself."""
+    """Return the last message of a log, for people: the event of a JSON line, otherwise the line itself."""
     with file.open("rb") as stream:
         stream.seek(max(0, file.stat().st_size - 4096))
         lines = stream.read().decode(errors="replace").split("\n")

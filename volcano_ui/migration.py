@@ -1,7 +1,7 @@
 """Migrating the database, when several `up`s of one installation may start at once.
 
-One migrates and the others wait. Those of the version before go on meanwhile, and beside the new ones, so what a migration
-does must suit them: it adds tables, indexes, and columns with a default in the database. What is used no more goes a version later.
+One migrates and the others wait. Processes of the previous version go on meanwhile, and beside the new ones, so a migration
+must suit them: it adds tables, indexes, and columns with a default in the database. Unused ones are dropped a version later.
 """
 
 from __future__ import annotations
@@ -26,61 +26,61 @@ UPGRADE = "docs/how-to/upgrade.md"
 
 
 class Refused(Exception):
-    """The database is not one to be migrated: `args` are why, and what to do."""
+    """The database must not be migrated: `args` are the reason, and what to do."""
 
     def __str__(self) -> str:
         return " ".join(self.args)
 
 
 class DatabaseContent(NamedTuple):
-    """What is in a database: its tables, and the migrations of (application, name) that it has been through."""
+    """The tables of a database, and its applied migrations as (application, name)."""
 
     tables: Collection[str]
     applied: Collection[tuple[str, str]]
 
 
 def check(*, may_be_newer: bool = False) -> None:
-    """Raise Refused for somebody else's database, and for one that a newer version has written, before anything is."""
+    """Raise Refused for another program's database, and for one of a newer version, before anything is written."""
     database = connection.settings_dict
     if connection.vendor == "sqlite":
-        found = _in_file(Path(database["NAME"]))
+        content = _in_file(Path(database["NAME"]))
     else:
         applied = MigrationRecorder(connection).applied_migrations()
-        found = DatabaseContent(connection.introspection.table_names(), applied)
-    known = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
-    shown = env.shown_database(database)
-    _refuse_strange(found, shown)
+        content = DatabaseContent(connection.introspection.table_names(), applied)
+    migrations = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
+    label = env.database_label(database)
+    _refuse_strange(content, label)
     if not may_be_newer:
-        _refuse_newer(found, known, shown)
+        _refuse_newer(content, migrations, label)
 
 
-def _refuse_strange(found: DatabaseContent, shown: str) -> None:
-    if not found.tables or FIRST in found.applied:
+def _refuse_strange(content: DatabaseContent, label: str) -> None:
+    if not content.tables or FIRST in content.applied:
         return
-    names = sorted(found.tables)
+    names = sorted(content.tables)
     listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     raise Refused(
-        f"The database {shown} is somebody else's: it has tables ({listed}), and none of this system's. Nothing was"
+        f"The database {label} is somebody else's: it has tables ({listed}), and none of this system's. Nothing was"
         " written there.",
         "Give this system one of its own: an empty one as DATABASE_URL, or SQLite in a state directory of its own,"
         f" without DATABASE_URL: {env.up_command(DATA='/some/dir')}.",
     )
 
 
-def _refuse_newer(found: DatabaseContent, known: Collection[tuple[str, str]], shown: str) -> None:
-    """Of tables that others have put beside ours nothing is asked."""
-    ours = {app for app, _ in known}
-    unknown = sorted(f"{app}.{name}" for app, name in set(found.applied) - set(known) if app in ours)
+def _refuse_newer(content: DatabaseContent, migrations: Collection[tuple[str, str]], label: str) -> None:
+    """Raise Refused for migrations of our applications that this version does not have; other applications may have any."""
+    ours = {app for app, _ in migrations}
+    unknown = sorted(f"{app}.{name}" for app, name in set(content.applied) - set(migrations) if app in ours)
     if unknown:
         raise Refused(
-            f"The database {shown} was written by a newer version: this one does not know {', '.join(unknown)}. Nothing"
+            f"The database {label} was written by a newer version: this one does not know {', '.join(unknown)}. Nothing"
             " was written.",
             f"Start that version again, or restore a backup from before it: {UPGRADE}.",
         )
 
 
 def _in_file(path: Path) -> DatabaseContent:
-    """Read SQLite's file as it is: a connection of Django's would change how it keeps its log."""
+    """Read SQLite's file without changing it: Django's connection would set its journal mode."""
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
             tables = {
@@ -90,14 +90,14 @@ def _in_file(path: Path) -> DatabaseContent:
             }
             has_record = MigrationRecorder.Migration._meta.db_table in tables
             applied = file.execute("SELECT app, name FROM django_migrations").fetchall() if has_record else []
-    except sqlite3.Error:  # none yet, or no database: which is said by who opens it to write
+    except sqlite3.Error:  # none yet, or not a database, which fails when it is opened to write
         return DatabaseContent((), ())
     return DatabaseContent(tables, applied)
 
 
 def migrate() -> None:
-    """Bring the database up to this version, or leave it as it was; nothing where it is."""
-    # SQLite cannot make tables anew while it looks after their keys, nor leave that off amid a transaction.
+    """Migrate the database to this version in one transaction; do nothing if it is at it."""
+    # SQLite cannot rebuild tables while it checks foreign keys, nor turn that off within a transaction.
     connection.disable_constraint_checking()
     try:
         with transaction.atomic():
@@ -108,15 +108,15 @@ def migrate() -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let one process at a time of all that use the database do what the block does.
+    """Let one process at a time, of all that use the database, run the block.
 
-    SQLite's is in a state directory, which one `up` holds anyway. PostgreSQL's lock goes with the connection, however that ends.
+    SQLite needs no lock: one `up` holds its state directory. PostgreSQL's lock ends with the connection, however that ends.
     """
     if connection.vendor != "postgresql":
         yield
         return
     with connection.cursor() as cursor:
-        cursor.execute("SET lock_timeout = 0")  # the one before takes as long as it takes
+        cursor.execute("SET lock_timeout = 0")  # another process may migrate for longer than the usual timeout
         cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
     try:
         yield

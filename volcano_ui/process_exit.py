@@ -11,10 +11,10 @@ from django.db import connections
 
 
 def exit_at_once(status: int = 0) -> NoReturn:
-    """End this process without Python's own end, which takes apart object by object what goes anyway.
+    """End this process without Python's own end, which frees object by object.
 
-    That is a third of a second of computing for a program of this system, and
-    on a busy machine more than the time after which `up` kills what has not ended.
+    That takes a program of this system a third of a second of processor time, and
+    on a busy machine longer than `up` waits before it kills a program.
     """
     connections.close_all()
     logging.shutdown()

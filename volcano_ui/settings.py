@@ -12,8 +12,8 @@ from node.leftovers import AtStop
 from volcano_ui import env, logs, valkey
 
 BASE_DIR = env.PROJECT
-STATE = env.directory("DATA", env.usual_state_directory())
-# Where there are several clusters each has a set of processes; CLUSTER is the one that these are about.
+STATE = env.directory("DATA", env.default_state_directory())
+# Each of several clusters has its own processes; CLUSTER is the one that these processes serve.
 CLUSTERS = env.clusters("CLUSTERS", "KUBECONFIG", "CONTEXT")
 CLUSTER = env.one_of_clusters("CLUSTER", CLUSTERS)
 CLUSTER_NAME = CLUSTER.name if CLUSTER else ""
@@ -21,14 +21,16 @@ PREFIX = addresses.prefix(CLUSTER.name) if CLUSTER else ""  # of the pages' addr
 # The cluster behind the pages: one with an API of its own, or (None) the embedded one. Each has a state of its own.
 TARGET = env.target_of(CLUSTER) if CLUSTER else env.target("KUBECONFIG", env.text("CONTEXT"))
 DATA = targets.state_directory(STATE, TARGET)
-# The first of several clusters keeps the accounts of all.
+# The first of several clusters stores the accounts of all.
 HOME = DATA if CLUSTER in (None, *CLUSTERS[:1]) else targets.state_directory(STATE, env.target_of(CLUSTERS[0]))
-# By which name role bindings know this cluster; "" is the one that keeps the accounts.
+# The name of this cluster in role bindings; "" is the one that stores the accounts.
 ROLES_OF = "" if HOME == DATA else DATA.name
 WAYS = entries.WAYS
 # Empty: one of the first two, by what the cluster serves.
 WAY = (CLUSTER.way if CLUSTER else "") or env.one_of("WAY", WAYS)
-LEASE_NAMESPACE = env.text("LEASE_NAMESPACE", "volcano-system")  # where it is settled who works on that cluster
+LEASE_NAMESPACE = env.text(
+    "LEASE_NAMESPACE", "volcano-system"
+)  # of the Lease by which one installation works on that cluster
 # Where that cluster's API server finds our admission webhooks; None: there are none.
 WEBHOOKS = env.webhooks("WEBHOOKS", WAY, has_several=bool(CLUSTERS))
 IMPERSONATE = env.flag(
@@ -36,7 +38,7 @@ IMPERSONATE = env.flag(
 )  # people act there as themselves, with the rights that it gives them
 IMPERSONATE_USER_PREFIX = env.prefix("IMPERSONATE_USER_PREFIX")  # before the names of accounts there
 IMPERSONATE_GROUP_PREFIX = env.prefix("IMPERSONATE_GROUP_PREFIX")
-# What people type, as messages name it.
+# The commands that messages name.
 UP_COMMAND = env.up_command()
 LOGIN_COMMAND = env.command("loginlink")
 KUBECONFIG_COMMAND = env.command("kubeconfig")
@@ -52,7 +54,7 @@ API_CERTIFICATE = env.file("API_CERTIFICATE")
 API_CERTIFICATE_KEY = env.file("API_KEY")
 API_CERTIFICATE_CA = env.file("API_CA")
 WEBHOOK_PORT = env.number("WEBHOOK_PORT", PORT + 1443 if PORT + 1443 <= 65535 else PORT - 1443, least=1, most=65535)
-# What may wait in a server process to be sent to who reads slowly; a quarter of it of one name.
+# How much may wait in a server process to be sent to slow clients; a quarter of it to those of one user.
 QUEUE_MEGABYTES = env.number("QUEUE_MEGABYTES", 256, least=16, most=65_536)
 NODES = env.number("NODES", 0, most=100_000)
 # What becomes of pods that run on this machine when `up` is stopped.
@@ -62,7 +64,7 @@ LOG_FILES = env.flag("LOG_FILES", default=True)  # programs write to DATA/logs, 
 LOG_DAYS = env.number("LOG_DAYS", 14, least=0, most=36_500)  # how long logs of pods that are gone stay
 LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs together may grow
 ALLOW_UNWALLED = env.flag("ALLOW_UNWALLED", default=False)  # pods of everybody, on a machine without a wall round them
-# By what images run on this machine: auto, none, podman, docker or a path.
+# The engine that runs images on this machine: auto, none, podman, docker or a path.
 ENGINE = env.text("ENGINE", "auto")
 # Whose network pods have: their namespace's own, one without a way out, or this machine's.
 POD_NETWORK = env.one_of("POD_NETWORK", ("own", "closed", "machine")) or "own"
@@ -70,7 +72,7 @@ DEVICES = env.devices("DEVICES")  # of this machine, which pods get to themselve
 HOST_PATHS = env.directories("HOST_PATHS")  # below them anybody's pods may mount directories of this machine
 NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods
 NODE_NAME = env.text("NODE_NAME")  # of this machine as a node; its host name when empty
-# Of another machine, which `manage.py agent` joins as a node: its API, the token to join with, and whom to believe.
+# For `manage.py agent` on another machine, which joins as a node: the API, the token, and the authority to trust.
 SERVER = env.text("SERVER")
 JOIN_TOKEN = env.text("JOIN_TOKEN")
 SERVER_CA = env.text("SERVER_CA")
@@ -79,7 +81,7 @@ SECRET_KEY = env.secret("SECRET_KEY", HOME / "secret-key")
 DEBUG = env.flag("DEBUG", default=False)
 HTTPS = env.flag("HTTPS", default=False)
 HOSTS = env.words("HOSTS")
-# Who is believed when he says for whom, and by which scheme, he asks (X-Forwarded-For, X-Forwarded-Proto).
+# The proxies whose headers X-Forwarded-For and X-Forwarded-Proto are trusted.
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *HOSTS]
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in HOSTS] if HTTPS else []
@@ -143,7 +145,7 @@ if HOME != DATA:
     DATABASE_ROUTERS = ["cluster.access.router.Accounts"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Who may come in.
+# Authentication.
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -158,7 +160,7 @@ LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "dashboard:overview"
 LOGOUT_REDIRECT_URL = "accounts:login"
 
-# Accounts of an OpenID Connect provider, where one is named.
+# The OpenID Connect provider whose accounts can log in, if one is set.
 OIDC_ISSUER = env.issuer("OIDC_ISSUER")
 OIDC_NAME = env.text("OIDC_NAME", urlsplit(OIDC_ISSUER).hostname or "")  # as people call the provider
 OIDC_CLIENT_ID = env.text("OIDC_CLIENT_ID", "volcano-ui")
@@ -167,7 +169,7 @@ OIDC_SCOPES = env.words("OIDC_SCOPES") or ["openid", "profile"]
 OIDC_NAME_CLAIM = env.text("OIDC_NAME_CLAIM", "preferred_username")
 OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
 OIDC_ADMIN_GROUP = env.text("OIDC_ADMIN_GROUP")
-OIDC_SESSION_HOURS = env.number("OIDC_SESSION_HOURS", 12, least=1, most=8760)  # then the provider is asked again
+OIDC_SESSION_HOURS = env.number("OIDC_SESSION_HOURS", 12, least=1, most=8760)  # then they log in at the provider again
 PASSWORD_LOGIN = env.flag("PASSWORD_LOGIN", default=True)
 env.check_logins(OIDC_ISSUER, OIDC_SCOPES, OIDC_ADMIN_GROUP, passwords=PASSWORD_LOGIN)
 
@@ -230,13 +232,13 @@ BACKEND = "cluster.api.embedded.Embedded"
 if TARGET:
     BACKEND = "cluster.remote.in_place.InPlace" if WAY == "in-place" else "cluster.remote.backend.Remote"
 
-# How long the change log keeps what has been superseded.
+# How long the change log keeps superseded changes.
 HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)
 # How long events stay: long enough to explain yesterday's failure. Kubernetes keeps them one hour.
 EVENT_HOURS = env.number("EVENT_HOURS", 24, least=1)
 # How long a deleted job can be looked up.
 JOB_HISTORY_DAYS = env.number("JOB_HISTORY_DAYS", 30, least=1, most=36_500)
-# How long it can be looked up what the scheduler decided.
+# How long decisions of the scheduler can be looked up.
 DECISION_DAYS = env.number("DECISION_DAYS", 30, least=1, most=36_500)
 # How long the audit keeps who did what.
 AUDIT_DAYS = env.number("AUDIT_DAYS", 90, least=1, most=36_500)

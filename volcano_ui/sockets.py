@@ -1,4 +1,4 @@
-"""Unix sockets of a state directory: names that are short enough, in directories for their owner alone."""
+"""Unix sockets of a state directory: with names that are short enough, in directories of mode 0700."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 103
 
 
 def short(path: Path) -> Path:
-    """Return the path itself, or one that stands for it where it is too long for a socket; always the same."""
+    """Return the path itself or, if it is too long for a socket, a shorter one that is always the same."""
     if len(os.fsencode(path)) <= LONGEST:
         return path
     digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
@@ -21,12 +21,12 @@ def short(path: Path) -> Path:
 
 
 def of_cluster(state: Path, name: str) -> Path:
-    """Return where the web server of one of several clusters listens; state is the directory of them all."""
+    """Return the socket's path of the web server of one of several clusters; `state` is the state directory of all."""
     return short(state / "clusters" / "run" / f"{name}.sock")
 
 
 def prepare(path: Path) -> None:
-    """Make the socket's directory for its owner alone, and take away what a killed server left in it."""
+    """Create the socket's directory with mode 0700, and remove the socket that a killed server left in it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     owner = path.parent.stat().st_uid
     if owner != os.getuid():
@@ -36,7 +36,7 @@ def prepare(path: Path) -> None:
 
 
 def listen(path: Path) -> socket.socket:
-    """Return a socket that listens at a path; OSError when that cannot be had."""
+    """Return a socket that listens at a path; raise OSError if that fails."""
     prepare(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

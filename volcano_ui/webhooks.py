@@ -1,6 +1,6 @@
 """The server of the admission webhooks: `python -m volcano_ui.webhooks`, on a socket that its parent opened or on one of its own.
 
-It serves once there is a certificate, and takes a new one over without a restart.
+It serves once there is a certificate, and loads a new one without a restart.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEEP_ALIVE_S = 120  # API servers keep connections for 90 s; the server must not
 
 
 def config(served: Served) -> uvicorn.Config:
-    """Return how the webhooks are served."""
+    """Return the configuration of the webhooks' server."""
     import uvicorn
 
     from apiserver.http.bounds import Bounded
@@ -63,7 +63,7 @@ def serve(listener: socket.socket, served: Served) -> None:
 async def _serve(server: uvicorn.Server, listener: socket.socket, served: Served, context: ssl.SSLContext) -> None:
     keeping = asyncio.create_task(served.keep(context))
     try:
-        async with heartbeat.given():
+        async with heartbeat.beating():
             await server.serve(sockets=[listener])
     finally:
         keeping.cancel()

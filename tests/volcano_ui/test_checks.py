@@ -64,7 +64,7 @@ def test_state_directory_of_a_newer_version_is_refused(settings, tmp_path, kept,
         assert f"is of version 99.0.0, and this is {VERSION}. Nothing was written" in found[0].msg
         assert "restore a backup from before it: docs/how-to/upgrade.md" in found[0].hint
     else:
-        assert up._taken_on() == ("" if kept != "0.0.9" else f"What version 0.0.9 left goes on with {VERSION}.")
+        assert up._note_version() == ("" if kept != "0.0.9" else f"What version 0.0.9 left goes on with {VERSION}.")
         assert (tmp_path / "version").read_text() == f"{VERSION}\n"
 
 

@@ -153,7 +153,7 @@ def test_second_system_on_one_database_names_the_first_and_may_follow_it(url, st
     both = partial(start, DATABASE_URL=url, VOLCANO_UI_ENGINE="none")
     first = both("first")
     first.said("^Open ")
-    shown = env.shown_database(env.database(tmp_path)) if "DATABASE_URL" in os.environ else r"postgresql:///\S+"
+    shown = env.database_label(env.database(tmp_path)) if "DATABASE_URL" in os.environ else r"postgresql:///\S+"
     first.said(rf"✓ database {shown}")
     second = both("second")
     directory = tmp_path / "first"

@@ -56,7 +56,7 @@ def test_database_url(part, monkeypatch):
         monkeypatch.setenv("DATABASE_URL", yaml.safe_load(url))
         found = env.database(Path("/data/db.sqlite3"), instance="host-1")
         if part.title != "databases":
-            return env.shown_database(found)
+            return env.database_label(found)
         assert found["ENGINE"] == "django.db.backends.postgresql"
         usual = {**env.POSTGRESQL, "application_name": "host-1"}
         options = {name: value for name, value in found["OPTIONS"].items() if usual.get(name) != value}

@@ -145,7 +145,7 @@ def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones
 def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place(forking, tmp_path):
     lines = forking(
         """
-        from volcano_ui.supervision.supervisor import _own_children
+        from volcano_ui.supervision.supervisor import _child_pids
         loop, server = asyncio.get_running_loop(), supervisor._fork_server
 
         async def lost(channel, size):
@@ -155,7 +155,7 @@ def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place
         receive, loop.sock_recv = loop.sock_recv, lost
         await supervisor.start(ours("stays"))
         await until(lambda: says("stays").rstrip().split("\\n")[-1].isdigit())
-        while len(_own_children()) > 2:  # the fork server and the program
+        while len(_child_pids()) > 2:  # the fork server and the program
             supervisor._reap_orphans()
             await asyncio.sleep(0.01)
         """,

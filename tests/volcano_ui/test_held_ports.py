@@ -76,12 +76,12 @@ def cluster(tmp_path):
 
 def die(ports):
     """Do what the kernel does when an `up` is killed."""
-    asyncio.get_running_loop().remove_reader(ports._holding.line)
+    asyncio.get_running_loop().remove_reader(ports._holding.channel)
     close(ports)
 
 
 def close(ports):
-    ports._holding.line.close()
+    ports._holding.channel.close()
     for held in ports._held.values():
         held.close()
 
@@ -210,9 +210,9 @@ async def test_up_on_the_same_state_directory_cannot_take_what_another_uses(clus
 async def test_port_is_held_with_the_remedy_told_and_nobody_keeps_others_out(cluster):
     cluster.pod()
     ports, _ = cluster.up()
-    assert up._who_has(cluster.port) == f"Port {cluster.port} is taken by another program."
+    assert up._port_problem(cluster.port) == f"Port {cluster.port} is taken by another program."
     leave(ports)
-    assert up._who_has(cluster.port) == (
+    assert up._port_problem(cluster.port) == (
         f"Port {cluster.port} is held by process {ports.pid} for the cluster of {cluster.state}, which is stopped while"
         f" pods of it go on. To end them: make up DATA={cluster.state} RUNNING=end, and Ctrl-C."
     )

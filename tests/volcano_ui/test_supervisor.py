@@ -105,7 +105,7 @@ def test_a_program_that_has_not_answered_yet_is_asked_again_soon(printed):
             if len(asked) != 2:
                 raise OSError
 
-        await supervisor.start(sh("deaf", "exec sleep 600", ask=ask))
+        await supervisor.start(sh("deaf", "exec sleep 600", probe=ask))
         await until(lambda: "sign of life" in says("deaf"))
     """)
     assert lines[0].startswith("✗ deaf gave no sign of life")
@@ -127,7 +127,7 @@ def test_threads_that_end_meanwhile_keep_nobody_from_reading_who_is_left(printed
         threading.Thread(target=churn, daemon=True).start()
         met = 0
         while met < 12:
-            assert child.pid in module._own_children()
+            assert child.pid in module._child_pids()
             try:
                 [file.read_text() for file in Path("/proc/self/task").glob("*/children")]
             except (FileNotFoundError, ProcessLookupError):
@@ -150,7 +150,7 @@ def test_threads_that_end_meanwhile_keep_nobody_from_reading_who_is_left(printed
 })  # fmt: skip
 def test_silence_counts_only_while_somebody_listens(looks, silent):
     pulse = Pulse(1.0, 20.0)
-    assert [pulse.look(now, heard=heard) for now, heard in looks][-1] is silent
+    assert [pulse.look(now, has_beat=heard) for now, heard in looks][-1] is silent
 
 
 BEATS = """

@@ -31,7 +31,7 @@ def test_an_installation_has_a_state_directory_and_commands_of_its_own(
 ):
     monkeypatch.setattr(env, "IS_CLONE", is_clone)
     monkeypatch.setenv("XDG_DATA_HOME", data_home)
-    assert str(env.usual_state_directory()) == str(state)
+    assert str(env.default_state_directory()) == str(state)
     assert env.up_command(PORT=9000, API_PORT=9443) == command
 
 

@@ -1,8 +1,8 @@
 """`manage.py up` with several clusters: one front on the port, and one `up` for each cluster behind it.
 
-A cluster has everything of its own: processes, database, Redis, logs. So one
-that cannot start, or ends, is started again by itself, and the others go on.
-The first one is waited for, because it keeps the accounts.
+Each cluster has its own processes, database, Redis and logs, so one that cannot
+start, or that ends, is started again without the others.
+The first one has to be ready before the others start, because it stores the accounts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from volcano_ui.supervision.supervisor import Program
 from volcano_ui.supervision.up import StartError, say, step
 
 READY_WITHIN_S = 180
-PATIENCE_S = 30.0  # for what a cluster does at its end, its pods' grace among it
+PATIENCE_S = 30.0  # for a cluster to stop, its pods' grace period included
 
 
 def run() -> int:
@@ -44,52 +44,55 @@ class Clusters(up.Up):
         with step(f"state directory {settings.STATE}"):
             self._take_state_directory()
         with step(f"clusters {', '.join(each.name for each in settings.CLUSTERS)}"):
-            found = _pinned(settings.CLUSTERS)
+            clusters = _pinned(settings.CLUSTERS)
         with step(f"port {settings.PORT}"):
             listener = self._take_port(settings.PORT, "PORT")
         with step("front end"):
             await self._build_assets()
         await self._settle()
         await self._supervisor.start(_front(listener))
-        await self._start_clusters(found[:1], found)
-        await self._ready(found[0].name, lambda: _ask(found[0]))
-        await self._start_clusters(found[1:], found)
-        await asyncio.gather(*(self._expect(each) for each in found[1:]))
+        await self._start_clusters(clusters[:1], clusters)
+        await self._ready(clusters[0].name, lambda: _require_report(clusters[0]))
+        await self._start_clusters(clusters[1:], clusters)
+        await asyncio.gather(*(self._expect(each) for each in clusters[1:]))
         say(f"Open {await asyncio.to_thread(up.login_address)}")
 
     def _runs_pods(self) -> bool:
         return not all(each.kubeconfig for each in settings.CLUSTERS)
 
-    async def _start_clusters(self, chosen: Sequence[Entry], found: Sequence[Entry]) -> None:
+    async def _start_clusters(self, chosen: Sequence[Entry], clusters: Sequence[Entry]) -> None:
         for each in chosen:
             reports.forget(reports.folder(settings.STATE), each.name)
-            await self._supervisor.start(_cluster(each, found))
+            await self._supervisor.start(_cluster(each, clusters))
 
     async def _expect(self, entry: Entry) -> None:
-        """Wait until a cluster is ready; the others do not stand still for one that is not."""
+        """Wait until a cluster is ready; one that is not ready in time is reported and does not stop the others."""
         try:
-            await self._ready(entry.name, lambda: _ask(entry))
+            await self._ready(entry.name, lambda: _require_report(entry))
         except StartError as error:
             say(f"✗ {error} It is tried again and again.")
 
 
 def _pinned(clusters: Sequence[Entry]) -> list[Entry]:
-    """Return the clusters with the contexts that are current now, for as long as this runs; StartError for a wrong one."""
-    found: dict[str, Entry] = {}
+    """Return the clusters with the contexts that are current now, so that a context switched later changes nothing.
+
+    Raise StartError for a cluster that cannot be found, and for two entries of one cluster.
+    """
+    pinned: dict[str, Entry] = {}
     for entry in clusters:
         try:
             target = env.target_of(entry)
         except ImproperlyConfigured as error:
             raise StartError(str(error)) from None
-        place = target.directory if target else ""
-        if place in found:
+        directory = target.directory if target else ""
+        if directory in pinned:
             raise StartError(
-                f"{found[place].name} and {entry.name} of VOLCANO_UI_CLUSTERS are the same cluster; leave one out."
+                f"{pinned[directory].name} and {entry.name} of VOLCANO_UI_CLUSTERS are the same cluster; leave one out."
             )
-        found[place] = entry
+        pinned[directory] = entry
         if target and target.kubeconfig:
-            found[place] = entry._replace(kubeconfig=target.kubeconfig, context=target.name)
-    return list(found.values())
+            pinned[directory] = entry._replace(kubeconfig=target.kubeconfig, context=target.name)
+    return list(pinned.values())
 
 
 def _front(listener: socket.socket) -> Program:
@@ -97,9 +100,9 @@ def _front(listener: socket.socket) -> Program:
     return Program("front", command, stage=2, descriptors=(listener.fileno(),), gives_signs=True)
 
 
-def _cluster(entry: Entry, found: Sequence[Entry]) -> Program:
-    """Return what runs a cluster. Killed with its supervisor, it leaves pods to the next one."""
-    environment = {"VOLCANO_UI_CLUSTER": entry.name, "VOLCANO_UI_CLUSTERS": entries.text(found)}
+def _cluster(entry: Entry, clusters: Sequence[Entry]) -> Program:
+    """Return the program that runs a cluster. If it is killed with its supervisor, the next start takes over its pods."""
+    environment = {"VOLCANO_UI_CLUSTER": entry.name, "VOLCANO_UI_CLUSTERS": entries.text(clusters)}
     return Program(
         f"cluster-{entry.name}",
         [*MANAGE, "up", "--behind-front"],
@@ -109,7 +112,7 @@ def _cluster(entry: Entry, found: Sequence[Entry]) -> Program:
     )
 
 
-def _ask(entry: Entry) -> None:
-    """Raise TimeoutError until a cluster has told how it is, which it does once it is ready."""
+def _require_report(entry: Entry) -> None:
+    """Raise TimeoutError until a cluster has written its first report, which it does once it is ready."""
     if reports.read(reports.folder(settings.STATE), entry.name) is None:
         raise TimeoutError(f"see cluster-{entry.name}.log")

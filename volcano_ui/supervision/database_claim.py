@@ -1,9 +1,9 @@
 """One `up` at a time on a database whose cluster runs here: two would run every pod twice.
 
-SQLite's database is in a state directory, which one `up` has anyway. In PostgreSQL a lock goes with a session, and so ends
-with who has it, however that ends. A row says for people who that is, and by its renewals that he lives: a machine
-that is gone without a word has its session until the server finds that out. With another cluster behind the pages several may
-share a database (`cluster.remote.leader_election.standby`, whose row it is).
+SQLite's database is in a state directory, which one `up` at a time uses anyway. In PostgreSQL the claim is an advisory lock,
+which ends with the session of its holder, however that ends. A row names the holder for people, and its renewals show that
+the holder lives: the server notices only after a while that a machine has gone, and holds its session until then. With
+another cluster behind the pages several `up`s may share a database (`cluster.remote.leader_election.standby`, whose row it is).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DatabaseInUse(Exception):
 
 
 class UpLocation(NamedTuple):
-    """Where an `up` runs, or ran last."""
+    """The host and the state directory where an `up` runs, or ran last."""
 
     host: str
     directory: str
@@ -46,13 +46,13 @@ class UpLocation(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> UpLocation:
-        """Return what was written of one."""
+        """Parse `host:directory`."""
         host, _, directory = text.partition(":")
         return cls(host, directory)
 
 
 def here() -> UpLocation:
-    """Return the place of this process; as much of it as a row holds."""
+    """Return the location of this process, cut to the length of the database column."""
     longest = ProgramsLease._meta.get_field("holder").max_length or 0
     return UpLocation.read(str(UpLocation(socket.gethostname(), str(settings.DATA)))[:longest])
 
@@ -64,7 +64,7 @@ class Claim:
         self._session: BaseDatabaseWrapper | None = None
 
     def take(self, within_s: float = GONE_WITHIN_S) -> None:
-        """Have the database, or raise Taken: at once where another lives, otherwise when its session has not ended in time."""
+        """Lock the database, or raise DatabaseInUse: at once if its holder lives, else if its session does not end in time."""
         if connection.vendor != "postgresql":
             return
         deadline = time.monotonic() + within_s
@@ -78,16 +78,19 @@ class Claim:
             time.sleep(LOOK_EVERY_S)
 
     def write(self) -> None:
-        """Say who has it, in a database that has been migrated; Taken where pods of the one before go on here."""
+        """Name this `up` as the holder, in a migrated database.
+
+        Raise DatabaseInUse if pods of the previous holder still run on this host, in another state directory.
+        """
         with transaction.atomic():
             row, _ = ProgramsLease.objects.get_or_create(id=1)
             before, now = UpLocation.read(row.holder), here()
             if before != now and before.host == now.host and (pods := leftovers.pods(Layout(Path(before.directory)))):
-                raise DatabaseInUse(_goes_on(before, pods))
+                raise DatabaseInUse(_running_elsewhere(before, pods))
             ProgramsLease.objects.filter(id=1).update(holder=str(now), renewals=F("renewals") + 1)
 
     def renew(self) -> None:
-        """Say that this `up` lives; Taken where the session was lost and another `up` has come meanwhile."""
+        """Count up the renewals; raise DatabaseInUse if the session was lost and another `up` has the lock by now."""
         if connection.vendor != "postgresql":
             return
         try:
@@ -104,7 +107,7 @@ class Claim:
             connection.close()
 
     def release(self) -> None:
-        """Let go of the database."""
+        """Unlock the database."""
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -123,37 +126,37 @@ class Claim:
 
 
 class Holder(NamedTuple):
-    """Who has written himself down, and how often."""
+    """The `up` that holds the database, and how often it has renewed that."""
 
-    place: UpLocation
+    location: UpLocation
     renewals: int
 
 
 def _holder() -> Holder | None:
-    """Return who has the database as far as he has said so; None in one that was not migrated yet."""
+    """Return the holder that the row names; None before the first one, and in a database that is not migrated yet."""
     table = ProgramsLease._meta.db_table
     if table not in connection.introspection.table_names():
         return None
-    found = ProgramsLease.objects.filter(id=1).values_list("holder", "renewals").first()
-    return Holder(UpLocation.read(found[0]), found[1]) if found and found[0] else None
+    row = ProgramsLease.objects.filter(id=1).values_list("holder", "renewals").first()
+    return Holder(UpLocation.read(row[0]), row[1]) if row and row[0] else None
 
 
 def _in_use(holder: Holder | None) -> str:
     who = ", which is starting"
     if holder:
-        who = f" on {holder.place.host} with the state directory {holder.place.directory}"
+        who = f" on {holder.location.host} with the state directory {holder.location.directory}"
     return (
-        f"The database {env.shown_database(settings.DATABASES['default'])} is in use by another `up`{who}."
+        f"The database {env.database_label(settings.DATABASES['default'])} is in use by another `up`{who}."
         " Stop that one, or give this one a database of its own: another DATABASE_URL, or none for SQLite in its"
         " state directory."
     )
 
 
-def _goes_on(before: UpLocation, pods: list[str]) -> str:
+def _running_elsewhere(before: UpLocation, pods: list[str]) -> str:
     names = ", ".join(pods[:3]) + (", …" if len(pods) > 3 else "")
     return (
         f"{'A pod' if len(pods) == 1 else f'{len(pods)} pods'} of the database"
-        f" {env.shown_database(settings.DATABASES['default'])} would run a second time: {names}, going on in the state"
+        f" {env.database_label(settings.DATABASES['default'])} would run a second time: {names}, going on in the state"
         f" directory {before.directory}, which had it last. Start on that one: {env.up_command(DATA=before.directory)};"
         f" or end what runs there: {env.up_command(DATA=before.directory, RUNNING='end')}, and Ctrl-C."
     )

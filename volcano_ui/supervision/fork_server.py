@@ -3,9 +3,9 @@
 Loading Django and the product takes a second of processor time and 80 MB of memory in each process that does it. Here it is
 done once; a program is a fork of that, so it begins within milliseconds and shares that memory.
 
-Its supervisor sends an order for each program and is told the pid (`volcano_ui.supervision.forks`). Between the two stands a process
-that ends at once, so the program is adopted by the supervisor, which waits for it as for a child of its own. It begins when
-the supervisor lets it: one whose pid got lost, because the server was killed then, ends without having done anything.
+Its supervisor sends an order for each program and gets the pid back (`volcano_ui.supervision.forks`). The program is forked
+twice, and the process in between ends at once, so that the supervisor adopts the program and waits for it as for its own child.
+The program begins when the supervisor allows it: one whose pid was lost, because the server was killed then, ends at once.
 The server has one thread and no connection to anything when it forks.
 """
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def serve(channel: socket.socket, supervisor: int) -> Order | None:
-    """Carry orders out; return None when no more can come, and in each program its order."""
+    """Fork a program for each order; return None in the server when the channel is closed, and in each program its order."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(channel, BYTES, DESCRIPTORS)
         if not data:
@@ -74,13 +74,13 @@ def serve(channel: socket.socket, supervisor: int) -> Order | None:
 
 
 def _fork() -> int:
-    """Fork a grandchild, which is the supervisor's when the server returns from this; return its pid, 0 in itself."""
-    told, tell = os.pipe()
+    """Fork a grandchild, which the supervisor adopts; return its pid, and 0 in the grandchild itself."""
+    reader, writer = os.pipe()
     try:
         between = os.fork()
     except OSError:
-        os.close(told)
-        os.close(tell)
+        os.close(reader)
+        os.close(writer)
         raise
     if not between:
         try:
@@ -88,27 +88,27 @@ def _fork() -> int:
         except OSError:
             os._exit(1)  # anything else would leave a second server behind
         if pid:
-            os.write(tell, str(pid).encode())
+            os.write(writer, str(pid).encode())
             os._exit(0)
     else:
         os.waitpid(between, 0)
-    os.close(tell)
-    pid = int(os.read(told, 20) or 0) if between else 0
-    os.close(told)
+    os.close(writer)
+    pid = int(os.read(reader, 20) or 0) if between else 0
+    os.close(reader)
     if between and not pid:
         raise OSError("the process between could not fork")
     return pid
 
 
 def become(order: Order, descriptors: list[int], supervisor: int) -> None:
-    """Give this process what its program would have if it had been executed: session, descriptors, environment, name."""
+    """Set this process up as if its program had been executed: session, descriptors, environment and command line."""
     begin, *descriptors = descriptors
     if not os.read(begin, 1):
-        os._exit(0)  # nobody knows of it
+        os._exit(0)  # the supervisor did not get its pid
     os.close(begin)
     os.setsid()
-    if ask := die_with(supervisor):
-        ask()
+    if request_signal := die_with(supervisor):
+        request_signal()
     os.umask(order.umask)
     nothing = os.open(os.devnull, os.O_RDWR)
     moved = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, ABOVE) for each in (nothing, *descriptors)]
@@ -123,7 +123,7 @@ def become(order: Order, descriptors: list[int], supervisor: int) -> None:
 
 
 def set_command_line(text: str) -> None:
-    """Have `ps` show another command line, as far as that of this process's beginning had room for it."""
+    """Have `ps` show another command line, cut to the length of the one that this process was started with."""
     numbers = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     start, end = int(numbers[45]), int(numbers[46])  # arg_start and arg_end of proc(5), the 48th and the 49th
     size = end - start
@@ -131,7 +131,7 @@ def set_command_line(text: str) -> None:
 
 
 def run(command: list[str]) -> None:
-    """Run what a Python of its own would run at this command line."""
+    """Run in this process what `python` would run for this command line."""
     _, first, *more = command
     if first == "-m":
         module, *arguments = more

@@ -15,14 +15,14 @@ import msgspec
 
 ROOM = 1024  # characters of the longest command line that `ps` shows of a program
 BYTES = 1 << 20  # of an order or an answer, at most
-PATIENCE_S = 30.0  # with a server that does not answer: to load takes it a second or two
+PATIENCE_S = 30.0  # for an answer of the server, which takes a second or two to load
 
 
 class Order(msgspec.Struct):
-    """A program to start: what `asyncio.create_subprocess_exec` would be told of it.
+    """A program to start: the arguments that `asyncio.create_subprocess_exec` would get.
 
-    With the order come the end of a pipe, from which the program reads a byte before it begins, and the descriptors of
-    `numbers`, in the same sequence; the program has them by these numbers.
+    Sent along with the order are the reading end of a pipe, from which the program reads a byte before it begins, and one
+    descriptor for each of `numbers`, in their order; in the program the descriptors have these numbers.
     """
 
     command: list[str]  # `PYTHON -m MODULE …`, of a module with a `main`, or `PYTHON FILE …`
@@ -32,14 +32,14 @@ class Order(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """The pid of a program, or what kept it from being started."""
+    """The pid of a program, or why it could not be started."""
 
     pid: int = 0
     problem: str = ""
 
 
 class Fork:
-    """A program that the fork server started and this process has adopted; waited for as asyncio's processes are."""
+    """A program that the fork server started and this process has adopted, with the interface of asyncio's processes."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -54,24 +54,24 @@ class Fork:
         try:
             self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         except ChildProcessError:
-            self.returncode = 255  # as asyncio says of a process whose status somebody else took
+            self.returncode = 255  # asyncio's value for a process whose status was taken elsewhere
         self._ended.set()
 
     async def wait(self) -> int:
-        """Return the exit code once it has ended; below 0 it is the signal that ended it."""
+        """Wait for its end and return the exit code; a negative one is the number of the signal that ended it."""
         await self._ended.wait()
         assert self.returncode is not None  # noqa: S101  it is set before the event
         return self.returncode
 
     def terminate(self) -> None:
-        """Ask it to end."""
-        # What has ended was reaped, and its number may be somebody else's by now.
+        """Send SIGTERM."""
+        # An ended process was reaped, and another one may have its number by now.
         if self.returncode is None:
             os.kill(self.pid, signal.SIGTERM)
 
 
 class ForkServer:
-    """The fork server of one supervisor; one that has died is started again for the next order. Used from one event loop."""
+    """The fork server of one supervisor, started again for the next order if it has died. Used from one event loop."""
 
     def __init__(
         self, *, cwd: Path, environment: Mapping[str, str], log: Path | None, before_exec: Callable[[], None] | None
@@ -90,7 +90,7 @@ class ForkServer:
         return self._process.pid if self._process and self._process.returncode is None else None
 
     async def start(self) -> None:
-        """Begin to load; orders wait until that is done."""
+        """Start the server; orders wait until it has loaded."""
         await self.stop()
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.setblocking(False)
@@ -108,7 +108,7 @@ class ForkServer:
             )  # fmt: skip
 
     async def fork(self, order: Order, descriptors: Sequence[int]) -> Fork:
-        """Start a program; OSError when that could not be done. One of which nobody learns here never begins."""
+        """Start a program; raise OSError if that fails. A program whose pid does not arrive here never begins."""
         async with self._exchanging:
             if self._channel is None or self.pid is None:
                 await self.start()
@@ -127,7 +127,7 @@ class ForkServer:
                 os.write(begin, b".")
                 return fork
             except (asyncio.CancelledError, TimeoutError) as error:
-                self._kill()  # a late answer would be taken for that to the next order
+                self._kill()  # a late answer would be read as the answer to the next order
                 if isinstance(error, TimeoutError):
                     raise ConnectionAbortedError(f"the fork server did not answer for {PATIENCE_S:g} s") from None
                 raise
@@ -136,14 +136,14 @@ class ForkServer:
                 os.close(begin)
 
     async def stop(self) -> None:
-        """End it; what it has started goes on."""
+        """Kill the server; the programs that it has started go on."""
         self._kill()
         if self._process:
             await self._process.wait()
 
     def _kill(self) -> None:
         if self._process and self._process.returncode is None:
-            self._process.kill()  # it holds nothing, and may be loading
+            self._process.kill()  # it has no state to save, and may still be loading
         if self._channel:
             self._channel.close()
             self._channel = None

@@ -1,4 +1,4 @@
-"""`GET /healthz` of an `up` without a web server: for who supervises it from outside."""
+"""`GET /healthz` of an `up` without a web server, for a supervisor outside."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ PATIENCE_S = 5  # for a client that sends nothing
 
 
 class HealthServer:
-    """Answers by what `ask` returns: parts by their names with "ok" or what is wrong, 503 if anything is."""
+    """Serves what `check` returns: "ok" or a problem by the name of each part; the status is 503 if any part has a problem."""
 
-    def __init__(self, listener: socket.socket, ask: Callable[[], Mapping[str, str]]) -> None:
-        self._server = ThreadingHTTPServer(listener.getsockname()[:2], _handler(ask), bind_and_activate=False)
+    def __init__(self, listener: socket.socket, check: Callable[[], Mapping[str, str]]) -> None:
+        self._server = ThreadingHTTPServer(listener.getsockname()[:2], _handler(check), bind_and_activate=False)
         self._server.socket.close()
         self._server.socket = listener
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
 
 
-def _handler(ask: Callable[[], Mapping[str, str]]) -> type[BaseHTTPRequestHandler]:
+def _handler(check: Callable[[], Mapping[str, str]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = PATIENCE_S
 
-        def do_GET(self) -> None:  # its name is the method's
+        def do_GET(self) -> None:  # the name that BaseHTTPRequestHandler calls
             if self.path != "/healthz":
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
-            parts = ask()
+            parts = check()
             healthy = all(answer == "ok" for answer in parts.values())
             body = json.dumps({"version": VERSION, **parts}).encode()
             self.send_response(HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE)
@@ -43,6 +43,6 @@ def _handler(ask: Callable[[], Mapping[str, str]]) -> type[BaseHTTPRequestHandle
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing: probes ask every few seconds."""
+            """Log nothing: probes come every few seconds."""
 
     return Handler

@@ -1,4 +1,4 @@
-"""Whether the programs that `up` starts have answered: a page, a ping, a node, another cluster. Each raises OSError until then."""
+"""Readiness probes of the programs that `up` starts. Each raises OSError until its program has answered."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from volcano_ui import celery_app, health, sockets
 
 
 def ask_web() -> None:
-    """Raise OSError unless the web server says that it can do its work."""
+    """Raise OSError unless the web server reports that it is healthy."""
     with urllib.request.urlopen(f"{site.local_pages()}/{settings.PREFIX}healthz", timeout=5):  # noqa: S310
         pass
 
 
 def ask_web_behind_front() -> None:
-    """Raise OSError unless the web server of one of several clusters says so, on its socket."""
-    asked = http.client.HTTPConnection("localhost", timeout=5)
-    with contextlib.closing(asked):
-        asked.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        asked.sock.settimeout(asked.timeout)
-        asked.sock.connect(str(sockets.of_cluster(settings.STATE, settings.CLUSTER_NAME)))
-        asked.request("GET", f"/{settings.PREFIX}healthz")
-        if (status := asked.getresponse().status) != 200:
+    """Raise OSError unless the web server of one of several clusters reports on its socket that it is healthy."""
+    client = http.client.HTTPConnection("localhost", timeout=5)
+    with contextlib.closing(client):
+        client.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.sock.settimeout(client.timeout)
+        client.sock.connect(str(sockets.of_cluster(settings.STATE, settings.CLUSTER_NAME)))
+        client.request("GET", f"/{settings.PREFIX}healthz")
+        if (status := client.getresponse().status) != 200:
             raise OSError(f"it answered {status}")
 
 
 def ask_api() -> None:
-    """Raise OSError unless our API server says that it is ready."""
+    """Raise OSError unless our API server reports that it is ready."""
     context = ssl.create_default_context(cafile=certificates.current().ca)
-    # An administrator's own certificate need not be for the address that is asked here.
+    # An administrator's own certificate need not be for the address that is used here.
     context.check_hostname = False
     with urllib.request.urlopen(f"{site.local_api()}/readyz", timeout=5, context=context):  # noqa: S310
         pass
@@ -50,16 +50,16 @@ def ask_api() -> None:
 def ask_workers() -> None:
     """Raise TimeoutError unless every Celery worker of this `up` answers."""
     expected = [f"{queue}@{settings.INSTANCE}" for queue in registry.queues()]
-    answers = celery_app.control.ping(destination=expected, timeout=1.0, limit=len(expected))
-    if len(answers) < len(expected):
-        silent = set(expected).difference(*answers)
+    replies = celery_app.control.ping(destination=expected, timeout=1.0, limit=len(expected))
+    if len(replies) < len(expected):
+        silent = set(expected).difference(*replies)
         raise TimeoutError(f"no answer from {', '.join(sorted(silent))}")
 
 
 def ask_nodes(revision: int) -> None:
-    """Raise TimeoutError unless this machine's agent and the simulator have reported after a revision."""
+    """Raise TimeoutError unless this machine's agent and all simulated nodes are Ready, and one reported after a revision."""
     try:
-        # The state, not the log: a reader of the log may come too late for what it looks for.
+        # From the objects, not from the log: a reader of the log may start after the entry that it looks for.
         newest = [one for kind in (NODES, LEASES) for one in store.find(kind, order="-revision", limit=1)]
         reported = any(one.revision > revision for one in newest)
         nodes = store.count(NODES).get("Ready", 0)
@@ -70,21 +70,21 @@ def ask_nodes(revision: int) -> None:
 
 
 def ask_mirror(begun: int = 0) -> None:
-    """Raise TimeoutError unless the mirror hears from its cluster, or misses it; one that began at a time must have done so."""
+    """Raise TimeoutError unless the mirror follows its cluster, or has found it away, since `begun` (epoch ms)."""
     try:
-        known = recorder.cluster()
+        cluster = recorder.cluster()
     finally:
         connection.close()
-    if known is None or not freshness.is_followed(known, begun, clock.milliseconds()):
-        raise TimeoutError("it has not asked the cluster of late")
+    if cluster is None or not freshness.is_followed(cluster, begun, clock.milliseconds()):
+        raise TimeoutError("it has not reached the cluster lately")
 
 
 def works(*, leads: bool) -> dict[str, str]:
-    """Return "ok" for each part of an `up` without a web server, or what is wrong with it; one that stands by has no programs."""
+    """Return "ok" or a problem for each part of an `up` without a web server; on standby it has neither workers nor mirror."""
     try:
         parts = health.servers()
         if leads:
-            parts |= {"workers": health.answer(ask_workers), "mirror": health.answer(ask_mirror)}
+            parts |= {"workers": health.probe_result(ask_workers), "mirror": health.probe_result(ask_mirror)}
     finally:
         connection.close()
     return parts

@@ -1,4 +1,4 @@
-"""Which programs an `up` starts, by what it is told to run and which kind of cluster is behind the pages."""
+"""Which programs an `up` starts, by VOLCANO_UI_ONLY and by the kind of cluster behind the pages."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from cluster.runtime import registry
 from node.leftovers import AtStop
 from volcano_ui.supervision.supervisor import Program
 
-# What the agent makes is for pods, which find it as in a container; all of it lies below a directory for the owner alone.
+# The agent's files are for pods, with the modes that they have in a container; they lie below a directory of mode 0700.
 POD_UMASK = 0o022
-# With the agent, by what it does with running pods.
+# How long the agent may take to stop, by what it does with running pods.
 PATIENCE_S = {AtStop.LEAVE: 3.0, AtStop.WAIT: math.inf, AtStop.END: 5.0}
 MANAGE = (sys.executable, str(settings.BASE_DIR / "manage.py"))
 
 
 def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.socket | None) -> list[Program]:
-    """Return what runs beside Redis as long as `up` does: with a port for the API an embedded cluster, with one for webhooks these.
+    """Return the programs that run beside Redis for as long as `up` does.
 
-    The agent ends first, so that pods which end with it do so while somebody listens.
+    With a socket for the API they include those of an embedded cluster, with one for webhooks the server of these.
+    The agent ends first, so that the API server still takes the reports about pods which end with it.
     """
     programs = [] if settings.ONLY == "works" else [_server("web", "volcano_ui.web", pages)]
     if webhooks is not None:
@@ -32,7 +33,7 @@ def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.so
     programs += [
         *_workers(),
         _server("apiserver", "volcano_ui.apiserver", api),
-        # Killed with its supervisor, it leaves pods to the next one.
+        # If it is killed with its supervisor, the next agent takes over its pods.
         Program(
             "agent",
             [*MANAGE, "agent"],
@@ -50,7 +51,7 @@ def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.so
 
 
 def works() -> list[Program]:
-    """Return what runs for another cluster, in one `up` of an installation at a time."""
+    """Return the programs for another cluster, which run in one `up` of an installation at a time."""
     return [*_workers(), Program("mirror", [*MANAGE, "mirror"], stage=1, gives_signs=True, may_fork=True)]
 
 

@@ -1,4 +1,4 @@
-"""Telling the pages of the other clusters how this one is, for as long as its `up` runs."""
+"""Reports of this cluster's state for the pages of the other clusters, for as long as its `up` runs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from cluster.several.reports import Report
 log = logging.getLogger(__name__)
 
 
-async def go_on() -> None:
-    """Report every few seconds. Where that fails the others soon call this cluster not running."""
-    outage = Outage("telling how this cluster is", log)
+async def report_forever() -> None:
+    """Report every few seconds. Without reports the other pages soon show this cluster as not running."""
+    outage = Outage("reporting how this cluster is", log)
     while True:
         try:
             await asyncio.to_thread(_report_from_thread)
@@ -33,14 +33,14 @@ async def go_on() -> None:
 
 
 def report() -> None:
-    """Leave word of how this cluster is now."""
-    shown = freshness.current() or Freshness(settings.CLUSTER_NAME, State.LIVE)
+    """Write the present state of this cluster to its report file."""
+    current = freshness.current() or Freshness(settings.CLUSTER_NAME, State.LIVE)
     way: str = EMBEDDED
     if settings.TARGET is not None:
         permits = server.permits()
         way = permits.way if permits.has_answered else ""
-    found = Report(shown.word, way, shown.since, shown.why, clock.milliseconds())
-    reports.write(reports.folder(settings.STATE), settings.CLUSTER_NAME, found)
+    written = Report(current.word, way, current.since, current.why, clock.milliseconds())
+    reports.write(reports.folder(settings.STATE), settings.CLUSTER_NAME, written)
 
 
 def _report_from_thread() -> None:

@@ -1,4 +1,4 @@
-"""What `up` says of running pods when it is stopped."""
+"""What `up` prints about running pods when it is stopped."""
 
 from __future__ import annotations
 
@@ -10,42 +10,46 @@ from volcano_ui import env
 SHOWN = 3
 
 
-def begins(running: AtStop, pods: Sequence[str]) -> str:
-    """Return what is said when the stop is asked for, with the pods that run."""
+def begin_message(running: AtStop, pods: Sequence[str]) -> str:
+    """Return the line for the beginning of a stop; `pods` are those that run."""
     if not pods:
         return "Stopping."
     match running:
         case AtStop.LEAVE:
-            return f"Stopping; {_named(pods)} {_verb(pods, 'goes', 'go')} on."
+            return f"Stopping; {_named(pods)} {_plural(pods, 'goes', 'go')} on."
         case AtStop.WAIT:
             return (
-                f"Stopping once {_named(pods)} {_verb(pods, 'has', 'have')} ended; nothing new begins meanwhile."
+                f"Stopping once {_named(pods)} {_plural(pods, 'has', 'have')} ended; nothing new begins meanwhile."
                 " Ctrl-C once more stops now and leaves what runs."
             )
         case AtStop.END:
             return f"Stopping, and ending {_named(pods)}; their jobs run them again at the next start."
 
 
-def ended(running: AtStop, pods: Sequence[str], took: str, holder: int = 0) -> str:
-    """Return what is said at the end, with the pods that still run and the process that holds the ports meanwhile, if any."""
+def end_message(running: AtStop, pods: Sequence[str], took: str, holder: int = 0) -> str:
+    """Return the line for the end of a stop.
+
+    `pods` are those that still run, `took` is the time in parentheses, `holder` is the pid of the process that holds
+    the ports meanwhile, 0 if there is none.
+    """
     if not pods:
         return f"✓ everything is stopped {took}"
     if running is AtStop.END:
         return f"✗ stopped {took}, but {_named(pods)} could not be ended; the next start sees to that."
-    goes_on = f"{_named(pods)} {_verb(pods, 'goes', 'go')} on"
-    held = (
+    goes_on = f"{_named(pods)} {_plural(pods, 'goes', 'go')} on"
+    port_holder = (
         f" Process {holder} holds the ports until then, or until no pod runs, so that none can answer there."
         if holder
         else ""
     )
-    return f"✓ stopped {took}; {goes_on} until the next start takes over.{held} Where pods are to end: {env.up_command(RUNNING='end')}"
+    return f"✓ stopped {took}; {goes_on} until the next start takes over.{port_holder} Where pods are to end: {env.up_command(RUNNING='end')}"
 
 
 def _named(pods: Sequence[str]) -> str:
     names = ", ".join(pods[:SHOWN])
     more = f" and {len(pods) - SHOWN} more" if len(pods) > SHOWN else ""
-    return f"{len(pods)} running {_verb(pods, 'pod', 'pods')} ({names}{more})"
+    return f"{len(pods)} running {_plural(pods, 'pod', 'pods')} ({names}{more})"
 
 
-def _verb(pods: Sequence[str], one: str, several: str) -> str:
+def _plural(pods: Sequence[str], one: str, several: str) -> str:
     return one if len(pods) == 1 else several

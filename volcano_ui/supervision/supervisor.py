@@ -1,11 +1,10 @@
-"""Keeping child processes alive, and ending every one of them.
+"""Supervision of child processes: they are restarted when they end, and none of them outlives the supervisor.
 
-Each program runs in a session of its own, writes to its own log file, or to where the supervisor writes, and is started again when it
-ends by itself. Nothing may outlive the supervisor:
+Each program runs in a session of its own and writes to its own log file, or to the supervisor's output.
 
-* Linux tells a program when its supervisor dies, however that happens (PR_SET_PDEATHSIG).
-* What a program leaves behind becomes a child of the supervisor (PR_SET_CHILD_SUBREAPER), which
-  reaps it when it ends and kills it at the end, but for what it is told to spare.
+* Linux sends a program a signal when its supervisor dies, however that happens (PR_SET_PDEATHSIG).
+* Processes that a program leaves behind become children of the supervisor (PR_SET_CHILD_SUBREAPER), which
+  reaps those that end and kills the rest when it stops, except those that are to be spared.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 FIRST_WAIT_S = 0.2
 LONGEST_WAIT_S = 10.0
-# A program that lived this long, which is longer than any of them takes to start, was well; its next
-# failure is its first.
+# A program that ran this long, which is longer than any of them takes to start, was well; its next
+# failure counts as the first.
 WELL_AFTER_S = 5.0
 HOUSEKEEPING_S = 5.0
 LOOK_S = 1.0
@@ -49,11 +48,11 @@ LONGEST_PATIENCE_S = 30.0
 
 @dataclass(frozen=True)
 class Program:
-    """What to run, and how it wants to be stopped.
+    """What to run, and how to stop it.
 
-    `stage` orders the end: lower stages are told to stop and awaited first, each program for `patience_s`; where that is
-    infinite, `outwait` is to be called before. Who gives signs of life, or answers when it is asked, is killed and started
-    again when that ends for `SILENT_S` seconds. When the supervisor is killed, so are all programs.
+    `stage` orders the end: lower stages get SIGTERM first and are awaited, each program for `patience_s`; for an infinite
+    one `outwait` has to be called before `stop`. A program with signs of life, or with a probe, is killed and started
+    again when these fail for `SILENT_S` seconds. When the supervisor is killed, so are all programs.
     """
 
     name: str
@@ -65,8 +64,8 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)  # beside the supervisor's
     gives_signs: bool = False  # of life, by `heartbeat`
     umask: int = -1  # -1: the supervisor's
-    may_fork: bool = False  # a Python program of ours, which the fork server may start where there is one
-    ask: Callable[[], None] | None = None  # of who gives none: raises OSError or RedisError unless it answers
+    may_fork: bool = False  # a Python program of ours, which the fork server may start if there is one
+    probe: Callable[[], None] | None = None  # without signs of life: raises OSError or RedisError unless it answers
 
 
 @dataclass
@@ -80,8 +79,8 @@ class Child:
     started: float = field(default=0.0)
     pulse: Pulse = field(default_factory=lambda: Pulse(LOOK_S, SILENT_S))
     signs: int = -1  # the end of the pipe that its signs of life come from
-    asking: asyncio.Task[None] | None = None
-    answered: bool = False  # since the last look
+    probing: asyncio.Task[None] | None = None
+    answered: bool = False  # the probe, since the last look
 
     @property
     def pid(self) -> int | None:
@@ -92,7 +91,7 @@ class Child:
 class Supervisor:
     """Starts programs, restarts those that end, stops all of them. Used from one event loop.
 
-    Without a folder for logs programs write to where this process does; each is told its name in `logs.PROGRAM`, to say it there.
+    Without a folder for logs programs write to this process's output, each with its name, which is in `logs.PROGRAM`.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class Supervisor:
             _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     async def start_fork_server(self) -> None:
-        """Have programs that may be forks start as such, where the system can hand them over; it begins to load at once."""
+        """Start the fork server, from which programs with `may_fork` are forked from here on; on Linux only."""
         if _prctl is None:
             return
         name = "fork-server"
@@ -138,8 +137,8 @@ class Supervisor:
     async def start(self, program: Program) -> None:
         """Run program and keep it running until `stop`."""
         if self._housekeeper is None:
-            self._housekeeper = asyncio.create_task(self._keep_house())
-            self._listener = asyncio.create_task(self._listen())
+            self._housekeeper = asyncio.create_task(self._housekeep())
+            self._listener = asyncio.create_task(self._watch_signs())
         child = self._children[program.name] = Child(program)
         await self._spawn(child)
         child.keeper = asyncio.create_task(self._keep(child))
@@ -164,24 +163,24 @@ class Supervisor:
             self._starting -= 1
 
     async def end(self, programs: Collection[Program], most_s: float = math.inf) -> None:
-        """End some programs, stage by stage and with at most so much patience for each, and keep the others running."""
+        """End some programs, stage by stage and waiting at most `most_s` for each, and keep the others running."""
         children = [child for child in self._children.values() if child.program in programs]
         for child in children:
-            for task in (child.keeper, child.asking):
+            for task in (child.keeper, child.probing):
                 if task:
                     task.cancel()
         for stage in sorted({child.program.stage for child in children}):
             await asyncio.gather(*(self._end(child, most_s) for child in children if child.program.stage == stage))
         for child in children:
-            _let_go(child)
+            _close_signs(child)
             del self._children[child.program.name]
 
     async def outwait(self) -> None:
-        """End the programs whose patience has no limit, however long that takes; all others go on meanwhile."""
+        """End the programs whose patience is infinite, however long that takes; all others go on meanwhile."""
         await self.end([child.program for child in self._endless()])
 
     def hurry(self) -> None:
-        """Ask these once more."""
+        """Send SIGTERM once more to the programs whose patience is infinite."""
         for child in self._endless():
             if child.pid is not None:
                 os.kill(child.pid, signal.SIGTERM)
@@ -190,7 +189,7 @@ class Supervisor:
         return [child for child in self._children.values() if child.program.patience_s == math.inf]
 
     async def stop(self) -> None:
-        """End every program, stage by stage, and whatever they left behind and is not to be spared."""
+        """End every program, stage by stage, and the processes that they left behind, except those to be spared."""
         self._stopping = True
         await self.end([child.program for child in self._children.values()], LONGEST_PATIENCE_S)
         for task in (self._housekeeper, self._listener):
@@ -209,18 +208,18 @@ class Supervisor:
             well = time.monotonic() - child.started > WELL_AFTER_S
             child.failures = 1 if well else child.failures + 1
             wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (child.failures - 1))
-            self._tell(child, f"{self._epitaph(child, code)}; starting it again in {wait:g} s")
+            self._report(child, f"{self._end_text(child, code)}; starting it again in {wait:g} s")
             await asyncio.sleep(wait)
             await self._spawn(child)
 
-    def _tell(self, child: Child, what: str) -> None:
-        line = f"✗ {child.program.name} {what}"
+    def _report(self, child: Child, text: str) -> None:
+        line = f"✗ {child.program.name} {text}"
         if log := self._log(child.program):
             with log.open("a") as stream:
                 stream.write(f"{line}\n")
         self._say(line)
 
-    def _epitaph(self, child: Child, code: int) -> str:
+    def _end_text(self, child: Child, code: int) -> str:
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}"
         log = self._log(child.program)
@@ -244,26 +243,26 @@ class Supervisor:
         try:
             log = self._log(program)
             with log.open("ab") if log else contextlib.nullcontext() as output:
-                child.process = await self._begin(child, environment, theirs, output)
+                child.process = await self._start_process(child, environment, theirs, output)
         finally:
             self._starting -= 1
             for end in theirs:
                 os.close(end)
-        if program.ask and child.asking is None:
-            child.asking = asyncio.create_task(_ask_forever(child, program.ask))
+        if program.probe and child.probing is None:
+            child.probing = asyncio.create_task(_probe_forever(child, program.probe))
 
-    async def _begin(
+    async def _start_process(
         self, child: Child, environment: dict[str, str], signs: tuple[int, ...], output: BinaryIO | None
     ) -> asyncio.subprocess.Process | Fork:
-        program, handed = child.program, (*child.program.descriptors, *signs)
+        program, descriptors = child.program, (*child.program.descriptors, *signs)
         if self._fork_server and program.may_fork:
             outputs = (output.fileno(),) * 2 if output else ()
             umask = program.umask if program.umask >= 0 else _umask()
-            order = Order(program.command, environment, umask, [*(1, 2)[: len(outputs)], *handed])
+            order = Order(program.command, environment, umask, [*(1, 2)[: len(outputs)], *descriptors])
             try:
-                return await self._fork_server.fork(order, (*outputs, *handed))
+                return await self._fork_server.fork(order, (*outputs, *descriptors))
             except OSError as error:
-                self._tell(child, f"could not be forked ({error}); starting it by itself")
+                self._report(child, f"could not be forked ({error}); starting it by itself")
         return await asyncio.create_subprocess_exec(
             *program.command,
             cwd=self._cwd,
@@ -272,27 +271,27 @@ class Supervisor:
             stdout=output,
             stderr=output,
             start_new_session=True,
-            pass_fds=handed,
+            pass_fds=descriptors,
             umask=program.umask,
             preexec_fn=die_with(os.getpid()),
         )
 
-    async def _listen(self) -> None:
-        """Kill who gives no sign of life any more; it is started again as if it had ended by itself."""
+    async def _watch_signs(self) -> None:
+        """Kill programs that give no sign of life any more; they are started again as if they had ended by themselves."""
         while True:
             await asyncio.sleep(LOOK_S)
             now = time.monotonic()
             for child in self._children.values():
-                if child.pulse.look(now, heard=_has_signs(child)) and child.pid is not None:
-                    self._tell(child, f"gave no sign of life for {SILENT_S:g} s; killing it")
+                if child.pulse.look(now, has_beat=_has_signs(child)) and child.pid is not None:
+                    self._report(child, f"gave no sign of life for {SILENT_S:g} s; killing it")
                     child.pulse = Pulse(LOOK_S, SILENT_S)
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(child.pid, signal.SIGKILL)
 
     async def _end(self, child: Child, most_s: float) -> None:
-        """Ask politely, wait, then kill the whole group: what it started in its group goes as well."""
+        """Send SIGTERM, wait, then kill the whole process group, so that processes which the program started end too."""
         process = child.process
-        # What has ended was reaped, and its number may be somebody else's by now.
+        # An ended process was reaped, and another one may have its number by now.
         if process is None or process.returncode is not None:
             return
         patience_s = min(child.program.patience_s, most_s)
@@ -305,7 +304,7 @@ class Supervisor:
         _kill_group(process.pid)
         await process.wait()
 
-    async def _keep_house(self) -> None:
+    async def _housekeep(self) -> None:
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
             self._reap_orphans()
@@ -314,7 +313,7 @@ class Supervisor:
                     logs.rotate(log)
 
     def _reap_orphans(self) -> None:
-        """Take the exit status of ended processes that were inherited; asyncio waits for its own."""
+        """Reap ended processes that were inherited; asyncio waits for its own."""
         ours = {child.pid for child in self._children.values()}
         if self._fork_server:
             ours.add(self._fork_server.pid)
@@ -327,17 +326,17 @@ class Supervisor:
 
 
 def die_with(parent: int, orphaned: signal.Signals = signal.SIGKILL) -> Callable[[], None] | None:
-    """Return what a child does before exec: ask for a signal when its parent dies, once for each of its threads."""
+    """Return what a child calls before exec: it requests a signal at its parent's death, once for each of its threads."""
     if _prctl is None:
         return None
 
-    def ask() -> None:
+    def request_signal() -> None:
         _prctl(PR_SET_PDEATHSIG, int(orphaned), 0, 0, 0)
         # The parent may have died before the request was made.
         if os.getppid() != parent:
             os._exit(1)
 
-    return ask
+    return request_signal
 
 
 def _umask() -> int:
@@ -347,8 +346,8 @@ def _umask() -> int:
 
 
 def _open_signs(child: Child) -> tuple[int, ...]:
-    """Begin to hear a program that is about to start; return the end of the pipe that it is to have, if it gives signs of life."""
-    _let_go(child)
+    """Open the pipe for the signs of life of a program about to start; return the program's end of it, if it gives any."""
+    _close_signs(child)
     child.pulse = Pulse(LOOK_S, SILENT_S)
     if not child.program.gives_signs:
         return ()
@@ -356,36 +355,36 @@ def _open_signs(child: Child) -> tuple[int, ...]:
     return (theirs,)
 
 
-def _let_go(child: Child) -> None:
+def _close_signs(child: Child) -> None:
     if child.signs >= 0:
         os.close(child.signs)
         child.signs = -1
 
 
 def _has_signs(child: Child) -> bool:
-    """Say whether there was a sign of life since this was asked last."""
+    """Return whether there was a sign of life, or an answer to the probe, since the last call."""
     answered, child.answered = child.answered, False
     with contextlib.suppress(BlockingIOError):
         return answered or (child.signs >= 0 and bool(os.read(child.signs, 4096)))
     return answered
 
 
-async def _ask_forever(child: Child, ask: Callable[[], None]) -> None:
+async def _probe_forever(child: Child, probe: Callable[[], None]) -> None:
     while True:
-        # Who has not answered since it began is not judged: that is to be for a moment only.
+        # A program counts as silent only after its first answer, so that first one is looked for more often.
         pause_s = LOOK_S
         with contextlib.suppress(OSError, RedisError):
-            await asyncio.to_thread(ask)
+            await asyncio.to_thread(probe)
             child.answered, pause_s = True, ASK_EVERY_S
         await asyncio.sleep(pause_s)
 
 
 def _kill_group(group: int) -> None:
-    """Kill what is left of a program's group.
+    """Kill what is left of a program's process group.
 
-    Without anybody of ours in it the group is gone, and its number may be somebody else's by now.
+    Without a child of ours in it the group is gone, and another one may have its number by now.
     """
-    if _prctl is None or any(_group_of(pid) == group for pid in _own_children()):
+    if _prctl is None or any(_group_of(pid) == group for pid in _child_pids()):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
 
@@ -399,8 +398,8 @@ def _group_of(pid: int) -> int | None:
 def _kill_orphans(spared: Callable[[], Collection[int]]) -> None:
     """Kill inherited processes until none is left; the children of each are inherited in turn."""
     deadline = time.monotonic() + 1
-    while (found := _own_children()) and time.monotonic() < deadline:
-        pids = set(found).difference(spared())  # asked now: of who was found later, nothing may have been known
+    while (children := _child_pids()) and time.monotonic() < deadline:
+        pids = set(children).difference(spared())  # computed after the listing, so that every child listed is on file
         if not pids:
             return
         for pid in pids:
@@ -409,6 +408,6 @@ def _kill_orphans(spared: Callable[[], Collection[int]]) -> None:
                 os.waitpid(pid, 0)
 
 
-def _own_children() -> list[int]:
+def _child_pids() -> list[int]:
     # asyncio waits for each program in a thread that ends with it.
     return tree.children(os.getpid())

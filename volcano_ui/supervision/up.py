@@ -1,8 +1,8 @@
 """`manage.py up`: everything on one machine, in one terminal.
 
-What can go wrong is looked at before anything is started. Migration, first objects and login link
-are done in this process, because each process that loads Django costs half a second; the others
-start side by side. Ready means answered: a page, a ping, a node.
+What can go wrong is checked before anything is started. Migration, first objects and login link
+are done in this process, because each process that loads Django costs half a second; the other programs
+start in parallel. Each is ready when it has answered its probe (`volcano_ui.supervision.probes`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from cluster.version import VERSION, is_newer
 from node import leftovers
 from node.leftovers import AtStop
 from node.paths import Layout
-from volcano_ui import assets, env, health, heartbeat, kept_version, migration, sockets, valkey
+from volcano_ui import assets, env, health, heartbeat, migration, sockets, state_version, valkey
 from volcano_ui.supervision import database_claim, held_ports, probes, programs, reporting, stopping
 from volcano_ui.supervision.health_server import HealthServer
 from volcano_ui.supervision.supervisor import Program, Supervisor
@@ -62,7 +62,7 @@ class StartError(Exception):
 
 
 def say(line: str) -> None:
-    """Print one line of progress at once; a terminal that was closed keeps nothing from being done."""
+    """Print one line of progress at once; go on if the terminal was closed."""
     try:
         print(line, flush=True)  # noqa: T201
     except OSError:
@@ -73,7 +73,7 @@ def say(line: str) -> None:
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Tick off what the block does, with its time when that can be felt."""
+    """Print a step as done after its block, with the time that it took if that is half a second or more."""
     begun = time.monotonic()
     yield
     took = time.monotonic() - begun
@@ -94,14 +94,14 @@ class Up:
         self._pods = Layout(settings.STATE)
         self._stop = asyncio.Event()
         self._works: Works | None = None
-        self._held: list[TextIO | socket.socket] = []
+        self._resources: list[TextIO | socket.socket] = []
         self._reporting: asyncio.Task[None] | None = None
         self._claim = database_claim.Claim()
         self._claiming: asyncio.Task[None] | None = None
         logs = self._data / "logs" if settings.LOG_FILES else None
         self._ports = held_ports.HeldPorts(settings.STATE, self._data, log=logs and logs / held_ports.LOG, say=say)
-        self._engines: dict[str, NodeEngine] = {}  # what the nodes said of theirs when this `up` began
-        self._lapsed = False  # whether pods can have been where browsers look for the pages
+        self._engines: dict[str, NodeEngine] = {}  # by node, as reported before this `up` began
+        self._ports_lapsed = False  # whether a pod may have listened on the port of the pages meanwhile
         self._supervisor = Supervisor(
             logs=logs, cwd=settings.BASE_DIR, environment=_environment(), say=say, spared=self._spared
         )
@@ -147,7 +147,7 @@ class Up:
         if self._stop.is_set():
             self._supervisor.hurry()
             return
-        say(stopping.begins(settings.RUNNING, leftovers.pods(self._pods)))
+        say(stopping.begin_message(settings.RUNNING, leftovers.pods(self._pods)))
         self._stop.set()
 
     async def _end(self) -> None:
@@ -164,11 +164,11 @@ class Up:
         await asyncio.to_thread(self._claim.release)
         pods = leftovers.pods(self._pods)
         holder = self._ports.end(has_pods=bool(pods))
-        for held in self._held:
-            held.close()
+        for resource in self._resources:
+            resource.close()
         if self._stop.is_set():
             took = f"({time.monotonic() - begun:.1f} s)"
-            say(stopping.ended(settings.RUNNING, pods, took, holder))
+            say(stopping.end_message(settings.RUNNING, pods, took, holder))
 
     async def _start(self) -> None:
         with step(f"state directory {settings.DATA}"):
@@ -181,7 +181,7 @@ class Up:
                 await self._build_assets()
         with step("Redis"):
             await self._start_redis()
-        with step(f"database {env.shown_database(settings.DATABASES['default'])}"):
+        with step(f"database {env.database_label(settings.DATABASES['default'])}"):
             revision = await asyncio.to_thread(_prepare_database, self._claim)
             self._engines = await asyncio.to_thread(_engines)
         await self._settle()
@@ -195,22 +195,22 @@ class Up:
         begun = clock.milliseconds()
         if settings.TARGET is not None and settings.ONLY != "web":
             await self._work(pages)
-        questions = self._questions(revision, begun, works=self._works is not None and self._works.leads)
-        await asyncio.gather(*(self._ready(name, ask) for name, ask in questions.items()))
+        readiness = self._readiness_probes(revision, begun, works=self._works is not None and self._works.leads)
+        await asyncio.gather(*(self._ready(name, probe) for name, probe in readiness.items()))
         for line in await asyncio.to_thread(_about_walls, self._engines):
             say(line)
         say(await asyncio.to_thread(_about_cluster))
         if self._works is not None:
-            say(self._works.standing())
+            say(self._works.status_text())
         if settings.CLUSTER is not None:
-            self._reporting = asyncio.create_task(reporting.go_on())
+            self._reporting = asyncio.create_task(reporting.report_forever())
         if settings.ONLY == "works":
-            say(f"Its health is told at {site.local_pages()}/healthz")
+            say(f"Its health is served at {site.local_pages()}/healthz")
         elif not self._is_behind_front:
             say(f"Open {await asyncio.to_thread(login_address)}")
 
     async def _keep_database(self) -> None:
-        """Keep other `up`s from the database; StartError where one has come while its server was away."""
+        """Renew the claim on the database; raise StartError if another `up` took it while the server was away."""
         while True:
             await asyncio.sleep(database_claim.RENEWED_EVERY_S)
             try:
@@ -219,7 +219,7 @@ class Up:
                 raise StartError(str(error)) from None
 
     async def _work(self, listener: socket.socket) -> None:
-        """Run mirror, workers and beat whenever it is this `up`'s turn, and tell of their health where no web server does."""
+        """Run mirror, workers and beat while this `up` leads, and serve their health if there is no web server here."""
         candidate = standby.Candidate(settings.INSTANCE)
         self._works = works = Works(self._supervisor, programs.works(), candidate, say)
         await works.start()
@@ -240,11 +240,11 @@ class Up:
                 f"The state directory {self._data} is in use by another `up`, pid {pid}. "
                 f"Stop that one (kill {pid}), or choose another directory: {env.up_command(DATA='/some/dir', PORT=9000)}."
             )
-        self._held.append(lock)
+        self._resources.append(lock)
         has_pods = bool(leftovers.shims(self._pods))
         if self._runs_pods() or has_pods:
-            self._lapsed = self._ports.begin(has_pods=has_pods)
-        # Earlier versions made the database as the user's umask had it.
+            self._ports_lapsed = self._ports.begin(has_pods=has_pods)
+        # Earlier versions created the database with the user's umask.
         for file in self._data.glob("db.sqlite3*"):
             file.chmod(0o600)
 
@@ -252,23 +252,23 @@ class Up:
         return settings.TARGET is None
 
     async def _settle(self) -> None:
-        """Note whose version the directory is from here on; end the sessions of everybody where a pod may have been sent their cookies; the ports are held from here on."""
-        if before := _taken_on():
-            say(before)
-        if self._lapsed and await asyncio.to_thread(_end_sessions) > 0:
+        """Record the version and the holder of the ports; end all sessions if a pod may have received their cookies."""
+        if upgrade := _note_version():
+            say(upgrade)
+        if self._ports_lapsed and await asyncio.to_thread(_end_sessions) > 0:
             say(
                 "Everybody has to log in again: pods went on while nobody held the port of the pages,"
-                " where one could have been sent what browsers send with their requests."
+                " so one of them could have received the session cookies of browsers."
             )
         self._ports.settle()
 
     def _take_ports(self) -> tuple[socket.socket, socket.socket | None]:
-        """Listen for pages, and for the API of an embedded cluster; another one has its own."""
-        place = f"socket of {settings.CLUSTER_NAME}" if self._is_behind_front else f"port {settings.PORT}"
+        """Listen for the pages, and for the API of an embedded cluster; another cluster has an API of its own."""
+        address = f"socket of {settings.CLUSTER_NAME}" if self._is_behind_front else f"port {settings.PORT}"
         if settings.TARGET is not None:
-            with step(place):
+            with step(address):
                 return self._take_pages(), None
-        with step(f"{place}, and {settings.API_PORT} for the Kubernetes API"):
+        with step(f"{address}, and {settings.API_PORT} for the Kubernetes API"):
             return self._take_pages(), self._take_port(settings.API_PORT, "API_PORT")
 
     def _take_pages(self) -> socket.socket:
@@ -279,11 +279,11 @@ class Up:
             listener = sockets.listen(path)
         except OSError as error:
             raise StartError(f"Cannot listen on {path}: {error.strerror or error}.") from None
-        self._held.append(listener)
+        self._resources.append(listener)
         return listener
 
     def _take_webhook_port(self) -> socket.socket | None:
-        """Listen for the questions of the cluster's API server, where there are any; an `up` that only works is not asked."""
+        """Listen for admission webhooks, if they are set; not in an `up` that runs mirror, workers and beat alone."""
         if settings.WEBHOOKS is None or settings.ONLY == "works":
             return None
         host = hooks.interface(settings.WEBHOOKS, settings.LISTEN)
@@ -294,7 +294,7 @@ class Up:
         try:
             return self._ports.listen(host, port)
         except OSError as error:
-            reason = {errno.EADDRINUSE: _who_has(port), errno.EACCES: f"Port {port} needs root rights."}.get(
+            reason = {errno.EADDRINUSE: _port_problem(port), errno.EACCES: f"Port {port} needs root rights."}.get(
                 error.errno or 0
             )
             if reason is None:
@@ -316,16 +316,17 @@ class Up:
                 raise StartError("There is no Redis to start; install valkey or redis, or set VOLCANO_UI_REDIS_URL.")
             command = valkey.command(binary, valkey.socket_path(settings.DATA))
             prepare = partial(valkey.prepare, settings.DATA)
-            await self._supervisor.start(Program("redis", command, stage=3, before=prepare, ask=health.ask_redis))
+            await self._supervisor.start(Program("redis", command, stage=3, before=prepare, probe=health.ask_redis))
         try:
             await _until(health.ask_redis, redis.RedisError, within_s=10)
         except redis.RedisError:
             _refuse(run_checks(tags=["redis"], include_deployment_checks=True))
 
-    def _questions(self, revision: int, begun: int, *, works: bool) -> dict[str, Callable[[], None]]:
-        """Return what must have answered before people are let in, by its name.
+    def _readiness_probes(self, revision: int, begun: int, *, works: bool) -> dict[str, Callable[[], None]]:
+        """Return by its name each probe that must succeed before the login link is printed.
 
-        revision is that before any node reports, begun the time before the mirror does.
+        `revision` is the one before any node reports, `begun` the time (epoch ms) before the mirror starts. `works` says
+        that this `up` leads.
         """
         web = {"web server": probes.ask_web_behind_front if self._is_behind_front else probes.ask_web}
         workers = {"Celery workers": probes.ask_workers}
@@ -335,10 +336,10 @@ class Up:
         working = {**workers, "mirror": lambda: probes.ask_mirror(begun)} if works else {}
         return working if settings.ONLY == "works" else web | working
 
-    async def _ready(self, name: str, ask: Callable[[], None]) -> None:
+    async def _ready(self, name: str, probe: Callable[[], None]) -> None:
         with step(name):
             try:
-                await _until(ask, OSError, within_s=READY_WITHIN_S)
+                await _until(probe, OSError, within_s=READY_WITHIN_S)
             except OSError as error:
                 where = f"See {settings.DATA}/logs." if settings.LOG_FILES else "What is above may say why."
                 problem = f"The {name} did not answer within {READY_WITHIN_S} s ({error})."
@@ -346,7 +347,7 @@ class Up:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of the children: ours, without the buffers they have no use for."""
+    """Return the environment of the programs: ours, the settings that options have changed, and limits on memory."""
     target: dict[str, str] = {}
     if settings.TARGET is not None and settings.CLUSTER is None:
         # Pinned: somebody may make another context the current one while this runs.
@@ -390,26 +391,26 @@ def _prepare_database(claim: database_claim.Claim) -> int:
     except (database_claim.DatabaseInUse, migration.Refused) as error:
         raise StartError(str(error)) from None
     except DatabaseError as error:
-        said = str(error).strip().partition("\n")[0]
+        reason = str(error).strip().partition("\n")[0]
         remedy = (
             f"Move {settings.DATABASES['default']['NAME']} away to begin with an empty one."
             if connection.vendor == "sqlite"
             else "Start the server, or correct DATABASE_URL."
         )
-        raise StartError(f"The database cannot be used: {said}. {remedy}") from None
+        raise StartError(f"The database cannot be used: {reason}. {remedy}") from None
     finally:
         connection.close()
 
 
-def _taken_on() -> str:
-    """Note that this version has the state directory; return what is to be said where an older one had it."""
-    before = kept_version.read(settings.DATA)
-    kept_version.write(settings.DATA)
+def _note_version() -> str:
+    """Record this version in the state directory; return a line for people if an older version used it before."""
+    before = state_version.read(settings.DATA)
+    state_version.write(settings.DATA)
     return f"What version {before} left goes on with {VERSION}." if is_newer(VERSION, before) and before else ""
 
 
 def _end_sessions() -> int:
-    """Log everybody out, in a database that may not have been migrated yet; return how many sessions that were."""
+    """End all sessions, in a database that may not be migrated yet; return how many there were."""
     try:
         accounts = connections[settings.ACCOUNTS_DATABASE]
         if Session._meta.db_table not in accounts.introspection.table_names():
@@ -422,22 +423,22 @@ def _end_sessions() -> int:
 
 
 def _claim_database() -> None:
-    """Refuse the database of another cluster: the objects of two would mix. A new one is taken."""
-    mine, known = settings.TARGET and settings.TARGET.server, recorder.cluster()
-    theirs = known.server if known else None
-    if mine == theirs:
+    """Claim a new database for this cluster; refuse that of another one, because the objects of the two would mix."""
+    own, mirrored = settings.TARGET and settings.TARGET.server, recorder.cluster()
+    theirs = mirrored.server if mirrored else None
+    if own == theirs:
         return
     if theirs is not None or store.revision():
         whose = f"the cluster at {theirs}" if theirs else "an embedded cluster"
         raise StartError(
-            f"The database {env.shown_database(settings.DATABASES['default'])} holds {whose}. Give this cluster a database of"
+            f"The database {env.database_label(settings.DATABASES['default'])} holds {whose}. Give this cluster a database of"
             " its own: another DATABASE_URL, or none for SQLite in its state directory."
         )
-    recorder.claim(str(mine))
+    recorder.claim(str(own))
 
 
 def _engines() -> dict[str, NodeEngine]:
-    """Return what the nodes say of their engines."""
+    """Return the engine that each node reports, by the node's name."""
     try:
         return {each.node: each for each in engines.reported()}
     finally:
@@ -445,29 +446,29 @@ def _engines() -> dict[str, NodeEngine]:
 
 
 def _about_walls(before: Mapping[str, NodeEngine]) -> list[str]:
-    """Say what keeps pods from this machine, whose run where nothing does, and by what images run; before is what ran them."""
+    """Return a line for the wall of each node and one for its engine; `before` has the engines before this start."""
     try:
-        told = [(wall.node, f"{wall.sentence} {walls.who_may(wall)}".rstrip()) for wall in walls.reported()]
+        lines = [(wall.node, f"{wall.sentence} {walls.who_may(wall)}".rstrip()) for wall in walls.reported()]
     finally:
         connection.close()
-    told += [(name, node_engines.startup_message(each, before.get(name))) for name, each in _engines().items()]
-    are_several = len({node for node, _ in told}) > 1
-    return [f"{node}: {sentence}" if are_several else sentence for node, sentence in told]
+    lines += [(name, node_engines.startup_message(each, before.get(name))) for name, each in _engines().items()]
+    are_several = len({node for node, _ in lines}) > 1
+    return [f"{node}: {sentence}" if are_several else sentence for node, sentence in lines]
 
 
 def _about_cluster() -> str:
-    """Say where the cluster's API is."""
+    """Return a sentence that says where the cluster's API is."""
     try:
-        shown = freshness.current()
+        current = freshness.current()
     finally:
         connection.close()
-    if shown is None:
+    if current is None:
         return (
             f"The Kubernetes API is at {site.local_api()};"
             f" the page Connect and `{settings.KUBECONFIG_COMMAND}` say how to use it."
         )
-    why = f" ({shown.why})" if shown.why else ""
-    return f"The cluster {shown.name} at {server.target().server} is {shown.word}{why}."
+    why = f" ({current.why})" if current.why else ""
+    return f"The cluster {current.name} at {server.target().server} is {current.word}{why}."
 
 
 def login_address() -> str:
@@ -478,12 +479,12 @@ def login_address() -> str:
         connections.close_all()
 
 
-async def _until(ask: Callable[[], None], failure: type[Exception], *, within_s: float) -> None:
-    """Call ask in a thread until it raises nothing; a failure that lasts comes out."""
+async def _until(probe: Callable[[], None], failure: type[Exception], *, within_s: float) -> None:
+    """Call `probe` in a thread until it raises nothing; raise its `failure` once `within_s` is over."""
     deadline = time.monotonic() + within_s
     while True:
         try:
-            return await asyncio.to_thread(ask)
+            return await asyncio.to_thread(probe)
         except failure:
             if time.monotonic() > deadline:
                 raise
@@ -495,11 +496,11 @@ def _refuse(messages: list[CheckMessage]) -> None:
         raise StartError("\n✗ ".join(f"{message.msg} {message.hint or ''}".rstrip() for message in messages))
 
 
-def _who_has(port: int) -> str:
-    held = held_ports.held_for(port)
-    if held is None:
+def _port_problem(port: int) -> str:
+    holding = held_ports.held_for(port)
+    if holding is None:
         return f"Port {port} is taken by another program."
-    pid, state = held
+    pid, state = holding
     return (
         f"Port {port} is held by process {pid} for the cluster of {state}, which is stopped while pods of it go on."
         f" To end them: {env.up_command(DATA=state, RUNNING='end')}, and Ctrl-C."

@@ -1,4 +1,4 @@
-"""Running the programs of which an installation has one set, while it is this `up`'s turn, and no longer."""
+"""Running the programs of which an installation has one set, while this `up` leads."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from cluster.runtime.outage import AWAY, Outage
 from cluster.store.connections import connected
 from volcano_ui.supervision.supervisor import Program, Supervisor
 
-LEAVE_S = 2.0  # a database that does not answer by then need not be told
+LEAVE_S = 2.0  # how long to try to give up the lease; it expires by itself anyway
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
 class Works:
-    """The programs of one `up` that wait for its turn; used from one event loop.
+    """The programs of one `up` that run while it leads; used from one event loop.
 
-    While the database is away nobody can take the turn, and without it these programs do nothing; so they stay.
+    While the database is away no other `up` can become the leader, and these programs can do nothing; so they stay.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Works:
         self._programs = programs
         self._candidate = candidate
         self._say = say
-        # Renewing and leaving never overtake one another.
+        # One thread: renewing and leaving must not overtake one another.
         self._thread = ThreadPoolExecutor(1, "programs-lease")
         self._outage = Outage("renewing the lease of the programs", log)
         self._running: asyncio.Task[None] | None = None
@@ -44,9 +44,9 @@ class Works:
         self.leads = False
 
     async def start(self) -> None:
-        """Look for the first time, and go on looking; the programs are started when this returns and leads."""
+        """Try to lead, and go on trying in the background; if this `up` leads, its programs are started on return."""
         while not self.leader:
-            await self._turn()
+            await self._renew()
             if not self.leader:
                 await asyncio.sleep(standby.RETRY_S)
         self._running = asyncio.create_task(self._forever())
@@ -55,13 +55,13 @@ class Works:
         while True:
             await asyncio.sleep(standby.RETRY_S)
             before = self.leads
-            await self._turn()
+            await self._renew()
             if self.leads != before:
-                self._say(self.standing())
+                self._say(self.status_text())
 
-    async def _turn(self) -> None:
+    async def _renew(self) -> None:
         try:
-            self.leader = await self._ask(self._candidate.turn)
+            self.leader = await self._in_thread(self._candidate.turn)
         except AWAY as error:
             self._outage.lasts(error)
             return
@@ -73,28 +73,28 @@ class Works:
             await self._supervisor.end(self._programs)
         self.leads = leads
 
-    def standing(self) -> str:
-        """Say in a sentence whether this `up` leads."""
+    def status_text(self) -> str:
+        """Return in a sentence whether this `up` leads."""
         if self.leads:
             return f"Leads: mirror, workers and beat run here ({self._candidate.name})."
         return f"Stands by: mirror, workers and beat run elsewhere ({self.leader or 'another one'})."
 
     async def ended(self) -> None:
-        """Wait for the end of the looking, which only a defect brings about, and raise it."""
+        """Wait until the background task ends, which only a defect makes it do, and raise its exception."""
         if self._running is not None:
             await self._running
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop trying to lead."""
         if self._running is not None:
             self._running.cancel()
 
     async def leave(self) -> None:
-        """Give the turn to who stands by; call it when the programs have ended."""
+        """Give up the lease to another `up`; call it when the programs have ended."""
         with contextlib.suppress(*AWAY, TimeoutError):
             async with asyncio.timeout(LEAVE_S):
-                await self._ask(self._candidate.leave)
+                await self._in_thread(self._candidate.leave)
         self._thread.shutdown(wait=False)
 
-    async def _ask(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, connected, work)

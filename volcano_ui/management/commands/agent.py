@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 class Command(BaseCommand):
     help = "Run the pods that are bound to this machine: with --server as a node of the cluster there, which it joins."
-    requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
+    requires_system_checks: list[str] = []  # `up` has run them, and they would load every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -51,13 +51,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         heartbeat.from_a_thread()
-        wish = _wish(options)
-        if not wish.url and not (settings.DATA / membership.FILE).exists():
+        join_options = _join_options(options)
+        if not join_options.url and not (settings.DATA / membership.FILE).exists():
             only_embedded("it has nodes of its own")
             Daemon(settings.DATA, name=settings.NODE_NAME).run()
             exit_at_once()
         try:
-            joined = _join(settings.DATA, wish)
+            joined = _join(settings.DATA, join_options)
         except JoinError as error:
             raise CommandError(str(error)) from None
         daemon = agent.daemon(settings.DATA, joined)
@@ -65,8 +65,8 @@ class Command(BaseCommand):
         exit_at_once(1 if daemon.agent.is_dismissed else 0)
 
 
-def _wish(options: dict[str, Any]) -> JoinOptions:
-    """Return what was said of the cluster to join, by options before settings."""
+def _join_options(options: dict[str, Any]) -> JoinOptions:
+    """Return the options of the cluster to join; those of the command go before the settings."""
     token = _token(options["token_file"]) if options["token_file"] else options["token"]
     return JoinOptions(
         options["server"] or settings.SERVER,
@@ -84,36 +84,37 @@ def _token(file: str) -> str:
 
 
 def _authority(text: str) -> str:
-    """Return a fingerprint, or the certificates in the file that is named."""
+    """Return a fingerprint, or the certificates in the named file."""
     if not text or fingerprint.FORM.fullmatch(text):
         return text
     try:
-        found = Path(text).expanduser().read_text()
+        certificates = Path(text).expanduser().read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(
             f"--ca is {text!r}, which cannot be read: {error}. Name a file in PEM, or give sha256:… as the page “Nodes” shows it."
         ) from None
-    if not fingerprint.of(found):
+    if not fingerprint.of(certificates):
         raise CommandError(f"--ca is {text!r}, in which there is no certificate in PEM.")
-    return found
+    return certificates
 
 
-def _join(data: Path, wish: JoinOptions) -> Membership:
-    """Join: at once or not at all for the first time, however long it takes for a machine that is a node already.
+def _join(data: Path, join_options: JoinOptions) -> Membership:
+    """Join the cluster; a machine that is a node already tries until it succeeds.
 
-    JoinError says why not. One that was dismissed, and has no token to join with anew, is returned as it was.
+    Raise JoinError if a machine cannot join for the first time. One that was dismissed, and has no token to join
+    again, is returned as it was.
     """
-    hostname = valid_name(wish.name or socket.gethostname())
+    hostname = valid_name(join_options.name or socket.gethostname())
     outage = Outage("joining the cluster", log)
     while True:
         try:
-            found = joining.begin(data, wish)
+            joining_as = joining.begin(data, join_options)
             try:
-                return joining.join(data, found, hostname)
+                return joining.join(data, joining_as, hostname)
             except Dismissed as error:
-                if not found.has_joined:
+                if not joining_as.has_joined:
                     raise JoinError(str(error)) from None
-            return _join_anew(data, found, wish)
+            return _join_anew(data, joining_as, join_options)
         except Unreachable as error:
             stored = membership.read(data)
             if stored is None or not stored.has_joined:
@@ -124,11 +125,11 @@ def _join(data: Path, wish: JoinOptions) -> Membership:
             time.sleep(RETRY_S)
 
 
-def _join_anew(data: Path, found: Membership, wish: JoinOptions) -> Membership:
-    """Join with the token that was given, in place of one of the node's own that is not known any more."""
-    if wish.token:
+def _join_anew(data: Path, previous: Membership, join_options: JoinOptions) -> Membership:
+    """Join with the token of the options, as the node's own is not valid any more; without success return it as it was."""
+    if join_options.token:
         try:
-            return joining.join(data, joining.with_token(found, wish), found.name)
+            return joining.join(data, joining.with_token(previous, join_options), previous.name)
         except Dismissed:
             pass
-    return found
+    return previous

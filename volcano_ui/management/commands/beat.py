@@ -11,7 +11,7 @@ from volcano_ui import celery_app, heartbeat
 
 class Command(BaseCommand):
     help = "Remind the workers each second."
-    requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
+    requires_system_checks: list[str] = []  # `up` has run them, and they would load every page
 
     def handle(self, *args: Any, **options: Any) -> None:
         heartbeat.from_a_thread()

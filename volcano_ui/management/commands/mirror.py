@@ -1,4 +1,4 @@
-"""`manage.py mirror`: keep a picture of the cluster that VOLCANO_UI_KUBECONFIG names."""
+"""`manage.py mirror`: keep a copy of the objects of the cluster that VOLCANO_UI_KUBECONFIG names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from volcano_ui.process_exit import exit_at_once
 
 class Command(BaseCommand):
     help = "Mirror the cluster of VOLCANO_UI_KUBECONFIG: its objects as they are, and what happens to them."
-    requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
+    requires_system_checks: list[str] = []  # `up` has run them, and they would load every page
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Mirror until a signal comes."""

@@ -19,7 +19,7 @@ from volcano_ui.process_exit import exit_at_once
 
 class Command(BaseCommand):
     help = "Run simulated nodes."
-    requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
+    requires_system_checks: list[str] = []  # `up` has run them, and they would load every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--nodes", type=int, default=settings.NODES, help="how many nodes")

@@ -30,7 +30,7 @@ OPTIONS = (
 
 class Command(BaseCommand):
     help = "Start everything on this machine: Redis, web server, workers, beat and nodes. Ctrl-C stops it; running pods go on."
-    # `up` runs those that matter and says them in its own way.
+    # `up` runs the checks that matter itself, and prints their messages.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         parser.add_argument("--data", help=f"the state directory (now {settings.DATA})")
         parser.add_argument("--nodes", help=f"how many simulated nodes to run (now {settings.NODES})")
         parser.add_argument("--kubeconfig", help="show the cluster of this kubeconfig instead of one of its own")
-        parser.add_argument("--context", help="which of the kubeconfig's contexts; the current one unless told")
+        parser.add_argument("--context", help="which of the kubeconfig's contexts; by default the current one")
         parser.add_argument("--webhooks", help="where that cluster's API server finds our admission webhooks")
         parser.add_argument("--webhook-port", help=f"where they listen, if there are any (now {settings.WEBHOOK_PORT})")
         parser.add_argument("--way", help=f"what may be changed there: {' or '.join(settings.WAYS)}")
@@ -55,8 +55,8 @@ class Command(BaseCommand):
         parser.add_argument("--behind-front", action="store_true", help=SUPPRESS)  # what `clusters` starts
 
     def handle(self, **options: Any) -> None:
-        asked = {f"VOLCANO_UI_{name.upper()}": options[name] for name in OPTIONS}
-        changed = {name: value for name, value in asked.items() if value and os.environ.get(name) != value}
+        settings_by_option = {f"VOLCANO_UI_{name.upper()}": options[name] for name in OPTIONS}
+        changed = {name: value for name, value in settings_by_option.items() if value and os.environ.get(name) != value}
         if changed:
             # Settings were read before the options were: they are read again with the options in place.
             os.environ.update(changed)
@@ -65,5 +65,5 @@ class Command(BaseCommand):
 
         if options["behind_front"]:
             sys.exit(up.run(is_behind_front=True))
-        # Who names one of several clusters starts that one alone.
+        # VOLCANO_UI_CLUSTER names one of several clusters, which is then started alone.
         sys.exit(clusters.run() if settings.CLUSTERS and not env.text("CLUSTER") else up.run())

@@ -18,7 +18,7 @@ from volcano_ui.process_exit import exit_at_once
 
 class Command(BaseCommand):
     help = "Run the consumers of one queue."
-    requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
+    requires_system_checks: list[str] = []  # `up` has run them, and they would load every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("queue", choices=registry.queues())
@@ -34,4 +34,4 @@ class Command(BaseCommand):
             without_heartbeat=True,
         )
         worker.start()
-        exit_at_once(worker.exitcode or 0)  # its picture of the world takes long to take apart
+        exit_at_once(worker.exitcode or 0)  # Python takes long to free the state of its consumers

@@ -1,4 +1,4 @@
-"""Which version a state directory is of: the newest that has used it, as a file says."""
+"""The version of a state directory: the newest one that has used it, written in a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FILE = "version"
 
 
 def read(data: Path) -> str:
-    """Return what is kept, "" in a new directory, in one from before this was kept, and in one that cannot be read."""
+    """Return the version, "" of a new directory, of one without the file, and of one that cannot be read."""
     try:
         return (data / FILE).read_text().strip()
     except OSError:
@@ -18,12 +18,12 @@ def read(data: Path) -> str:
 
 
 def refuses(data: Path) -> bool:
-    """Say whether a newer version than this one has used the state directory."""
+    """Return whether a newer version than this one has used the state directory."""
     return is_newer(read(data), VERSION)
 
 
 def write(data: Path) -> None:
-    """Note that this version uses it."""
+    """Write this version into the file."""
     draft = data / f"{FILE}.new"
     draft.write_text(f"{VERSION}\n")
     draft.replace(data / FILE)
