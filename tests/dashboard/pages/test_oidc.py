@@ -109,7 +109,7 @@ def test_a_name_that_is_somebody_elses_is_refused_and_nothing_is_made(provider):
 def test_a_user_connects_his_account_and_keeps_his_name(provider):
     browser = reader("al", "viewer")
     back = at_provider(connects(browser), "alice").removeprefix("http://testserver")
-    says(browser.get(back, follow=True), 200, "You log in by the account id-of-alice")
+    says(browser.get(back, follow=True), 200, "You log in with the account id-of-alice")
     other = Client()
     arrives(other)
     assert "al" in page(other, "/").text(id="reader")
