@@ -79,7 +79,7 @@ class Picture:
         """What the pods of each queue take, without those of the queues below it."""
         return self._usage.in_queue
 
-    def kept_rooms(self) -> list[GroupReservation]:
+    def reservations(self) -> list[GroupReservation]:
         """The room that is kept for pod groups, in the order in which the reservations were made."""
         return sorted(self._rooms.values(), key=lambda room: (room.reservation.made, room.group))
 

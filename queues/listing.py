@@ -210,7 +210,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
             children = picture.children("" if name == ROOT else name)
             below = [queue.name for queue in picture.below(name)]
             remaining = states.what_is_left(picture.groups_in(name), picture.loose_in(name))
-            rooms = [room for room in picture.kept_rooms() if name == ROOT or room.queue in (name, *below)]
+            rooms = [room for room in picture.reservations() if name == ROOT or room.queue in (name, *below)]
             holders = holders_panel.of_queue(picture.holders(name), access.namespaces(actor, PODS))
     spec = facts.queue.spec
     share = line.share if name != ROOT else None

@@ -192,7 +192,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         facts = picture.nodes.get(name)
         if facts is None:
             raise NotFound.of(NODES.id, name)
-        rooms = [room for room in picture.kept_rooms() if name in room.on_nodes()]
+        rooms = [room for room in picture.reservations() if name in room.on_nodes()]
         reserved: Amounts = {}
         for room in rooms:
             reserved = amounts.add(reserved, room.on_nodes()[name])

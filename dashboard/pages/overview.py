@@ -128,7 +128,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
         not_running = _not_running(chosen)
-        rooms = reserved_room.rows(actor, picture.kept_rooms(), visible)
+        rooms = reserved_room.rows(actor, picture.reservations(), visible)
         idle = _passed_over(chosen)
         stuck = [each for each in hopeless if each.uid not in {*not_running, *idle}]
         listed = {*not_running, *idle, *(job.uid for job in hopeless)}

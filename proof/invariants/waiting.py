@@ -97,7 +97,7 @@ class SaysTrue(Invariant):
     kinds = ()
 
     def settle(self, now: int) -> None:
-        if any(_is_kept_room(group) for group in self.picture.groups.values()):
+        if any(_has_reserved_room(group) for group in self.picture.groups.values()):
             return
         nodes = {key.removeprefix("/"): node.facts for key, node in self.picture.nodes.items() if type(node) is Node}
         for key, group in self.picture.groups.items():
@@ -117,7 +117,7 @@ class SaysTrue(Invariant):
             raise self.broken(f"{GROUPS}/{key}", text)
 
 
-def _is_kept_room(group: Seen) -> bool:
+def _has_reserved_room(group: Seen) -> bool:
     """Say whether room is kept for a group: that of its victims, or because it has waited long (condition Reserved)."""
     conditions = group.status.conditions if type(group) is Group else ()
     standing = [each for each in conditions if each.status == "True"]

@@ -173,7 +173,7 @@ class Outcomes:
         if cause is None:
             cause = self._explained(self._explainer, gang, layout)
             if keeping := self._evictions.keepers(gang):
-                cause = _of_kept_room(cause, Reason.ROOM_KEPT, keeping=listed_names(keeping))
+                cause = _of_reserved_room(cause, Reason.ROOM_KEPT, keeping=listed_names(keeping))
             cause = self._unless_kept(gang, cause)
             if cause.reason is Reason.NOT_ENOUGH_RESOURCES and not cause.never:
                 withholding = listed_names(self._evictions.withholding(gang))
@@ -195,7 +195,7 @@ class Outcomes:
             cause = self._explained(placer, gang, layout)
         nodes = sorted({node for some in kept.places for node, _ in some})
         places = listed_names(nodes)
-        return _of_kept_room(cause, Reason.RESERVED, since=kept.made, expected=kept.expected, places=places)
+        return _of_reserved_room(cause, Reason.RESERVED, since=kept.made, expected=kept.expected, places=places)
 
     def _unless_kept(self, gang: Gang, cause: Cause) -> Cause:
         """Return a cause, but that the room is kept for another group where this one would fit in it."""
@@ -205,14 +205,14 @@ class Outcomes:
             return cause
         made = self._reservations.kept[keeper].made
         keeping = listed_names((self._world.snapshot.groups[keeper].name,))
-        return _of_kept_room(cause, Reason.ROOM_KEPT, keeping=keeping, since=made)
+        return _of_reserved_room(cause, Reason.ROOM_KEPT, keeping=keeping, since=made)
 
     @cached_property
     def _explainer(self) -> Placer:
         return self._world.placer()
 
 
-def _of_kept_room(
+def _of_reserved_room(
     cause: Cause,
     reason: Reason,
     *,
