@@ -4,8 +4,6 @@ What stands in a block `== given` stands before the inputs of all blocks that co
 stands there for `$DAY`.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

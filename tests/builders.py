@@ -6,8 +6,6 @@ A keyword that is a field of `metadata` goes there, `status` is the status, and 
 all have the names that the API gives them. What is None is left out.
 """
 
-from __future__ import annotations
-
 from kube import resources
 
 METADATA = frozenset(

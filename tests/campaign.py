@@ -4,8 +4,6 @@ A test marked `campaign` is part of it, and takes its size from `scaled`. A prop
 examples from `examples`, which marks it.
 """
 
-from __future__ import annotations
-
 import os
 
 import hypothesis

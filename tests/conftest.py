@@ -1,7 +1,5 @@
 """Fixtures that every package's tests share, the network guard, and what the run says at its end."""
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import logging

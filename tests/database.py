@@ -4,8 +4,6 @@ Django's own way, `flush`, makes the content types and permissions of all applic
 hundred times as long as emptying the tables.
 """
 
-from __future__ import annotations
-
 from django.db import connections, transaction
 from django.test import TransactionTestCase
 

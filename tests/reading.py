@@ -1,7 +1,5 @@
 """What somebody reads on pages: a block a test in a golden file, which `pytest --update-golden` writes anew."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -11,8 +11,6 @@ which it happened, which is often not the test that it was set up for.
 When pytest gets to its end, it appends {"exit": its exit status, "seed": the seed of pytest-randomly}.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import defaultdict

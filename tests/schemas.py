@@ -1,7 +1,5 @@
 """Schemas of PostgreSQL that stand for databases, and what it takes to let another database be the default one."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import pytest

@@ -1,7 +1,5 @@
 """What controllers write into statuses and the definitions of their kinds lack: an API server drops that."""
 
-from __future__ import annotations
-
 from cluster.store import store
 from kube import definitions, schema
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, POD_GROUPS, QUEUES

@@ -7,8 +7,6 @@ pytest-xdist's own groups are written into names in a way that pytest 9.2
 ignores, hence a scheduler that goes by the files.
 """
 
-from __future__ import annotations
-
 import itertools
 
 from xdist.scheduler import LoadScopeScheduling

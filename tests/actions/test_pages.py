@@ -1,7 +1,5 @@
 """What all pages have in common, asked at every address: who gets in, by which methods, and what comes back."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What `verify_action` finds: one planted fault for each thing that must agree, and nothing where there is none."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 import pytest

@@ -1,7 +1,5 @@
 """A cluster with one of everything, made by the product itself, and all of it that runs: in the test's process, on a clock that stands."""
 
-from __future__ import annotations
-
 import json
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Requests that are made from the server's own OpenAPI documents, good ones and bad ones."""
 
-from __future__ import annotations
-
 import functools
 import json
 

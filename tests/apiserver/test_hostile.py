@@ -1,7 +1,5 @@
 """Requests that mean harm: none is answered with a 500, and none takes more than a bounded time or memory."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

@@ -1,7 +1,5 @@
 """How many requests and large bodies are in work at once, and whose; in which order what waits is written; who has the loop."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

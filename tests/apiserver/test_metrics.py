@@ -1,7 +1,5 @@
 """What pods and nodes use; what `/metrics` has of queues and pod groups, by the rules of Prometheus' text format."""
 
-from __future__ import annotations
-
 import re
 import time
 

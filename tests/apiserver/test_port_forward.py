@@ -1,7 +1,5 @@
 """Ports of a pod over an upgraded connection: a real node makes the connections, and a program behind them answers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

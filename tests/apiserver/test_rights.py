@@ -1,7 +1,5 @@
 """Every role, every kind, every verb: the API lets through what the table of roles says; who is a node; and streams end with their right."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

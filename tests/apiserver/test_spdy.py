@@ -1,7 +1,5 @@
 """The frames of SPDY/3.1 by tables, and by properties: however bytes are cut, and however grants come."""
 
-from __future__ import annotations
-
 import itertools
 import struct
 import zlib

@@ -3,8 +3,6 @@
 Behind them is what takes a node, and bodies in protobuf as client-go's typed clients write them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

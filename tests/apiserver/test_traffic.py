@@ -1,7 +1,5 @@
 """What clients ask of a kube-apiserver, asked of ours: it answers the same, but for what is known to differ."""
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every path answers an upgrade with 101 or with the reason why not; and who keeps the link of a node, until when."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 

@@ -1,7 +1,5 @@
 """What somebody does at a window, and what is then seen, a line of text after the other."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import expect

@@ -1,7 +1,5 @@
 """Which cluster the pages show, and the menu of several: both follow by themselves, fit, and keep nobody out."""
 
-from __future__ import annotations
-
 import pytest
 
 from proof.pictures import world

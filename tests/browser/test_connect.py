@@ -1,7 +1,5 @@
 """From the page "Connect" to a client's first answer, and out again."""
 
-from __future__ import annotations
-
 import base64
 import ssl
 

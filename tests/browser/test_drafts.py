@@ -1,7 +1,5 @@
 """What is written and not submitted: it outlives a server that is away, a closed tab, the back button, a refusal."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

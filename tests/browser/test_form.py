@@ -1,7 +1,5 @@
 """Journeys through the form of a job: what it offers, what it writes, and what becomes of it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of a job: what leads to a log, what stays in its place, what a picture of a long wait shows."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Journeys of people through the product, in a real browser: how to read them, says journey.py."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Journeys through the logs of many pods, in a real browser over real processes."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Logging in at a provider in a real browser, with and without its scripts."""
 
-from __future__ import annotations
-
 import pytest
 
 from proof.harness import provider

@@ -1,7 +1,5 @@
 """Every page: nothing that keeps people out in either theme, nothing wider than the window."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

@@ -1,7 +1,5 @@
 """A sweep from its YAML to the grid of its outcomes, in a real browser."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

@@ -1,7 +1,5 @@
 """What .ci/clone.py hands to .ci/run and keeps of it: each test commits a .ci/run of its own."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sys

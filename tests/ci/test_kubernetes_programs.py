@@ -1,7 +1,5 @@
 """What the Makefile builds for Kubernetes' tests, by a Go that writes down each build and builds nothing."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """How .ci/stages.py runs stages, of which each test hands it its own."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -1,7 +1,5 @@
 """What a person types in a fresh clone, before anything is installed."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

@@ -3,8 +3,6 @@
 And functions whose answers stand in golden files: a line is what one is given, behind the arrow is what it says.
 """
 
-from __future__ import annotations
-
 import copy
 
 import yaml

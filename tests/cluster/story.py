@@ -17,8 +17,6 @@ names pod                                        which there are, of a kind
 changes pod                                      what happened to those of a kind since that was last asked
 """
 
-from __future__ import annotations
-
 import re
 
 import yaml

@@ -1,7 +1,5 @@
 """Versions, and the few objects with which every cluster begins."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Our controllers and scheduler on a cluster that has an API of its own: a system that works on another one."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter

@@ -1,7 +1,5 @@
 """Our controllers on another cluster with several workers for jobs, and with PostgreSQL."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.runtime.registry import shard_of

@@ -1,7 +1,5 @@
 """One installation in several systems on PostgreSQL: two that serve pages, and two of which one works on another cluster."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

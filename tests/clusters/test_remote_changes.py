@@ -1,7 +1,5 @@
 """Every place of the pages that changes something, with another cluster behind them: offered and refused, or a call there."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager, suppress
 
 import pytest

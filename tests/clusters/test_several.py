@@ -1,7 +1,5 @@
 """Several clusters behind one address: one login, roles of each, and one that is away keeps nobody from the others."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

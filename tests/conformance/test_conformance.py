@@ -1,7 +1,5 @@
 """A page of conformance is made from items and marks that agree."""
 
-from __future__ import annotations
-
 import pytest
 
 from proof.conformance import document

@@ -1,7 +1,5 @@
 """kubectl at a terminal: the commands of everyday work (reference: kubernetes-api §3.6)."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The same programs against a system whose store is PostgreSQL."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 

@@ -1,7 +1,5 @@
 """Python clients, as people's programs use them: the official library, and at the end lightkube and kr8s."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A scheduler's snapshot with many of something, and what one change of it costs."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 from kube import resources

@@ -1,7 +1,5 @@
 """Pages and the API as somebody with a role in one namespace asks them, beside many of something."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from contextlib import nullcontext
 from itertools import count

@@ -6,8 +6,6 @@ Each line of a table is a change or a question, each column what there are many 
 n    grows with them, each of many costing no more than each of few, for the reason that is given
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Reading the style sheets and templates as tests need them."""
 
-from __future__ import annotations
-
 import json
 import re
 

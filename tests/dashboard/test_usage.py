@@ -1,7 +1,5 @@
 """What is used of the cluster and of each queue, and the room that is left."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 

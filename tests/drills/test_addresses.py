@@ -1,7 +1,5 @@
 """A pod that wants the address of its stopped cluster, to be sent the cookies that browsers send there."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

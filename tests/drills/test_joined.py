@@ -1,7 +1,5 @@
 """Two machines, one cluster: a second agent with a directory of its own joins over the API, and runs its share of a job."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -1,7 +1,5 @@
 """A second machine whose agent is real, asked for logs, commands and use by a server that is real: through kills, restarts and cuts."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 

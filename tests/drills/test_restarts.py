@@ -1,7 +1,5 @@
 """Running pods while the system is stopped, killed, or goes down with its machine: none of their jobs fails for it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -3,8 +3,6 @@
 Each scenario has its outcome; whatever happens, the whole log is judged (`proof.invariants`) and whoever waits has a reason.
 """
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import re

@@ -1,7 +1,5 @@
 """The whole system through a machine's day: started, used, stopped, hung, cut off, put to sleep, with several workers."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The front end's own tests, run in Node."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

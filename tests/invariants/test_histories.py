@@ -1,7 +1,5 @@
 """Real histories hold: jobs, gangs, failures, deletions, queues and quotas, at random on the real controllers."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

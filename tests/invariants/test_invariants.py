@@ -1,7 +1,5 @@
 """Each invariant catches the histories that are wrong, and lets the right ones pass."""
 
-from __future__ import annotations
-
 import pytest
 
 from kube.meta import parse_time, timestamp

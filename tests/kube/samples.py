@@ -1,7 +1,5 @@
 """JSON of any shape, and definitions as people write them: that of Kubernetes' handbook, and others after well-known projects."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import yaml

@@ -1,7 +1,5 @@
 """Kinds that people define: definitions that are right or wrong, objects against their schema, and Volcano's own definitions."""
 
-from __future__ import annotations
-
 import io
 import time
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """The kinds and what some of them say: resources, HyperNodes, and pod groups with the room that is kept for them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

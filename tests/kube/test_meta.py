@@ -1,7 +1,5 @@
 """What all objects have: times, names, owners, labels by which they are selected, and the events and errors about them."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The tables of kubectl: `rows.txt` of `tests/golden/kube` has rows of objects, `cells.txt` single cells, `paths.txt` paths."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Each kind has one definition, with which objects and what else speaks of its fields agree."""
 
-from __future__ import annotations
-
 import time
 
 import msgspec

@@ -1,7 +1,5 @@
 """A cluster of Kubernetes' own programs. Where they have not been built no test is collected, and the report says so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 Who binds a gang is so stopped between two bindings for as long as it takes to kill him there.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Jobs that people write, by where they stand: in the design, among samples and templates, in the golden files."""
 
-from __future__ import annotations
-
 import yaml
 
 from jobs.pages.editor.samples import SAMPLES

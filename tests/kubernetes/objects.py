@@ -1,7 +1,5 @@
 """Objects that tests make on a cluster, and what the cluster has of them."""
 
-from __future__ import annotations
-
 import json
 
 from kube import resources

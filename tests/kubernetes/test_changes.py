@@ -1,7 +1,5 @@
 """What people change from the pages arrives in a real cluster; the roles of the manual are enough for it, and each right is needed."""
 
-from __future__ import annotations
-
 import html
 import json
 

@@ -1,7 +1,5 @@
 """The definitions of Volcano's kinds, asked of a kube-apiserver: it accepts them, and keeps what is written."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What deploy/kubernetes puts into a cluster: it is accepted, and the rights that it gives are those that the work takes."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The page about Volcano's end-to-end suites: what is known of a failure is said, and what is not known fails the run."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """What the folders of deploy/kubernetes say, looked at without a cluster: each name leads somewhere, and nothing may more than it needs."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

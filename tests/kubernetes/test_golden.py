@@ -3,8 +3,6 @@
 `pytest tests/kubernetes/test_golden.py --update-golden` writes it anew.
 """
 
-from __future__ import annotations
-
 import json
 import ssl
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Our controllers and scheduler on a kube-apiserver: what it refuses, what others place there, and what is not there yet."""
 
-from __future__ import annotations
-
 import html
 import re
 

@@ -4,8 +4,6 @@ A gate lets as many bindings through as the seed says and holds the others; ther
 programs. It comes back, who leads then is killed again, and the other one takes over when the Lease is over.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

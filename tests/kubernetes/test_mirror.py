@@ -1,7 +1,5 @@
 """The mirror of a real cluster: equal to what it has, whatever happens to either of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Who may do what: people as themselves, and clusters in which nothing may be changed."""
 
-from __future__ import annotations
-
 import html
 import json
 

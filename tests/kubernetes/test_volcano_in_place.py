@@ -3,8 +3,6 @@
 With our definitions of Volcano's kinds, and again with Volcano's own.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The webhooks' certificate and its authority are renewed while a kube-apiserver asks, and nobody is refused."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Our rules, asked by a kube-apiserver: what kubectl is told, what is filled in, and what happens while nobody answers."""
 
-from __future__ import annotations
-
 import html
 import json
 

@@ -1,7 +1,5 @@
 """Defects made by machine: which there are, and that each sleeps until it is woken."""
 
-from __future__ import annotations
-
 import ast
 
 from proof.mutants import listing, report

@@ -1,7 +1,5 @@
 """Both sides of a link in a thread of their own, with a line between them that is only memory."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """What the agent knows of attempts and asks of their shims."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """What works behind the wall round a container, what is said of it, whose pods run without one, and as whom."""
 
-from __future__ import annotations
-
 import ctypes
 import io
 import itertools

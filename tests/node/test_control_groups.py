@@ -1,7 +1,5 @@
 """Control groups: the rules everywhere, what the kernel does where there may be groups (`make cgroups`)."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

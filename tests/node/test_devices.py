@@ -1,7 +1,5 @@
 """Which pod gets which devices, and how a node finds them: rules, pods that really run, and the tools of vendors."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Trees that pods make: deep, large, locked, full of odd things, and changed while they are looked at."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import itertools

@@ -1,7 +1,5 @@
 """Images without an engine: names, what an engine is told, pulls and sweeps by a program that stands in for one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

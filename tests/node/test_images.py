@@ -1,7 +1,5 @@
 """Containers of images, with podman, and with docker what is not podman's own: what is pulled, and what runs."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

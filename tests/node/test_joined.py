@@ -1,7 +1,5 @@
 """A machine that is a node over the API: the rules, and what its agent does beside a real API server."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What an agent does next with a pod, and what it tells of it."""
 
-from __future__ import annotations
-
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A linked node, asked as all pages ask nodes, and the protocol of a link: frames, the flow of a channel, two sides of a wire."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Logs: what is written and read of one, how far it goes, who hears that it does, and how long it stays."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

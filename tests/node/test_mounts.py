@@ -1,7 +1,5 @@
 """What a container has mounted, and ways out that were ways out once: what a pod can change is never followed by the node."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import signal

@@ -1,7 +1,5 @@
 """Networks of their own: who reaches whom, who keeps them, and that nothing of them is left."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

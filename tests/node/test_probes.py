@@ -1,7 +1,5 @@
 """Probes and hooks: the rule by tables and by an oracle, and real programs that are asked."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

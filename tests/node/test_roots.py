@@ -1,7 +1,5 @@
 """How a container's root is built, and the walk to what is mounted, whatever a pod exchanges meanwhile."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -1,7 +1,5 @@
 """What pods reach: the tables of docs/escapes.md are what is true here, and random attacks reach nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

@@ -1,7 +1,5 @@
 """What a shim promises of the command that it runs, behind whatever wall, and its filter of system calls."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Simulated nodes: their pods, what they have missed, the fleet, and the stages that a pod passes."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from pathlib import Path

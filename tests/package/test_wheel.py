@@ -1,7 +1,5 @@
 """The wheel, as somebody gets it who has no clone: `make package` builds it, installs it and runs it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

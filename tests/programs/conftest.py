@@ -4,8 +4,6 @@ A test says which programs it needs. Where one cannot be had the test is not
 collected, and the report says so: it has neither passed nor failed.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The jobs of docs/how-to/job-plugins.md, run as they are printed there, with the programs that they are written for."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -4,8 +4,6 @@ Needs sshd and mpirun: Debian's packages openssh-server and openmpi-bin. Root
 only, as sshd is.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The files of the plugin ssh in a pod, as OpenSSH's programs see them. Needs root, whose directory they are in."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The templates that come with the product, with their defaults, on this machine: each runs to its end."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.parameterized.builtin import BUILTINS

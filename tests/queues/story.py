@@ -1,7 +1,5 @@
 """Stories of queues: what happens to them under their controller, in words, and what is then seen of them."""
 
-from __future__ import annotations
-
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES

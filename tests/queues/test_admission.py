@@ -1,7 +1,5 @@
 """Which queues are accepted, changed and deleted: the rules of volcano-queue-podgroup-cli §1.7 to §1.10."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 

@@ -1,7 +1,5 @@
 """The queue controller against the real store. How to read a story, says story.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster import clock

@@ -1,7 +1,5 @@
 """The pages of queues. That they are live, and show nothing of other namespaces, is asked in tests/actions."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.access import SYSTEM

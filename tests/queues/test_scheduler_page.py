@@ -3,8 +3,6 @@
 That both are live is asked in tests/actions.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.api import backend

@@ -1,7 +1,5 @@
 """The state of a queue, what is in it and below it, its fair share, and what it can in each state."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -4,8 +4,6 @@ Each has one table of situations, a row a line with the answer that is right, an
 Every place is asked in every situation. A place that does not tell it in a situation answers None.
 """
 
-from __future__ import annotations
-
 
 def differing(places, right, *world):
     """Return what places that tell something else than the right answer say, by their names."""

@@ -1,7 +1,5 @@
 """How fresh the picture of a cluster is is the same to everybody who asks: pages, sockets, the other clusters."""
 
-from __future__ import annotations
-
 import re
 
 from cluster import access, clock

@@ -1,7 +1,5 @@
 """Which priority somebody has who names a priority class, or none, is the same to everybody who asks."""
 
-from __future__ import annotations
-
 import re
 import secrets
 

@@ -1,7 +1,5 @@
 """Which queue a job, a pod group and a pod are in is the same to everybody who asks: scheduler, queue status, pages, filters, metrics."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster import access

@@ -1,7 +1,5 @@
 """How much CPU pods use of a namespace's quota is the same to everybody who asks: its status, and who refuses more."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """How long a job has run in its newest run is the same to everybody who tells it."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 

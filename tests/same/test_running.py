@@ -1,7 +1,5 @@
 """Whether a pod runs, and otherwise what keeps it from running, is the same to everybody who asks about it or its job."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

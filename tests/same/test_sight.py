@@ -3,8 +3,6 @@
 Two namespaces have one of everything each, called by the namespace's name. A place tells which of the two names it shows.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """How much CPU of a node is used is the same to everybody who asks: scheduler, pages, editor."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.bootstrap import bootstrap

@@ -1,7 +1,5 @@
 """Why a job waits is the same to everybody who asks: the scheduler says it once, and the others tell it on."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.runtime import registry

@@ -1,7 +1,5 @@
 """A slow placer of arranged gangs: every HyperNode is tried with pod after pod on a copy of the cluster, and nothing is ruled out beforehand."""
 
-from __future__ import annotations
-
 import copy
 
 from tests.scheduler.oracle import _best

@@ -5,8 +5,6 @@ InterPodAffinity, PodTopologySpread and NodePorts where it is silent; for prefer
 NodeAffinity and TaintToleration.
 """
 
-from __future__ import annotations
-
 import math
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

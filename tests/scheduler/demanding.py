@@ -1,7 +1,5 @@
 """Strategies for pods that demand things because of other pods, and for those whom the demands are about."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from .definitions import PREFERRED, REQUIRED

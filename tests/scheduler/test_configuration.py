@@ -1,7 +1,5 @@
 """What `volcano-scheduler.conf` may say: Volcano's own configurations, what has no effect here, what is refused, and of whom."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext as does_not_raise
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,5 @@
 """The scheduler on the real store, alone and with the controller of jobs: what is committed of what it decides."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A whole cycle, from objects to what is written."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Who is let in: room of the cluster, ceilings of queues, and who holds what was promised."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

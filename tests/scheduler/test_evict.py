@@ -1,7 +1,5 @@
 """Finding victims, for whatever gangs: compared with trying all sets of them."""
 
-from __future__ import annotations
-
 import copy
 from itertools import chain, combinations
 

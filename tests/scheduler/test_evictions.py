@@ -1,7 +1,5 @@
 """Whole histories with evictions: pods that were asked to end go at random times, and their jobs make them again; and budgets."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from dataclasses import replace

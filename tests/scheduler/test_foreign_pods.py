@@ -1,7 +1,5 @@
 """On a cluster with another scheduler: its pods take room, and nothing else is done about them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import count
 

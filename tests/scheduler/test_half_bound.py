@@ -1,7 +1,5 @@
 """Gangs that a cluster binds pod by pod: their minima, what is announced of them, and what becomes of half ones."""
 
-from __future__ import annotations
-
 import pytest
 
 from kube.resources import EVENTS, POD_GROUPS, PODS

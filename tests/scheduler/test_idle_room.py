@@ -1,7 +1,5 @@
 """Random clusters at rest: nobody waits for what nobody uses (`scheduler.idle`), and is told true amounts."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import HealthCheck, example, given

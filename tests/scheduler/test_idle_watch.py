@@ -1,7 +1,5 @@
 """What is told of jobs that wait for room that nobody uses, from a scheduler on the real store that makes a mistake."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """Whole histories: a stream of small jobs starves no gang, and each queue comes to its share."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which nodes a pod may use, or which come first: by selectors and taints, node groups of queues, load, and revocable zones."""
 
-from __future__ import annotations
-
 import datetime
 from fractions import Fraction
 

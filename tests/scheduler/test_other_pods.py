@@ -1,7 +1,5 @@
 """Host ports, affinity between pods and topology spread: Kubernetes' rules on Kubernetes' objects."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

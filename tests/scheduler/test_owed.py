@@ -1,7 +1,5 @@
 """What is owed to a queue comes back, whatever shape the gangs of the others have; nobody goes in vain."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Placing gangs: tables for the rules, properties for what must hold whatever the numbers."""
 
-from __future__ import annotations
-
 import copy
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Placing pods that have rules about other pods: the engine gives what looking at the whole cluster before each pod gives."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 

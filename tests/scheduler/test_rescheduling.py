@@ -1,7 +1,5 @@
 """The action shuffle with the plugin rescheduling: running pods go from full nodes to empty ones."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

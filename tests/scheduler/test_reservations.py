@@ -1,7 +1,5 @@
 """What stands of kept room in the status of a group, whoever wrote it; who gets it: tests/golden/scheduler/stories/reservations.txt."""
 
-from __future__ import annotations
-
 import copy
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Scorers: the numbers that Volcano gives, and that two ways to reckon them agree."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What queues deserve: sharing by weight within bounds, the tree of queues, and its faults."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

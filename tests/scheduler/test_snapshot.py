@@ -1,7 +1,5 @@
 """The snapshot follows the log: whatever happened, it equals one built from the objects."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """What comes of situations, and in which words it is told: golden files in the notation of tests/scheduler/notation.py."""
 
-from __future__ import annotations
-
 import copy
 import re
 

@@ -1,7 +1,5 @@
 """Tasks of a job that are to be on one node, or not, and in which order they start (Volcano's plugin task-topology)."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Gangs that are to be close together in the network (docs/design/topology.md): against a placer that tries everything."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The lines that pages show against the order in which a cycle really tries groups."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

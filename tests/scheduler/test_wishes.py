@@ -1,7 +1,5 @@
 """What pods prefer: each gets the node that meets its wishes best by then, as Kubernetes' scores define it."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What people want is drawn in the same way again, can all be drawn, and is what the API takes."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from random import Random

@@ -1,7 +1,5 @@
 """What nodes report that is not true comes to nothing where versions and uids tell, and is put right where it can be."""
 
-from __future__ import annotations
-
 import pytest
 
 from kube.resources import PODS

@@ -1,7 +1,5 @@
 """A real agent on a simulated machine: what becomes of pods, whoever dies when."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import uuid

@@ -1,7 +1,5 @@
 """Parts of the simulation by themselves: processes keep apart, requests meet troubles, and shrinking finds the moves that matter."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

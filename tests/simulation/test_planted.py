@@ -1,7 +1,5 @@
 """The simulation bites: what is wrong on purpose is found, and the same story is right without it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

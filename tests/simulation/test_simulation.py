@@ -1,7 +1,5 @@
 """The same seed gives the same log, byte for byte, and stories are kept; `make simulate` plays worlds for what is promised."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Strands run one at a time, and only when they are let."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster import clock

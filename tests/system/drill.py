@@ -3,8 +3,6 @@
 A `Drill` is what one scenario has: a namespace, node labels and a configuration of the scheduler that are gone after it.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import ssl

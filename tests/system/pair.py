@@ -4,8 +4,6 @@ The fixtures are for who brings `first`, the cluster, and `second`, the system b
 behaviour of the whole is tried on, in either mode.
 """
 
-from __future__ import annotations
-
 import html
 import itertools
 import re

@@ -3,8 +3,6 @@
 `docker.io` is a registry of this machine here; the images' program stands in for TensorFlow, Spark and MPI.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Jobs with real processes, from the form to their end."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

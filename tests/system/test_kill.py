@@ -1,7 +1,5 @@
 """kill -9 at random moments of everything that the supervisor keeps, while many jobs run; in-place that of both systems."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

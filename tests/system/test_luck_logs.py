@@ -1,7 +1,5 @@
 """After an hour with a hostile user the logs hold no crash and no secret."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Jobs whose pods find each other by what plugins give them, with real processes."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A system that shows another one: its mirror, its changes, its logs, and what it says when the other is away."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import subprocess

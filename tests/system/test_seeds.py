@@ -4,8 +4,6 @@ Their images do not exist. As they are they end, and say why. With a command in 
 they are told, their pods run and their policies act: it tries the manifests, not TensorFlow, Spark or MPI.
 """
 
-from __future__ import annotations
-
 import json
 import re
 

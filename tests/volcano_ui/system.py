@@ -1,7 +1,5 @@
 """A whole system for tests: `manage.py up` as a process of its own, on its own state directory and port."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Beat where somebody sets the clock: it ticks on, and what waits comes when it would have come."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """One `up` at a time on a database of PostgreSQL, by its lock, its row, and whole systems."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """What deploy/ gives: a systemd unit that is hardened and leaves the wall round pods, a Compose file, manifests."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

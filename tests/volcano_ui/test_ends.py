@@ -1,7 +1,5 @@
 """Programs that are told to stop do not take themselves apart first."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

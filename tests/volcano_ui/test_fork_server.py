@@ -1,7 +1,5 @@
 """Programs that are forks: as if they had been executed, and kept as those are."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 

@@ -1,7 +1,5 @@
 """The front of several clusters: what it hands on arrives as it was sent, and comes back as it was answered."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 from websockets.asyncio.client import connect

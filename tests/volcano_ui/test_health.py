@@ -1,7 +1,5 @@
 """The health of the web server, and that of programs without pages, over HTTP."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The ports of a cluster that is stopped while pods go on: a real holder, and processes that stand for shims and their pods."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """What is locked, and what a clone may not carry."""
 
-from __future__ import annotations
-
 import json
 import re
 

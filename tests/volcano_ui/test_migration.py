@@ -1,7 +1,5 @@
 """Several who migrate one database at once, and migrations beside which those of the version before can go on."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 

@@ -1,7 +1,5 @@
 """Nothing of ours parses our own English: what one part has to say to another travels as data beside the sentence."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]

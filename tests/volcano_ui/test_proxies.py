@@ -1,7 +1,5 @@
 """Who is believed to ask, and by which scheme: the login limit and audit rows go by it, forms and the socket of a page over TLS."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket

@@ -1,7 +1,5 @@
 """The modules that architecture.md calls pure can be imported where there is neither Django nor Celery nor Redis."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """The supervisor over small programs, in a process of its own: it adopts and kills what is left."""
 
-from __future__ import annotations
-
 import os
 import signal
 

@@ -1,7 +1,5 @@
 """docs/track-record.md names what exists, and its numbers are those of its rows."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

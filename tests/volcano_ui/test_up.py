@@ -1,7 +1,5 @@
 """The supervisor, from outside: real processes, real signals."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

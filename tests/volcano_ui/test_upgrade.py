@@ -1,7 +1,5 @@
 """docs/how-to/upgrade.md: its commands are run as they stand there, on the state directory of a system."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from deploy.wheel.hatch_build import dependencies

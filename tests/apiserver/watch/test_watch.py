@@ -1,7 +1,5 @@
 """Watches over real TCP: what they tell, what ends them, what one client costs the others, and peers that vanish without a word."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

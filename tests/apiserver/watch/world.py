@@ -1,7 +1,5 @@
 """An API server in the test's own event loop, over real TCP, and a client that reads a watch line by line."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -9,8 +9,6 @@ ben get /login/ as=person ? Log in       a browser asks for a page, and whether 
 Behind the arrow is what came of it, in brackets what the audit has of it.
 """
 
-from __future__ import annotations
-
 import re
 
 import yaml

@@ -1,7 +1,5 @@
 """Who may what: the table of roles, the roles that somebody has, how a refusal reads, and what the audit tells of it all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path

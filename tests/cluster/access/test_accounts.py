@@ -1,7 +1,5 @@
 """Accounts, their roles, tokens and logins, and machines that join: the stories of people.py, and what they do not tell."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

@@ -1,7 +1,5 @@
 """The addresses at which this installation is found, and its certificates."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket

@@ -1,7 +1,5 @@
 """The one door: what is stored, refused and audited, and who may (the stories of tests/golden/cluster/door.txt)."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

@@ -1,7 +1,5 @@
 """What takes an administrator of everything, such as paths and the network of machines, and what limit ranges and quotas refuse."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster import api

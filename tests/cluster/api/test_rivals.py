@@ -1,7 +1,5 @@
 """Many at once: what holds in one thread holds among rivals on both databases; the line of those who want to write to SQLite."""
 
-from __future__ import annotations
-
 import signal
 import sqlite3
 import subprocess

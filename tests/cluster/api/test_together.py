@@ -1,7 +1,5 @@
 """Creations that are one transaction: many of one request or of several, each as if alone, and an object with all that it owns, or nothing."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """What controllers make of what happens: the stories of tests/golden/cluster, controllers.txt and garbage.txt."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.bootstrap import bootstrap

@@ -1,7 +1,5 @@
 """Kinds that users define: stored, changed, collected, and gone with their definition (tests/golden/cluster/custom.txt)."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import pytest

@@ -4,8 +4,6 @@ It stands where `cluster.remote.connection.Connection` does. Its state is a hist
 came after one. All its objects are in the namespace d.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from contextlib import contextmanager

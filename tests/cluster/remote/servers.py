@@ -1,7 +1,5 @@
 """Model servers over HTTP, how this process is connected to one, and the questions that they ask."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

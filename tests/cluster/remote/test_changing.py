@@ -1,7 +1,5 @@
 """Changing an object of which the mirror has an older version than the cluster, and what is said when it cannot be changed."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster import access

@@ -1,7 +1,5 @@
 """Requests over real connections, to a server that does as it is told, and which cluster a kubeconfig names."""
 
-from __future__ import annotations
-
 import socket
 import threading
 

@@ -1,7 +1,5 @@
 """A controller on a model server: whatever becomes of requests, processes and leaders, each plan comes true once, and gangs whole."""
 
-from __future__ import annotations
-
 import hypothesis.strategies as st
 import pytest
 from django.db import transaction

@@ -1,7 +1,5 @@
 """Who works on a cluster, what is planned and sent there, and what is waited for."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster import clock

@@ -1,7 +1,5 @@
 """Logs of which only times are known: offsets into them, which runs have one, and which are asked for their ends."""
 
-from __future__ import annotations
-
 import hypothesis.strategies as st
 from hypothesis import given
 

@@ -1,7 +1,5 @@
 """How a kind of another cluster is followed, what is written down of it, and how fresh a mirror is said to be."""
 
-from __future__ import annotations
-
 import hypothesis.strategies as st
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule

@@ -1,7 +1,5 @@
 """What a person may do in another cluster: by its rules as they come and go, while it is away, in what is shown, offered and done."""
 
-from __future__ import annotations
-
 import hypothesis.strategies as st
 import pytest
 from django.contrib.auth.models import Group, User

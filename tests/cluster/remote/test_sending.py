@@ -1,7 +1,5 @@
 """What is asked of an API server for a plan's writes, in which order, what its answers mean, and how far a group is."""
 
-from __future__ import annotations
-
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given

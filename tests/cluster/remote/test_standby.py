@@ -1,7 +1,5 @@
 """Who of several `up`s on one database runs the programs, on both databases."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from unittest.mock import Mock

@@ -3,8 +3,6 @@
 A kube-apiserver says it: `tests/kubernetes/test_golden.py` compares them, and writes the file with `--update-golden`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -8,8 +8,6 @@ with queue metadata.name=team                   what there is beside it, for the
 warn service                                    what people are warned of, if it is taken
 """
 
-from __future__ import annotations
-
 from itertools import count
 
 from cluster.api import admission

@@ -1,7 +1,5 @@
 """What the rules make of objects: what is refused, filled in, stored and changed, what nodes may say, and what bounds say (tests/golden/rules)."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

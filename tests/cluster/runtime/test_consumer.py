@@ -1,7 +1,5 @@
 """Consumers read every change once, whoever fails when; which of them run; an outage is told twice; what is refused comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

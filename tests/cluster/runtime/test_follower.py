@@ -1,7 +1,5 @@
 """Readers in one process: what a follower takes has no gaps, or it hears that it has; what is kept of some kinds goes on."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import contextmanager
 

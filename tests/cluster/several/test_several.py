@@ -1,7 +1,5 @@
 """What VOLCANO_UI_CLUSTERS says, where the pages of several clusters are, how each is, and which keeps the accounts."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session

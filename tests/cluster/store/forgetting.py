@@ -1,7 +1,5 @@
 """Retention at the worst moments: while somebody reads the log."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

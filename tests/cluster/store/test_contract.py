@@ -1,7 +1,5 @@
 """What every back end of the store must do, and how objects, records of those that are gone, and decisions are found."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -1,7 +1,5 @@
 """A connection serves one call after the other, and servers leave to others what would hold up clients; what was stored means the same after a migration."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

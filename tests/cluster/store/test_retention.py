@@ -1,7 +1,5 @@
 """Old history goes when every consumer has read it, old events when they are too old or too many."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """What a person's program does with kr8s. It leaves its connections open at its end, so it is run as one."""
 
-from __future__ import annotations
-
 import sys
 import urllib.request
 

@@ -1,7 +1,5 @@
 """A list that is newest first holds still while somebody reads it, and moves without jumps while nobody does."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

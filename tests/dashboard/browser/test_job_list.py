@@ -1,7 +1,5 @@
 """The list of jobs in a real browser: two lines a job on a phone, filters that are folded away, jobs that are done quiet."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

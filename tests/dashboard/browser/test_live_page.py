@@ -1,7 +1,5 @@
 """Live pages in a real browser: what changes appears, what is lost is said, what the reader does is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

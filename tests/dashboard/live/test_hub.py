@@ -1,7 +1,5 @@
 """The hub and the socket over the real store and a real Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from contextlib import asynccontextmanager

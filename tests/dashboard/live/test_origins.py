@@ -1,7 +1,5 @@
 """Whose pages may open the live socket."""
 
-from __future__ import annotations
-
 from asgiref.testing import ApplicationCommunicator
 
 from dashboard.live.origins import OwnOrigin, is_own

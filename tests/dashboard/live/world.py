@@ -1,7 +1,5 @@
 """A small world for live tests: pods in the store, a topic that lists them, sockets that listen."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

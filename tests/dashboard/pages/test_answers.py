@@ -1,7 +1,5 @@
 """What pages answer beside what they show: to HTMX, beyond limits, to who may not, and what a cluster refuses."""
 
-from __future__ import annotations
-
 import pytest
 from django.http import QueryDict
 

@@ -1,7 +1,5 @@
 """The menu of several clusters, on the pages of the first of them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

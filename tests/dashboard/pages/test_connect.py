@@ -1,7 +1,5 @@
 """What lets programs and machines in: kubeconfigs, tokens, and the command of a machine that joins."""
 
-from __future__ import annotations
-
 import base64
 import shlex
 

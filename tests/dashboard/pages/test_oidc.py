@@ -1,7 +1,5 @@
 """Logging in at a provider, with a real one that runs beside the test."""
 
-from __future__ import annotations
-
 import base64
 
 import httpx

@@ -1,7 +1,5 @@
 """Who keeps room, on overview, queue, node and job, and who may give it back from there."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster import clock

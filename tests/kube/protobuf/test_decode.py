@@ -1,7 +1,5 @@
 """Bodies in protobuf: those that client-go 0.34 wrote, beside the JSON that it writes of the same object, and odd ones."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Certificates of the webhooks: renewed in time, one for all who answer, kept in the cluster by who leads, and known before they are shown."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import ssl

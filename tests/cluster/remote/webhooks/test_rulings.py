@@ -1,7 +1,5 @@
 """Which webhooks there are, how they are asked, and what our rules say over the mirror: refusals with causes, defaults as patches."""
 
-from __future__ import annotations
-
 import copy
 import json
 
