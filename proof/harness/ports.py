@@ -8,7 +8,6 @@ import socket
 from pathlib import Path
 
 FIRST = 10_000
-_claims: list[socket.socket] = []
 
 
 def free_port() -> int:
@@ -30,5 +29,5 @@ def _claim(port: int) -> bool:
     except OSError:
         claim.close()
         return False
-    _claims.append(claim)
+    claim.detach()  # the descriptor stays open until the process ends, which gives the name back
     return True
