@@ -48,7 +48,7 @@ class Progress:
         return f"{self.running + self.succeeded}/{self.minimum}"
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         """The gang in words."""
         if self.is_finished:
             return (

@@ -46,17 +46,17 @@ class Labels(forms.CharField):
 
     def clean(self, value: Any) -> dict[str, str]:
         """Read lines as labels."""
-        found: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for number, line in enumerate(super().clean(value).splitlines(), 1):
             key, colon, text = line.partition(":")
             if not line.strip():
                 continue
             if not colon or not key.strip():
                 raise ValidationError(f"Line {number} is “{line[:40]}”; write it like team: vision.")
-            if key.strip() in found:
+            if key.strip() in labels:
                 raise ValidationError(f"{key.strip()[:40]} is there twice.")
-            found[key.strip()] = text.strip()
-        return found
+            labels[key.strip()] = text.strip()
+        return labels
 
 
 class Version(forms.JSONField):
@@ -66,8 +66,8 @@ class Version(forms.JSONField):
 
     def clean(self, value: Any) -> Fields:
         """Return a mapping; what is none is no version at all."""
-        found = super().clean(value)
-        return found if isinstance(found, dict) else {}
+        version = super().clean(value)
+        return version if isinstance(version, dict) else {}
 
 
 class JobForm(Form):
@@ -122,9 +122,9 @@ class JobForm(Form):
 
     def show(self, values: Fields, *, base: Fields, reviewed: Fields) -> None:
         """Show these values, filled from a base, with what of them the reader has seen the differences of."""
-        shown = {name: self.fields[name].prepare_value(values[name]) for name in self.names}
+        prepared = {name: self.fields[name].prepare_value(values[name]) for name in self.names}
         carried = {"base": json.dumps(base), "reviewed": json.dumps(reviewed)}
-        self.data = {**dict(self.data.items()), **shown, **carried}
+        self.data = {**dict(self.data.items()), **prepared, **carried}
 
 
 class EditForm(JobForm):
@@ -203,9 +203,9 @@ def _change(request: HttpRequest, stored: Stored, make: type[EditForm] | type[Sc
 def _review(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -> HttpResponse:
     """Show what would change, after the rules have looked at it."""
     now = edits.read(stored.object)
-    found = api.review(access.of(request), JOBS, edits.write(stored.object, wanted), update=True)
-    if found.causes:
-        responses.show_at_fields(form, Invalid.of(JOBS.group_kind, stored.name, found.causes), _places(form))
+    review = api.review(access.of(request), JOBS, edits.write(stored.object, wanted), update=True)
+    if review.causes:
+        responses.show_at_fields(form, Invalid.of(JOBS.group_kind, stored.name, review.causes), _places(form))
         return _page(request, stored, form, status=422)
     form.show(wanted, base=now, reviewed=wanted)
     differences = edits.differences(stored.object, now, wanted)
@@ -213,7 +213,7 @@ def _review(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields)
     if effect and actions.problem(actions.SCALE, job):
         # Other numbers do nothing to the pods of a job that is over or suspended.
         effect = f"The job is {job.phase}: its pods stay as they are."
-    return _page(request, stored, form, differences=differences, effect=effect, warnings=found.warnings)
+    return _page(request, stored, form, differences=differences, effect=effect, warnings=review.warnings)
 
 
 def _save(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -> HttpResponse:
@@ -257,5 +257,5 @@ def _page(
     status: int = 200,
     **context: Any,
 ) -> HttpResponse:
-    shown = {"stored": stored, "form": form, "action": form.action, "differences": differences, **context}
-    return render(request, "jobs/edit.html", shown, status=status)
+    page_context = {"stored": stored, "form": form, "action": form.action, "differences": differences, **context}
+    return render(request, "jobs/edit.html", page_context, status=status)

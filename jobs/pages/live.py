@@ -46,11 +46,11 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
             watches = [Watch(JOBS.id, namespace=namespace, name=name)]
         # Nothing goes on of a job that was deleted meanwhile; one that is not known is gone.
         try:
-            shown = Detail.of_deleted(request.actor, namespace, name, run=run_of(request.params))
+            detail = Detail.of_deleted(request.actor, namespace, name, run=run_of(request.params))
         except NotFound:
             html = render_to_string("jobs/_why.html", {"gone": True, "namespace": namespace, "name": name})
             return Parts({"job-why": html, "job-actions": no_buttons("job-actions")}, watches=watches)
-        head = {**shown.head_parts(is_seen=True), "job-actions": buttons.html(shown, request.actor)}
+        head = {**detail.head_parts(was_alive=True), "job-actions": buttons.html(detail, request.actor)}
         return Parts(head, watches=watches)
 
     render.__module__ = __name__
@@ -59,67 +59,69 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
 
 @live.topic("jobs:detail")
 @_of_job
-def job_head(shown: Detail, request: TopicRequest) -> Parts:
+def job_head(detail: Detail, request: TopicRequest) -> Parts:
     """Phase, gang, why the job waits, its steps, what may be done with it and what became of that."""
-    asked, again = shown.asked_part(clock.milliseconds())
-    more = {"job-actions": buttons.html(shown, request.actor), "job-asked": asked}
-    again = min((due for due in (again, shown.waiting.again, shown.left_alone_until) if due is not None), default=None)
-    watches = [*shown.watches, Watch(COMMANDS.id, namespace=shown.stored.namespace, owner=shown.stored.uid)]
-    if shown.group is not None and not shown.job.status.state.message:
+    action, again = detail.action_part(clock.milliseconds())
+    more = {"job-actions": buttons.html(detail, request.actor), "job-asked": action}
+    again = min(
+        (due for due in (again, detail.waiting.again, detail.left_alone_until) if due is not None), default=None
+    )
+    watches = [*detail.watches, Watch(COMMANDS.id, namespace=detail.stored.namespace, owner=detail.stored.uid)]
+    if detail.group is not None and not detail.job.status.state.message:
         # The events of the pod group are all that says why the job waits.
-        watches.append(Watch(EVENTS.id, namespace=shown.stored.namespace, owner=shown.group.metadata.uid))
-    return Parts({**shown.head_parts(), **more}, watches=watches, again=again)
+        watches.append(Watch(EVENTS.id, namespace=detail.stored.namespace, owner=detail.group.metadata.uid))
+    return Parts({**detail.head_parts(), **more}, watches=watches, again=again)
 
 
 @live.topic("jobs:timeline")
 @_of_job
-def job_timeline(shown: Detail, request: TopicRequest) -> Parts:
+def job_timeline(detail: Detail, request: TopicRequest) -> Parts:
     """The tasks, the timeline of the pods with what was done to the job, its policies and plugins."""
-    about = Watch(EVENTS.id, namespace=shown.stored.namespace, owner=shown.stored.uid)
-    again = shown.delayed_actions[0].due + SOON_MS if shown.delayed_actions else None
-    return Parts(shown.timeline_parts(), watches=[*shown.watches, about], again=again)
+    about = Watch(EVENTS.id, namespace=detail.stored.namespace, owner=detail.stored.uid)
+    again = detail.delayed_actions[0].due + SOON_MS if detail.delayed_actions else None
+    return Parts(detail.timeline_parts(), watches=[*detail.watches, about], again=again)
 
 
 @live.topic("jobs:pods")
 @_of_job
-def job_pods(shown: Detail, request: TopicRequest) -> Parts:
+def job_pods(detail: Detail, request: TopicRequest) -> Parts:
     """The table of the job's pods."""
-    return pod_table.table(shown, pod_table.spec(shown).read(request.params)).parts()
+    return pod_table.table(detail, pod_table.spec(detail).read(request.params)).parts()
 
 
 @live.topic("jobs:events")
 @_of_job
-def job_events(shown: Detail, request: TopicRequest) -> Parts:
+def job_events(detail: Detail, request: TopicRequest) -> Parts:
     """What happened to the job, its group and its pods."""
-    rows = event_rows(shown)
+    rows = event_rows(detail)
     empty = render_to_string("jobs/_events_empty.html", {"rows": rows})
-    watches = [*shown.watches[:1], Watch(EVENTS.id, namespace=shown.stored.namespace)]
+    watches = [*detail.watches[:1], Watch(EVENTS.id, namespace=detail.stored.namespace)]
     return Parts({**rows, "events-empty": empty}, list(rows), watches)
 
 
 @live.topic("jobs:decisions")
 @_of_job
-def job_decisions(shown: Detail, request: TopicRequest) -> Parts:
+def job_decisions(detail: Detail, request: TopicRequest) -> Parts:
     """What the scheduler decided about the job."""
-    rows = decision_rows(shown)
+    rows = decision_rows(detail)
     empty = render_to_string("jobs/_decisions_empty.html", {"rows": rows})
-    return Parts({**rows, "decisions-empty": empty}, list(rows), watches=shown.watches)
+    return Parts({**rows, "decisions-empty": empty}, list(rows), watches=detail.watches)
 
 
 @live.topic("jobs:logs")
 @_of_job
-def job_logs(shown: Detail, request: TopicRequest) -> Parts:
+def job_logs(detail: Detail, request: TopicRequest) -> Parts:
     """Whose logs there are to read."""
-    return Parts({"log-pods": tab.options_html(shown)}, watches=shown.watches)
+    return Parts({"log-pods": tab.options_html(detail)}, watches=detail.watches)
 
 
 @live.topic("jobs:yaml")
 @_of_job
-def job_yaml(shown: Detail, request: TopicRequest) -> Parts:
+def job_yaml(detail: Detail, request: TopicRequest) -> Parts:
     """The job as YAML."""
-    namespace = shown.stored.namespace
-    pods = [Watch(PODS.id, namespace=namespace, name=name) for name in effective.first_pods(shown.stored)]
-    return Parts(yaml_parts(shown), watches=[*shown.watches[:1], *pods])
+    namespace = detail.stored.namespace
+    pods = [Watch(PODS.id, namespace=namespace, name=name) for name in effective.first_pods(detail.stored)]
+    return Parts(yaml_parts(detail), watches=[*detail.watches[:1], *pods])
 
 
 def run_of(params: Mapping[str, str]) -> int:
@@ -128,25 +130,25 @@ def run_of(params: Mapping[str, str]) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
-def event_rows(shown: Detail) -> dict[str, str]:
+def event_rows(detail: Detail) -> dict[str, str]:
     """Return the rows of the job's events, newest first."""
     return {
         f"event-{event.metadata.name}": render_to_string("jobs/_event_row.html", {"event": event})
-        for event in shown.events()
+        for event in detail.events()
     }
 
 
-def decision_rows(shown: Detail) -> dict[str, str]:
+def decision_rows(detail: Detail) -> dict[str, str]:
     """Return the rows of what the scheduler decided about the job, newest first."""
-    return decisions.rows(shown.decisions(), names_group=False)
+    return decisions.rows(detail.decisions(), names_group=False)
 
 
-def yaml_parts(shown: Detail) -> dict[str, str]:
+def yaml_parts(detail: Detail) -> dict[str, str]:
     """Return the job's YAML, and what of it and of its pods is the system's."""
-    made = effective.pods(shown.stored, is_there=bool(shown.counts))
-    hidden = len(shown.job.spec.tasks) - len(made)
-    context = {"author": effective.author(shown.stored), "pods": made, "hidden_tasks": hidden}
+    pods = effective.pods(detail.stored, is_there=bool(detail.counts))
+    hidden = len(detail.job.spec.tasks) - len(pods)
+    context = {"author": effective.author(detail.stored), "pods": pods, "hidden_tasks": hidden}
     return {
-        "job-yaml": render_to_string("jobs/_yaml.html", {"text": yaml_write.dump(shown.stored.object)}),
+        "job-yaml": render_to_string("jobs/_yaml.html", {"text": yaml_write.dump(detail.stored.object)}),
         "job-effective": render_to_string("jobs/_effective.html", context),
     }

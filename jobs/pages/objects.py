@@ -23,10 +23,10 @@ def read(actor: Actor, resource: Resource, namespace: str, name: str) -> Stored:
 
 def by_phase(counted: Mapping[str, int]) -> dict[str, int]:
     """Return counts by the phase that is shown: what no controller has seen yet has none, and is Pending."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for phase, number in counted.items():
-        found[phase or PENDING] = found.get(phase or PENDING, 0) + number
-    return found
+        counts[phase or PENDING] = counts.get(phase or PENDING, 0) + number
+    return counts
 
 
 def of_phase(phase: str) -> str | tuple[str, str] | None:
@@ -58,11 +58,11 @@ def table(
     with store.reading() as head:
         counts = by_phase(store.count(resource, **filters))
         page = page_of(view, counts)
-        found = store.find(resource, phase=of_phase(view.get("phase")), order=view.order, **page.span, **filters)
+        page_objects = store.find(resource, phase=of_phase(view.get("phase")), order=view.order, **page.span, **filters)
         choices = sorted(store.count(resource, by="namespace", namespace=scope.namespaces_of("", visible)))
     return Table(
         view=view,
-        rows={f"{name}-{stored.uid}": row(stored) for stored in found},
+        rows={f"{name}-{stored.uid}": row(stored) for stored in page_objects},
         page=page,
         watches=scope.watches(resource.id, chosen, visible),
         counts=counts if phases else None,

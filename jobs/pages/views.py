@@ -59,12 +59,12 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
         with store.reading() as revision:
             run, uid = live.run_of(request.GET), request.GET.get("of", "")
             try:
-                shown = Detail.of(actor, namespace, name, run) if not uid else None
+                detail = Detail.of(actor, namespace, name, run) if not uid else None
             except NotFound:
-                shown = None
-            shown = shown or Detail.of_deleted(actor, namespace, name, uid, run)
-            context = {**_parts(request, actor, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
-            context["actions_html"] = buttons.html(shown, actor)
+                detail = None
+            detail = detail or Detail.of_deleted(actor, namespace, name, uid, run)
+            context = {**_parts(request, actor, detail, tab), "tab": tab, "tabs": TABS, "revision": revision}
+            context["actions_html"] = buttons.html(detail, actor)
     except NotFound:
         return _of_kubernetes(request, actor, namespace, name) or render(
             request, "jobs/gone.html", {"namespace": namespace, "name": name}, status=404
@@ -88,36 +88,36 @@ def _of_kubernetes(request: HttpRequest, actor: Actor, namespace: str, name: str
     """Return the page of the Job of batch/v1 that has the name, None where there is none or the actor may not see it."""
     if not access.allowed(actor, "get", BATCH_JOBS, namespace):
         return None
-    found = store.find(BATCH_JOBS, namespace=namespace, name=name, limit=1)
-    if not found:
+    jobs = store.find(BATCH_JOBS, namespace=namespace, name=name, limit=1)
+    if not jobs:
         return None
     context = {
-        "stored": found[0],
-        "yaml": yaml_write.dump(found[0].object),
+        "stored": jobs[0],
+        "yaml": yaml_write.dump(jobs[0].object),
         "may_submit": access.allowed(actor, "create", JOBS, namespace),
     }
     return render(request, "jobs/kubernetes.html", context)
 
 
-def _parts(request: HttpRequest, actor: Actor, shown: Detail, tab: str) -> dict[str, object]:
-    context: dict[str, object] = {"stored": shown.stored, "job": shown.job, "shown": shown}
+def _parts(request: HttpRequest, actor: Actor, detail: Detail, tab: str) -> dict[str, object]:
+    context: dict[str, object] = {"stored": detail.stored, "job": detail.job, "shown": detail}
     for part in ("detail", "timeline", "logs", "decisions", "events", "yaml"):
-        context[f"{part}_topic"] = shown.topic(f"jobs:{part}")
-    context["base"] = urlencode(shown.query)
-    asked, _ = shown.asked_part(clock.milliseconds())
-    context["head"] = _joined({"asked": asked, **shown.head_parts()})
+        context[f"{part}_topic"] = detail.topic(f"jobs:{part}")
+    context["base"] = urlencode(detail.query)
+    action, _ = detail.action_part(clock.milliseconds())
+    context["head"] = _joined({"asked": action, **detail.head_parts()})
     if tab == "overview":
-        context["timeline"] = _joined(shown.timeline_parts())
-        context["table"] = pod_table.table(shown, pod_table.spec(shown).read(request.GET))
+        context["timeline"] = _joined(detail.timeline_parts())
+        context["table"] = pod_table.table(detail, pod_table.spec(detail).read(request.GET))
     elif tab == "logs":
-        context["log"] = log_tab.show(actor, shown, request.GET.dict())
-        context["log_pods"] = log_tab.options_html(shown)
+        context["log"] = log_tab.show(actor, detail, request.GET.dict())
+        context["log_pods"] = log_tab.options_html(detail)
     elif tab == "decisions":
-        context["decisions"] = live.decision_rows(shown)
+        context["decisions"] = live.decision_rows(detail)
     elif tab == "events":
-        context["events"] = live.event_rows(shown)
+        context["events"] = live.event_rows(detail)
     else:
-        context["yaml"] = _joined(live.yaml_parts(shown))
+        context["yaml"] = _joined(live.yaml_parts(detail))
     return context
 
 
@@ -139,10 +139,10 @@ def job_yaml(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @login_required
 @explained  # type: ignore[arg-type]  # a streamed answer is no HttpResponse
 def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase:
-    asked = LogQuery.read(namespace, name, request.GET)
+    query = LogQuery.read(namespace, name, request.GET)
     if line := Mark.read(request.GET.get("line", "")):
-        return download.states(access.of(request), asked, line)
-    return download.respond(access.of(request), asked, times=request.GET.get("times") == "1")
+        return download.states(access.of(request), query, line)
+    return download.respond(access.of(request), query, times=request.GET.get("times") == "1")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -115,8 +115,8 @@ class Detail:
     def jobs(self) -> list[OwnedJob]:
         if not self.sees_jobs:
             return []
-        found = store.find(JOBS, namespace=self.stored.namespace, owner=self.stored.uid, order="created")
-        return [stored.read(OwnedJob) for stored in found]
+        owned = store.find(JOBS, namespace=self.stored.namespace, owner=self.stored.uid, order="created")
+        return [stored.read(OwnedJob) for stored in owned]
 
     @property
     def where(self) -> tzinfo:
@@ -138,7 +138,7 @@ class Detail:
 
     def parts(self, actor: Actor) -> Parts:
         """Return the buttons for what the actor may do, the facts and the calendar."""
-        cron, place = self.cron, self.stored.namespace
+        cron, namespace = self.cron, self.stored.namespace
         owner = cron.metadata.annotations.get(CREATOR_ANNOTATION) or None
         times = None if cron.spec.suspend else plan.times_of(cron)
         upcoming = plan.upcoming(cron, self.now)
@@ -151,11 +151,11 @@ class Detail:
             "weeks": calendar.weeks(times, self.jobs, self.where, self.now),
             "weekdays": WEEKDAYS,
             "zone": cron.spec.time_zone or "UTC",
-            "may_change": access.allowed(actor, "patch", CRON_JOBS, place, owner=owner),
-            "may_run": access.allowed(actor, "create", JOBS, place),
-            "may_delete": access.allowed(actor, "delete", CRON_JOBS, place, owner=owner),
+            "may_change": access.allowed(actor, "patch", CRON_JOBS, namespace, owner=owner),
+            "may_run": access.allowed(actor, "create", JOBS, namespace),
+            "may_delete": access.allowed(actor, "delete", CRON_JOBS, namespace, owner=owner),
         }
-        made = {
+        html = {
             f"cron-{part}": render_to_string(f"crons/_{part}.html", context) for part in ("actions", "head", "calendar")
         }
         # The calendar is another one tomorrow, also without a run.
@@ -163,7 +163,7 @@ class Detail:
         here = self.now + (round(offset.total_seconds() * 1000) if offset else 0)
         midnight = self.now + DAY_MS - here % DAY_MS
         again = midnight if upcoming is None else min(midnight, upcoming)
-        return Parts(made, watches=self.watches, again=again)
+        return Parts(html, watches=self.watches, again=again)
 
     def job_table(self, view: TableView) -> Table:
         """Return a page of the jobs that were made for it."""
@@ -173,10 +173,10 @@ class Detail:
         counts = objects.by_phase(store.count(JOBS, **filters))
         page = objects.page_of(view, counts)
         phase = objects.of_phase(view.get("phase"))
-        found = store.find(JOBS, phase=phase, order=view.sort, **page.span, **filters)
+        owned = store.find(JOBS, phase=phase, order=view.sort, **page.span, **filters)
         return Table(
             view=view,
-            rows={f"job-{stored.uid}": _job_row(stored) for stored in found},
+            rows={f"job-{stored.uid}": _job_row(stored) for stored in owned},
             page=page,
             watches=self.watches,
             counts=counts,
@@ -208,21 +208,22 @@ def cron_list(request: TopicRequest) -> Parts:
 def cron_detail(request: TopicRequest) -> Parts:
     """One cron job: what may be done with it, its facts and its calendar."""
     try:
-        return _shown(request).parts(request.actor)
+        return _read_detail(request).parts(request.actor)
     except NotFound:
-        place, name = (request.params.get(each, "") for each in ("namespace", "name"))
-        gone = render_to_string("crons/_gone.html", {"namespace": place, "name": name})
+        namespace, name = (request.params.get(each, "") for each in ("namespace", "name"))
+        gone = render_to_string("crons/_gone.html", {"namespace": namespace, "name": name})
         return Parts(
-            {"cron-head": gone, "cron-actions": no_buttons("cron-actions")}, watches=[Watch(CRON_JOBS.id, place, name)]
+            {"cron-head": gone, "cron-actions": no_buttons("cron-actions")},
+            watches=[Watch(CRON_JOBS.id, namespace, name)],
         )
 
 
 @live.topic(JOBS_SPEC.name)
 def cron_jobs(request: TopicRequest) -> Parts:
     """The jobs that were made for one cron job."""
-    return _shown(request).job_table(JOBS_SPEC.read(request.params)).parts()
+    return _read_detail(request).job_table(JOBS_SPEC.read(request.params)).parts()
 
 
-def _shown(request: TopicRequest) -> Detail:
-    place, name = (request.params.get(each, "") for each in ("namespace", "name"))
-    return Detail.of(request.actor, place, name, clock.milliseconds())
+def _read_detail(request: TopicRequest) -> Detail:
+    namespace, name = (request.params.get(each, "") for each in ("namespace", "name"))
+    return Detail.of(request.actor, namespace, name, clock.milliseconds())

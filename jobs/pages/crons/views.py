@@ -36,14 +36,14 @@ def cron_list(request: HttpRequest) -> HttpResponse:
 def cron_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     actor = access.of(request)
     with store.reading() as revision:
-        shown = Detail.of(actor, namespace, name, clock.milliseconds())
-        table = shown.job_table(listing.JOBS_SPEC.read(request.GET))
+        detail = Detail.of(actor, namespace, name, clock.milliseconds())
+        table = detail.job_table(listing.JOBS_SPEC.read(request.GET))
         table.revision = revision
         context = {
-            "stored": shown.stored,
-            "parts": shown.parts(actor).parts,
-            "topic": shown.topic,
-            **events.about(actor, shown.stored.uid, namespace),
+            "stored": detail.stored,
+            "parts": detail.parts(actor).parts,
+            "topic": detail.topic,
+            **events.about(actor, detail.stored.uid, namespace),
         }
     return responses.listing(request, "crons/detail.html", table, **context)
 
@@ -58,8 +58,8 @@ def set_suspended(request: HttpRequest, namespace: str, name: str, *, wish: bool
     except ApiError as error:
         responses.refuse(request, error)
     else:
-        said = "makes no jobs until it is resumed; those that run go on." if wish else "makes jobs again."
-        responses.say(request, f"Cron job {name} {said}")
+        effect = "makes no jobs until it is resumed; those that run go on." if wish else "makes jobs again."
+        responses.say(request, f"Cron job {name} {effect}")
     return redirect("cronjobs:detail", namespace, name)
 
 
@@ -83,6 +83,6 @@ def run_now(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @login_required
 @explained
 def cron_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    said = f"Cron job {name} is deleted, and its jobs with it."
+    text = f"Cron job {name} is deleted, and its jobs with it."
     key = namespace, name
-    return responses.delete(request, CRON_JOBS, key, said, page="cronjobs:detail", listing="cronjobs:list")
+    return responses.delete(request, CRON_JOBS, key, text, page="cronjobs:detail", listing="cronjobs:list")

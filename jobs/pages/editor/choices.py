@@ -40,19 +40,19 @@ class SavedTemplate(NamedTuple):
 def of(actor: Actor) -> dict[str, list[dict[str, str]]]:
     """Return what the actor may choose, by the path of the job's field; those that may not be chosen come last."""
     with store.reading() as head:
-        found = {
+        by_path = {
             "metadata.namespace": _namespaces(actor),
             "spec.queue": _queues(actor, head),
             "spec.priorityClassName": _priorities(actor),
         }
-        ordered = {path: sorted(each, key=lambda choice: bool(choice.refusal)) for path, each in found.items()}
+        ordered = {path: sorted(each, key=lambda choice: bool(choice.refusal)) for path, each in by_path.items()}
     return {path: [choice._asdict() for choice in choices[:MOST]] for path, choices in ordered.items()}
 
 
 def _namespaces(actor: Actor) -> Iterator[Choice]:
-    places = access.namespaces(actor, JOBS, "create")
+    allowed = access.namespaces(actor, JOBS, "create")
     for stored in store.find(NAMESPACES):
-        if isinstance(places, access.Everywhere) or stored.name in places:
+        if isinstance(allowed, access.Everywhere) or stored.name in allowed:
             leaving = lenient.text(stored.object, "status", "phase") == "Terminating"
             yield Choice(stored.name, refusal="being deleted" if leaving else "")
 
@@ -70,24 +70,24 @@ def _queues(actor: Actor, head: int) -> Iterator[Choice]:
 def _priorities(actor: Actor) -> Iterator[Choice]:
     if not access.allowed(actor, "list", PRIORITY_CLASSES, ""):
         return
-    found = store.find(PRIORITY_CLASSES)
-    classes = [stored.object for stored in found if system_priorities.may_use(actor, stored.name)]
+    stored_classes = store.find(PRIORITY_CLASSES)
+    classes = [stored.object for stored in stored_classes if system_priorities.may_use(actor, stored.name)]
     for each in sorted(classes, key=lambda each: -(lenient.whole(each, "value") or 0)):
-        said = [f"priority {lenient.whole(each, 'value') or 0:,}", lenient.text(each, "description")]
-        yield Choice(each["metadata"]["name"], " · ".join(filter(None, said)))
+        description = [f"priority {lenient.whole(each, 'value') or 0:,}", lenient.text(each, "description")]
+        yield Choice(each["metadata"]["name"], " · ".join(filter(None, description)))
 
 
 def saved_templates(actor: Actor) -> list[SavedTemplate]:
     """Return the newest templates whose jobs the actor may submit; one with parameters asks for them first."""
     visible = scope.namespaces_of("", access.namespaces(actor, JOB_TEMPLATES))
     newest = store.find(JOB_TEMPLATES, namespace=visible, order="-created", limit=NEWEST)
-    places = access.namespaces(actor, JOBS, "create")
-    found = [each for each in newest if isinstance(places, access.Everywhere) or each.namespace in places]
-    kept = []
-    for each in found[:MOST_TEMPLATES]:
+    allowed = access.namespaces(actor, JOBS, "create")
+    usable = [each for each in newest if isinstance(allowed, access.Everywhere) or each.namespace in allowed]
+    templates = []
+    for each in usable[:MOST_TEMPLATES]:
         if lenient.text(each.object, "metadata", "annotations", ANNOTATION):
             url = reverse("jobs:template-kept", args=[each.namespace, each.name])
         else:
             url = f"{reverse('jobs:new')}?kept={each.namespace}/{each.name}"
-        kept.append(SavedTemplate(each.namespace, each.name, url))
-    return kept
+        templates.append(SavedTemplate(each.namespace, each.name, url))
+    return templates

@@ -30,44 +30,44 @@ def of(job: Object) -> Object:
     if (deadline_s := lenient.whole(spec, "activeDeadlineSeconds")) is not None:
         pod.setdefault("activeDeadlineSeconds", deadline_s)
     labels = lenient.mapping(template, "metadata", "labels")
-    kept = {
+    authored = {
         "labels": {key: value for key, value in labels.items() if key not in _GENERATED},
         "annotations": lenient.mapping(template, "metadata", "annotations"),
     }
-    pod_metadata = {key: value for key, value in kept.items() if value}
+    pod_metadata = {key: value for key, value in authored.items() if value}
     template = {**({"metadata": pod_metadata} if pod_metadata else {}), "spec": pod}
-    made: dict[str, Any] = {"minAvailable": 1, "queue": "default"}
+    volcano_spec: dict[str, Any] = {"minAvailable": 1, "queue": "default"}
     if retries := lenient.whole(spec, "backoffLimit"):
-        made |= {
+        volcano_spec |= {
             "maxRetry": retries,
             "policies": [{"event": str(JobEvent.POD_FAILED), "action": str(Action.RESTART_POD)}],
         }
     if (ttl := lenient.whole(spec, "ttlSecondsAfterFinished")) is not None:
-        made["ttlSecondsAfterFinished"] = ttl
+        volcano_spec["ttlSecondsAfterFinished"] = ttl
     if _is_indexed(spec):
-        made["plugins"] = {"env": []}
-    made["tasks"] = [{"name": TASK, "replicas": _pods(spec), "minAvailable": 1, "template": template}]
+        volcano_spec["plugins"] = {"env": []}
+    volcano_spec["tasks"] = [{"name": TASK, "replicas": _pods(spec), "minAvailable": 1, "template": template}]
     metadata = {field: job["metadata"][field] for field in ("name", "namespace")}
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": made}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": volcano_spec}
 
 
 def notes(job: Object) -> list[str]:
     """Return what the Volcano Job does otherwise, in sentences."""
     spec = lenient.mapping(job, "spec")
-    said = [f"The Job {lenient.text(job, 'metadata', 'name')} of batch/v1, written as a Volcano Job."]
+    notes_ = [f"The Job {lenient.text(job, 'metadata', 'name')} of batch/v1, written as a Volcano Job."]
     at_once, pods = lenient.whole(spec, "parallelism"), _pods(spec)
     if at_once is not None and at_once < pods:
-        said.append(f"All {pods} pods may run at once, where parallelism was {at_once}.")
+        notes_.append(f"All {pods} pods may run at once, where parallelism was {at_once}.")
     if _is_indexed(spec):
-        said.append("A pod's number is VC_TASK_INDEX, where it was JOB_COMPLETION_INDEX.")
+        notes_.append("A pod's number is VC_TASK_INDEX, where it was JOB_COMPLETION_INDEX.")
     if lenient.whole(spec, "activeDeadlineSeconds") is not None:
-        said.append("activeDeadlineSeconds holds for each pod, where it held for the job.")
+        notes_.append("activeDeadlineSeconds holds for each pod, where it held for the job.")
     if spec.get("suspend"):
-        said.append("It starts when it is submitted, where it was suspended.")
+        notes_.append("It starts when it is submitted, where it was suspended.")
     dropped = [name for name in ("podFailurePolicy", "successPolicy") if spec.get(name)]
     if dropped:
-        said.append(f"Left out: {' and '.join(dropped)}; write policies for what they did.")
-    return said
+        notes_.append(f"Left out: {' and '.join(dropped)}; write policies for what they did.")
+    return notes_
 
 
 def _pods(spec: Object) -> int:

@@ -82,10 +82,10 @@ def create_once(actor: Actor, job: dict[str, Any], token: str) -> Stored:
         return api.create(actor, JOBS, job)
     except AlreadyExists:
         namespace, name = job["metadata"].get("namespace") or "default", job["metadata"].get("name", "")
-        found = store.find(JOBS, namespace=namespace, name=name, limit=1) if token else []
-        if not found or lenient.text(found[0].object, "metadata", "annotations", SUBMISSION) != token:
+        existing = store.find(JOBS, namespace=namespace, name=name, limit=1) if token else []
+        if not existing or lenient.text(existing[0].object, "metadata", "annotations", SUBMISSION) != token:
             raise
-        return found[0]
+        return existing[0]
 
 
 def suffix(token: str) -> str:
@@ -103,15 +103,15 @@ def check(actor: Actor, text: str) -> Report:
         return Report(False, _count(len(causes)), causes=causes, notes=_placeholder(text))
     notes = (*(Finding(note.message, note.line) for note in document.notes), *_placeholder(text))
     mended = document.text if document.text != text.replace("\r\n", "\n") else ""
-    found = api.review(actor, JOBS, document.object)
-    causes = findings([*found.causes, *misspelled(document.object)], document)
-    warnings = noted(found.warnings, document)
-    holding = effective_values.of(document.object, found.object, ClusterView())
+    review = api.review(actor, JOBS, document.object)
+    causes = findings([*review.causes, *misspelled(document.object)], document)
+    warnings = noted(review.warnings, document)
+    holding = effective_values.of(document.object, review.object, ClusterView())
     if causes:
         return Report(
             False, _count(len(causes)), causes=causes, notes=notes, warnings=warnings, text=mended, held=holding
         )
-    hopeless = noted(start_preview.warnings(found.object), document)
+    hopeless = noted(start_preview.warnings(review.object), document)
     warnings = (*hopeless, *warnings)
     verdict = "This job would be accepted."
     if hopeless:
@@ -120,16 +120,16 @@ def check(actor: Actor, text: str) -> Report:
         many = "one thing" if len(warnings) == 1 else f"{len(warnings)} things"
         verdict = f"This job would be accepted, with {many} to know first."
     return Report(
-        True, verdict, summary=summary(found.object), notes=notes, warnings=warnings, text=mended, held=holding
+        True, verdict, summary=summary(review.object), notes=notes, warnings=warnings, text=mended, held=holding
     )
 
 
 def _placeholder(text: str) -> tuple[Finding, ...]:
     """Say of a text with placeholders what gives them values: in a job they are what is written."""
-    found = placeholders.first(text)
-    if found is None:
+    first = placeholders.first(text)
+    if first is None:
         return ()
-    written, line = found
+    written, line = first
     return (Finding(f"{written} gets values in a sweep alone; make a sweep of this job, or write a value here.", line),)
 
 
@@ -144,27 +144,27 @@ def misspelled(job: dict[str, Any]) -> list[Cause]:
 
 def noted(warnings: Sequence[str], document: Document) -> tuple[Finding, ...]:
     """Return warnings of admission at fields and lines; unknown fields are left out, which are refused here."""
-    found = []
+    notes = []
     for text in warnings:
         if text.startswith(_UNKNOWN):
             continue
         path, separator, sentence = text.partition(": ")
         if separator and _PATH.fullmatch(path):
-            found.append(Finding(_sentence(sentence), document.line_of(path), 0, path))
+            notes.append(Finding(_sentence(sentence), document.line_of(path), 0, path))
         else:
-            found.append(Finding(_sentence(text)))
-    return tuple(found)
+            notes.append(Finding(_sentence(text)))
+    return tuple(notes)
 
 
 def refused(report: Report, error: ApiError) -> Report:
     """Return the report of a text that is right and was refused all the same, such as by a database that is full."""
-    said = Finding(_sentence(error.message))
-    return replace(report, accepted=False, verdict="The job was not created; your text is still here.", causes=(said,))
+    cause = Finding(_sentence(error.message))
+    return replace(report, accepted=False, verdict="The job was not created; your text is still here.", causes=(cause,))
 
 
 def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]:
     """Return causes as problems at fields and lines."""
-    found = []
+    problems = []
     for cause in causes:
         # How a text is written that YAML takes for something else, such as the name `n`.
         how = ""
@@ -172,31 +172,31 @@ def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]
             how = "; YAML reads words like yes, no, on, off, y and n as true or false: put it in quotes"
         elif cause.message.endswith(("must be of type string, not integer", "must be of type string, not number")):
             how = "; put it in quotes"
-        found.append(Finding(_sentence(cause.message + how), document.line_of(cause.field), 0, cause.field))
-    return tuple(found)
+        problems.append(Finding(_sentence(cause.message + how), document.line_of(cause.field), 0, cause.field))
+    return tuple(problems)
 
 
 def summary(job: dict[str, Any]) -> str:
     """Say what a job asks for: `5 pods of 2 tasks; 4 must start together. 1.2 CPU and 320 MiB memory in all.`"""
     tasks = job["spec"].get("tasks") or []
     pods = sum(task.get("replicas", 0) for task in tasks)
-    asked: amounts.Amounts = {}
+    requested: amounts.Amounts = {}
     for task in tasks:
         request = amounts.pod_request(task["template"]["spec"])
-        asked = amounts.add(asked, {name: amount * task.get("replicas", 0) for name, amount in request.items()})
-    asked.pop("pods", None)
-    wanted = " and ".join(amounts.show(name, amount) for name, amount in sorted(asked.items()) if amount)
+        requested = amounts.add(requested, {name: amount * task.get("replicas", 0) for name, amount in request.items()})
+    requested.pop("pods", None)
+    wanted = " and ".join(amounts.show(name, amount) for name, amount in sorted(requested.items()) if amount)
     minimum = job["spec"].get("minAvailable", 0)
     together = f"{minimum} must start together" if minimum > 1 else "they start one by one"
     if minimum == pods > 1:
         together = "all start together"
     many = f"{pods} {'pod' if pods == 1 else 'pods'} of {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}"
-    said = f"{many}{f'; {together}' if pods > 1 else ''}. {f'{wanted} in all.' if wanted else 'No requests are set.'}"
+    text = f"{many}{f'; {together}' if pods > 1 else ''}. {f'{wanted} in all.' if wanted else 'No requests are set.'}"
     asking = [task["name"] for task in tasks if simulation.asks(task["template"]["spec"])]
     if asking:
         which = "The pods" if len(asking) == len(tasks) else f"Those of {', '.join(asking)}"
-        said = f"{said} {which} run on simulated nodes, where nothing is executed."
-    return said
+        text = f"{text} {which} run on simulated nodes, where nothing is executed."
+    return text
 
 
 def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
@@ -204,10 +204,10 @@ def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
 
     With a uid it is that job, also a deleted one; without, the one that has the name or had it last.
     """
-    found = store.find(JOBS, namespace=namespace, name=name, limit=1)
-    source = found[0] if found and uid in ("", found[0].uid) else None
-    if source is None and (kept := past_runs.of_deleted(namespace, name, uid)):
-        source = past_runs.stored_of(kept)
+    living = store.find(JOBS, namespace=namespace, name=name, limit=1)
+    source = living[0] if living and uid in ("", living[0].uid) else None
+    if source is None and (recorded := past_runs.of_deleted(namespace, name, uid)):
+        source = past_runs.stored_of(recorded)
     if source is None:
         return None
     return yaml_write.dump(yaml_write.copy_of(source.object, yaml_write.next_name(name, _taken(namespace, name))))
@@ -216,9 +216,9 @@ def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
 def template_text(template: Stored) -> str:
     """Return the YAML of a job of a template, named as that is if the name is free."""
     namespace, name = template.namespace, template.name
-    taken = _taken(namespace, name)
-    if name in taken:
-        name = yaml_write.next_name(name, taken)
+    existing = _taken(namespace, name)
+    if name in existing:
+        name = yaml_write.next_name(name, existing)
     metadata = {"name": name, "namespace": namespace}
     spec = lenient.mapping(template.object, "spec")
     return yaml_write.dump({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec})

@@ -18,13 +18,13 @@ def of(written: Object, stored: Object, view: RulesView) -> dict[str, str]:
 
     Also the priority class that pods get which name none: it is stored nowhere.
     """
-    found = dict(_leaves(written.get("spec"), stored.get("spec"), "spec"))
+    effective = dict(_leaves(written.get("spec"), stored.get("spec"), "spec"))
     namespace = lenient.text(stored, "metadata", "namespace")
     if namespace != lenient.text(written, "metadata", "namespace"):
-        found["metadata.namespace"] = namespace
+        effective["metadata.namespace"] = namespace
     if not lenient.text(stored, "spec", "priorityClassName") and (chosen := pods.default_class(view)).name:
-        found["spec.priorityClassName"] = chosen.name
-    return found
+        effective["spec.priorityClassName"] = chosen.name
+    return effective
 
 
 def _leaves(before: Any, after: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -33,8 +33,8 @@ def _leaves(before: Any, after: Any, path: str) -> Iterator[tuple[str, str]]:
         for key, value in after.items():
             yield from _leaves(lenient.mapping(before).get(key), value, f"{path}.{key}")
     elif isinstance(after, list):
-        known = before if isinstance(before, list) else ()
-        for number, (old, new) in enumerate(zip_longest(known, after)):
+        old_items = before if isinstance(before, list) else ()
+        for number, (old, new) in enumerate(zip_longest(old_items, after)):
             yield from _leaves(old, new, f"{path}[{number}]")
     elif after is not None and after != before:
         yield path, after if isinstance(after, str) else json.dumps(after)

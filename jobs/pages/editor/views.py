@@ -169,8 +169,8 @@ def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
         clicked = f"{request.session.session_key} {sample} {int(time.monotonic() // DOUBLE_CLICK_S)}"
         token = hashlib.sha256(clicked.encode()).hexdigest()[:16]
     actor = access.of(request)
-    place = request.POST.get("namespace") or allowed_actions.home(actor) or allowed_actions.DEFAULT
-    job = chosen.object(place)
+    namespace = request.POST.get("namespace") or allowed_actions.home(actor) or allowed_actions.DEFAULT
+    job = chosen.object(namespace)
     try:
         created = editor.create_once(actor, job, token)
     except ApiError as error:

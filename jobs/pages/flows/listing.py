@@ -92,13 +92,13 @@ def template_table(actor: Actor, view: TableView) -> Table:
 
 def _row(stored: Stored) -> str:
     flow = stored.read(JobFlow)
-    told = lenient.sequence(stored.object, "status", "jobStatusList")
+    statuses = lenient.sequence(stored.object, "status", "jobStatusList")
     return render_to_string(
         "flows/_row.html",
         {
             "stored": stored,
             "state": flow.status.state,
-            "completed": sum(lenient.text(each, "state") == JobPhase.COMPLETED for each in told),
+            "completed": sum(lenient.text(each, "state") == JobPhase.COMPLETED for each in statuses),
             "total": len(steps.templates(flow)),
             "owner": owner_of(stored),
         },
@@ -154,9 +154,9 @@ def parts(actor: Actor, stored: Stored) -> Parts:
 def template_parts(actor: Actor, stored: Stored) -> Parts:
     """Return what is shown of a template: what may be done with it, its facts and its text."""
     facts = _template_facts(stored)
-    made = facts["made"]
+    job_names = facts["made"]
     sees_jobs = access.allowed(actor, "list", JOBS, stored.namespace)
-    wanted = [f"{stored.namespace}/{name}" for name in made[-MOST_JOBS:]]
+    wanted = [f"{stored.namespace}/{name}" for name in job_names[-MOST_JOBS:]]
     there = store.by_keys(JOBS, wanted if sees_jobs else ())
     # As much of it as its author writes.
     whole = stored.object
@@ -171,7 +171,7 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
         **facts,
         "stored": stored,
         "jobs": [(job.name, lenient.text(job.object, "status", "state", "phase")) for job in there.values()],
-        "more": max(len(made) - MOST_JOBS, 0),
+        "more": max(len(job_names) - MOST_JOBS, 0),
         "text": yaml_write.dump(written),
         "may_run": access.allowed(actor, "create", JOBS, stored.namespace),
         "has_parameters": bool(lenient.text(stored.object, "metadata", "annotations", ANNOTATION)),
@@ -179,7 +179,7 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
     }
     watches = [
         Watch(JOB_TEMPLATES.id, stored.namespace, stored.name),
-        *(Watch(JOBS.id, stored.namespace, name) for name in made[-MOST_JOBS:]),
+        *(Watch(JOBS.id, stored.namespace, name) for name in job_names[-MOST_JOBS:]),
     ]
     return Parts(_render(context, "template", "actions", "head", "text"), watches=watches)
 
@@ -207,21 +207,21 @@ def template_list(request: TopicRequest) -> Parts:
 @live.topic("flows:detail")
 def flow_detail(request: TopicRequest) -> Parts:
     """One flow: what may be done with it, its facts, its graph and its jobs."""
-    return _shown(request, JOB_FLOWS, parts, "flow-head")
+    return _parts_of(request, JOB_FLOWS, parts, "flow-head")
 
 
 @live.topic("flows:template")
 def template_detail(request: TopicRequest) -> Parts:
     """One job template: what may be done with it, its facts and its text."""
-    return _shown(request, JOB_TEMPLATES, template_parts, "template-head")
+    return _parts_of(request, JOB_TEMPLATES, template_parts, "template-head")
 
 
-def _shown(request: TopicRequest, resource: Resource, show: Callable[[Actor, Stored], Parts], head: str) -> Parts:
+def _parts_of(request: TopicRequest, resource: Resource, show: Callable[[Actor, Stored], Parts], head: str) -> Parts:
     """Return the parts of an object, or say that it was deleted while somebody looked at it."""
-    place, name = (request.params.get(each, "") for each in ("namespace", "name"))
+    namespace, name = (request.params.get(each, "") for each in ("namespace", "name"))
     try:
-        return show(request.actor, objects.read(request.actor, resource, place, name))
+        return show(request.actor, objects.read(request.actor, resource, namespace, name))
     except NotFound:
-        gone = render_to_string("flows/_gone.html", {"id": head, "namespace": place, "name": name})
+        html = render_to_string("flows/_gone.html", {"id": head, "namespace": namespace, "name": name})
         actions = head.replace("-head", "-actions")
-        return Parts({head: gone, actions: no_buttons(actions)}, watches=[Watch(resource.id, place, name)])
+        return Parts({head: html, actions: no_buttons(actions)}, watches=[Watch(resource.id, namespace, name)])

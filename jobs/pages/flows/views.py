@@ -91,15 +91,15 @@ def run_once(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @login_required
 @explained
 def flow_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    said = f"Flow {name} is deleted, and its jobs with it."
+    text = f"Flow {name} is deleted, and its jobs with it."
     key = namespace, name
-    return responses.delete(request, JOB_FLOWS, key, said, page="flows:detail", listing="flows:list")
+    return responses.delete(request, JOB_FLOWS, key, text, page="flows:detail", listing="flows:list")
 
 
 @require_POST
 @login_required
 @explained
 def template_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    said = f"Template {name} is deleted; the jobs that were made from it stay."
+    text = f"Template {name} is deleted; the jobs that were made from it stay."
     key = namespace, name
-    return responses.delete(request, JOB_TEMPLATES, key, said, page="flows:template", listing="flows:templates")
+    return responses.delete(request, JOB_TEMPLATES, key, text, page="flows:template", listing="flows:templates")

@@ -11,17 +11,17 @@ from jobs.pages.job.detail import Detail
 from jobs.rules import actions
 
 
-def html(shown: Detail, actor: Actor) -> str:
+def html(detail: Detail, actor: Actor) -> str:
     """Return the buttons for what the actor may do with the job as it is, each with what it would do."""
-    allowed = allowed_actions.allowed(actor, shown.job)
-    if shown.deleted:
+    allowed = allowed_actions.allowed(actor, detail.job)
+    if detail.deleted:
         allowed = [action for action in allowed if action is actions.CLONE]
-    room = reserved_room.of_group(actor, shown.stored_group)
-    about = actions.extent([shown.job])
+    room = reserved_room.of_group(actor, detail.stored_group)
+    about = actions.extent([detail.job])
     context = {
-        "job": shown.job,
-        "stored": shown.stored,
-        "deleted": shown.deleted,
+        "job": detail.job,
+        "stored": detail.stored,
+        "deleted": detail.deleted,
         "room": room if room is not None and room.may_release else None,
         "names": [action.name for action in allowed],
         "confirmed": [

@@ -39,9 +39,9 @@ class Restarts(NamedTuple):
 
 def restarts(retry_count: int, max_retry: int, runs: Iterable[Chapter]) -> Restarts:
     """Return a job's restarts, by its status and its runs."""
-    made = retries.restarts_made(retry_count, max_retry)
+    restarts_made = retries.restarts_made(retry_count, max_retry)
     whole = sum(run.phase == JobPhase.RESTARTING for run in runs)
-    return Restarts(made, retries.allowed(max_retry), max(made - whole, 0))
+    return Restarts(restarts_made, retries.allowed(max_retry), max(restarts_made - whole, 0))
 
 
 class Times(NamedTuple):
@@ -63,7 +63,7 @@ class Wait(NamedTuple):
     ended: int | None
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         """What was waited for, as the beginning of a sentence that a length of time ends."""
         return WAITS[self.kind]
 
@@ -106,27 +106,34 @@ class Chapter:
 
 def of_runs(runs: Sequence[Run], needed: int) -> list[Chapter]:
     """Return the chapters of runs that ended; `needed` is how many pods start together."""
-    found: list[Chapter] = []
+    chapters: list[Chapter] = []
     for number, run in enumerate(runs, 1):
         spans = list(run.pods.values())
-        found.append(
-            Chapter(number, times_of(run, needed), opening(found[-1] if found else None), run.phase, run.message, spans)
+        chapters.append(
+            Chapter(
+                number,
+                times_of(run, needed),
+                opening(chapters[-1] if chapters else None),
+                run.phase,
+                run.message,
+                spans,
+            )
         )
-    return found
+    return chapters
 
 
 def of_deleted(runs: Sequence[Run], needed: int, deleted: int) -> list[Chapter]:
     """Return the chapters of a job that was deleted at a moment; that ended what still went on."""
-    found = of_runs(runs, needed) or [Chapter(1, Times(deleted))]
-    last = found[-1]
+    chapters = of_runs(runs, needed) or [Chapter(1, Times(deleted))]
+    last = chapters[-1]
     if last.times.ended is None:
         phase = last.phase or DELETED
-        found[-1] = replace(last, phase=phase, times=last.times._replace(ended=deleted))
-    return found
+        chapters[-1] = replace(last, phase=phase, times=last.times._replace(ended=deleted))
+    return chapters
 
 
 def times_of(run: Run, needed: int) -> Times:
-    """Return the times of a run that is told by a record."""
+    """Return the times of a run of a job's record."""
     scheduled = [span.pod.scheduled for span in run.pods.values()]
     let_in = run.let_in if run.let_in is not None else nth(scheduled, 1)
     return Times(run.begun, run.group_created, let_in, nth(scheduled, needed), run.running, run.ended)
@@ -153,23 +160,23 @@ def placed(pods: Sequence[Pod], needed: int) -> int | None:
 
 
 def nth(times: Sequence[int | None], number: int) -> int | None:
-    """Return the time that is at a place, from 1, among those that are known."""
-    known = sorted(time for time in times if time is not None)
-    return known[number - 1] if 0 < number <= len(known) else None
+    """Return the time at a position, counted from 1, of the times that are not None; None when there are fewer."""
+    ordered = sorted(time for time in times if time is not None)
+    return ordered[number - 1] if 0 < number <= len(ordered) else None
 
 
-def held(spans: Iterable[tuple[int, int | None]], needed: int) -> list[tuple[int, int | None]]:
-    """Return the stretches (ms; None is open) in which at least so many of these spans were there at a time."""
+def stretches_with(spans: Iterable[tuple[int, int | None]], needed: int) -> list[tuple[int, int | None]]:
+    """Return the stretches (ms; an end of None is open) in which at least `needed` of the spans overlap."""
     steps = sorted((at, step) for begun, ended in spans for at, step in ((begun, 1), (ended, -1)) if at is not None)
-    found: list[tuple[int, int | None]] = []
+    stretches: list[tuple[int, int | None]] = []
     count = 0
     for at, together in groupby(steps, key=lambda each: each[0]):
         before, count = count, count + sum(step for _, step in together)
         if before < needed <= count:
-            found.append((at, None))
+            stretches.append((at, None))
         elif count < needed <= before:
-            found[-1] = found[-1][0], at
-    return found
+            stretches[-1] = stretches[-1][0], at
+    return stretches
 
 
 def waits_of_gang(
@@ -180,17 +187,17 @@ def waits_of_gang(
     `placed` and `ran` are the stretches (ms) in which enough of its pods had nodes, and ran.
     """
     let_in = times.let_in if times.let_in is not None else times.begun
-    found = [Wait("queue", times.begun, let_in)]
+    waits = [Wait("queue", times.begun, let_in)]
     without: int | None = let_in  # since when the gang has no nodes
     for begun, ended in placed:
         start = next((at for at, _ in ran if at >= begun and (ended is None or at <= ended)), None)
         if without is not None:
-            found.append(Wait("gang", without, begun))
-        found.append(Wait("starting", begun, next((at for at in (start, ended, times.ended) if at is not None), None)))
+            waits.append(Wait("gang", without, begun))
+        waits.append(Wait("starting", begun, next((at for at in (start, ended, times.ended) if at is not None), None)))
         without = ended
     if without is not None:
-        found.append(Wait("gang", without, times.ended))
-    return [wait for wait in found if wait.ended is None or wait.ended > wait.begun]
+        waits.append(Wait("gang", without, times.ended))
+    return [wait for wait in waits if wait.ended is None or wait.ended > wait.begun]
 
 
 def waits(times: Times) -> list[Wait]:

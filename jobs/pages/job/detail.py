@@ -75,8 +75,8 @@ class Detail(JobRecord):
         if ended and self.job.phase in _BETWEEN and not goes_on:
             return [*ended[:-1], replace(ended[-1], next=self.job.status.state.next)]
         created = self.stored.created
-        known = [pod for _, pod in self.pods] if self.reads_all else []
-        times = milestones.times(self.job, None if ended else created, created, self.group, known)
+        pods_read = [pod for _, pod in self.pods] if self.reads_all else []
+        times = milestones.times(self.job, None if ended else created, created, self.group, pods_read)
         phase = self.job.phase if self.job.phase in progress.STOPPED else ""
         opening = chapters.opening(ended[-1] if ended else None)
         state = self.job.status.state
@@ -109,7 +109,7 @@ class Detail(JobRecord):
         # The status of a job keeps the last time of each phase alone.
         phases: list[tuple[str, int]] = []
         if self.deleted:
-            phases = [(each.phase, each.at) for each in self.told.phases]
+            phases = [(each.phase, each.at) for each in self.deleted_history.phases]
         elif len(self.chapters) > 1 or progress.came_back(self.job, self.stored.created):
             phases = past_runs.phases([self.stored]).get(self.stored.uid, [])
         if not phases:
@@ -132,7 +132,7 @@ class Detail(JobRecord):
         return bool(self.counts) and not (is_over and sum(self.counts.values()) < len(self.chapter.spans))
 
     @cached_property
-    def told_bars(self) -> list[timeline.Bar]:
+    def recorded_bars(self) -> list[timeline.Bar]:
         """All pods of a run that is over, as its record tells of them."""
         return [timeline.bar_of_span(span) for span in self.chapter.spans] if self.sees.pods else []
 
@@ -140,7 +140,7 @@ class Detail(JobRecord):
     def bars(self) -> Sequence[timeline.Bar]:
         """The pods of the run that is shown; of very many those that matter most."""
         if not self.shows_living:
-            return timeline.chosen(self.told_bars)
+            return timeline.chosen(self.recorded_bars)
         ran = past_runs.stretches(self.stored.namespace, self.stored.uid, [pod for _, pod in self.pods])
         return [timeline.bar_of(pod, stored.created, ran.get(stored.uid, ())) for stored, pod in self.pods]
 
@@ -153,14 +153,13 @@ class Detail(JobRecord):
     def evicted_bars(self) -> list[timeline.Bar]:
         """The pods that were evicted from a run that goes on, and are gone; of a job of very many none."""
         begun = self.chapter.times.begun
-        begun = self.chapter.times.begun
-        is_told = self.sees.pods and any(each.at >= begun for each in self.evictions)
-        if not is_told or not self.shows_living or not self.reads_all:
+        has_evictions = self.sees.pods and any(each.at >= begun for each in self.evictions)
+        if not has_evictions or not self.shows_living or not self.reads_all:
             return []
         names = [f"{self.stored.name}-{task}-{n}" for task, each in self.tasks for n in range(each.total)]
         living = {stored.uid for stored, _ in self.pods}
-        gone = past_runs.replaced(self.stored, names[: timeline.MOST_BARS], living, begun)
-        return [timeline.bar_of_span(span) for span in gone if span.pod.evicted is not None]
+        replaced = past_runs.replaced(self.stored, names[: timeline.MOST_BARS], living, begun)
+        return [timeline.bar_of_span(span) for span in replaced if span.pod.evicted is not None]
 
     @cached_property
     def drawn_bars(self) -> Sequence[timeline.Bar]:
@@ -177,18 +176,18 @@ class Detail(JobRecord):
         # Pods of the job that were evicted may still end, or wait for a node again.
         misses = any(pod.evicted is not None for _, pod in self.pods)
         if not misses and self.waiting.pods:
-            gone = {bar.pod.metadata.name for bar in self.evicted_bars}
-            lacking = [pod for _, pod in self.pods if not pod.spec.node_name and pod.metadata.name in gone]
+            evicted = {bar.pod.metadata.name for bar in self.evicted_bars}
+            lacking = [pod for _, pod in self.pods if not pod.spec.node_name and pod.metadata.name in evicted]
             misses = bool(lacking) or not self.reads_all
         return evictions.notice(self.job, self.evictions, fired, misses=misses)
 
     @property
-    def told_evictions(self) -> Summary | None:
+    def eviction_summary(self) -> Summary | None:
         """How often the job was evicted in all of its runs, and for whom; None where that was once, which the notice tells."""
         if self.is_past:
             return None
-        found = evictions.summary(self.evictions, self.left_alone_until)
-        return None if found is not None and found.times == 1 and self.notice else found
+        summary = evictions.summary(self.evictions, self.left_alone_until)
+        return None if summary is not None and summary.times == 1 and self.notice else summary
 
     @cached_property
     def left_alone_until(self) -> int | None:
@@ -206,18 +205,18 @@ class Detail(JobRecord):
 
     @property
     def total(self) -> int:
-        return sum(self.counts.values()) if self.shows_living else len(self.told_bars)
+        return sum(self.counts.values()) if self.shows_living else len(self.recorded_bars)
 
     @cached_property
     def failures(self) -> list[Failure]:
         """How pods of the run that is shown failed."""
         if not self.shows_living:
-            return [bar.pod.failure for bar in self.told_bars if bar.state == "failed"]
+            return [bar.pod.failure for bar in self.recorded_bars if bar.state == "failed"]
         if self.reads_all:
-            found = self.pods
+            failed = self.pods
         else:
-            found = pods.failed(self.stored) if PodPhase.FAILED in self.counts else []
-        bars = (timeline.bar_of(pod, stored.created) for stored, pod in found)
+            failed = pods.failed(self.stored) if PodPhase.FAILED in self.counts else []
+        bars = (timeline.bar_of(pod, stored.created) for stored, pod in failed)
         return [bar.pod.failure for bar in bars if bar.state == "failed"]
 
     @property
@@ -241,9 +240,9 @@ class Detail(JobRecord):
     @cached_property
     def all_marks(self) -> list[timeline.Mark]:
         """What policies, Commands and evictions did to the job during all of its runs, the oldest first."""
-        told = event_list.of_job(self.stored, self.history) if self.sees.events else []
-        found = [*timeline.marks_of(told), *evictions.marks(self.evictions)]
-        return sorted(found, key=lambda mark: mark.at)
+        events = event_list.of_job(self.stored, self.history) if self.sees.events else []
+        marks = [*timeline.marks_of(events), *evictions.marks(self.evictions)]
+        return sorted(marks, key=lambda mark: mark.at)
 
     @cached_property
     def delayed_actions(self) -> list[event_list.Delayed]:
@@ -283,10 +282,10 @@ class Detail(JobRecord):
 
     def topic(self, name: str) -> str:
         """Return the canonical spelling of one of the page's topics; a deleted job does not change."""
-        return "" if self.deleted else address(name, self.place)
+        return "" if self.deleted else address(name, self.address_params)
 
     @property
-    def place(self) -> dict[str, str]:
+    def address_params(self) -> dict[str, str]:
         """What names the job and the run that is shown."""
         run = {"run": str(self.run)} if self.run else {}
         return {"namespace": self.stored.namespace, "name": self.stored.name, **run}
@@ -297,15 +296,15 @@ class Detail(JobRecord):
         of = {"of": self.stored.uid} if self.deleted else {}
         return {**of, **({"run": str(self.run)} if self.run else {})}
 
-    def head_parts(self, *, is_seen: bool = False) -> dict[str, str]:
+    def head_parts(self, *, was_alive: bool = False) -> dict[str, str]:
         """Return the phase with its gang, why pods failed or wait and the steps, and the runs.
 
         Somebody has seen the job alive, and is told that it is gone.
         """
         images = [] if self.deleted else why_waiting.images_of(pod for _, pod in self.pods)
-        found = causes.summed_up(self.failures)
+        summed_up = causes.summed_up(self.failures)
         context = {
-            "gone": is_seen,
+            "gone": was_alive,
             "namespace": self.stored.namespace,
             "name": self.stored.name,
             "job": self.job,
@@ -316,8 +315,8 @@ class Detail(JobRecord):
             "now": self.job.phase if self.is_past else "",
             "progress": self.gang,
             "base": urlencode(self.query),
-            "otherwise": found.others,
-            "causes": [(each, [(pod, self.log_url(pod.name)) for pod in each.pods]) for each in found.groups],
+            "otherwise": summed_up.others,
+            "causes": [(each, [(pod, self.log_url(pod.name)) for pod in each.pods]) for each in summed_up.groups],
             "message": self.message,
             "why": self.reasons,
             "waiting": self.waiting,
@@ -327,7 +326,7 @@ class Detail(JobRecord):
             and len(self.health.troubled) < 2,
             "wish": self.wish,
             "notice": self.notice,
-            "evictions": self.told_evictions,
+            "evictions": self.eviction_summary,
             "steps": milestones.steps(self.chapter),
             "chapters": self.chapters,
             "chapter": self.chapter,
@@ -357,7 +356,7 @@ class Detail(JobRecord):
         other = {"run": str(run)} if run else {}
         return f"{url}?{urlencode({'tab': 'logs', **self.query, **other, 'pod': pod})}"
 
-    def asked_part(self, now: int) -> tuple[str, int | None]:
+    def action_part(self, now: int) -> tuple[str, int | None]:
         """Return what became of the last action that was asked of the job, and when (epoch ms) that reads otherwise."""
         item = single.latest(self.stored.uid, now)
         living = None if self.deleted else self.job
@@ -372,8 +371,10 @@ class Detail(JobRecord):
         waits, needed = chapters.waits(chapter.times), self.job.spec.min_available
         if len(bars) == total and needed > 0 and any(bar.state == "evicted" for bar in bars):
             # All pods are known: what the run waited for between an eviction and the next start is, too.
-            placed = chapters.held([(bar.scheduled, bar.left) for bar in bars if bar.scheduled is not None], needed)
-            ran = chapters.held([(bar.started, bar.left) for bar in bars if bar.started is not None], needed)
+            placed = chapters.stretches_with(
+                [(bar.scheduled, bar.left) for bar in bars if bar.scheduled is not None], needed
+            )
+            ran = chapters.stretches_with([(bar.started, bar.left) for bar in bars if bar.started is not None], needed)
             waits = chapters.waits_of_gang(chapter.times, placed, ran)
         rows = [  # each with the pods that it names and the addresses of their logs in its run
             (row, [(pod, self.log_url(pod, 0 if row.run == chapter.number else row.run)) for pod in row.named])
@@ -426,7 +427,7 @@ class Detail(JobRecord):
         if self.shows_living:
             return progress.of_tasks(self.job, pods.idle(self.stored) if self.health.troubled else ())
         # Of the pods that had one name in turn, the last says how far it came.
-        last = {bar.pod.metadata.name: bar for bar in sorted(self.told_bars, key=lambda bar: bar.created)}
+        last = {bar.pod.metadata.name: bar for bar in sorted(self.recorded_bars, key=lambda bar: bar.created)}
         phases: dict[str, list[str]] = {}
         for bar in last.values():
             phases.setdefault(bar.pod.task, []).append(bar.phase)

@@ -63,13 +63,13 @@ def author(job: Stored) -> Author:
     """Return what was written of a stored job, and what was added."""
     fact = facts.read_job(job.body)
     count = len(lenient.sequence(job.object, "spec", "volumes"))
-    found = written(job.object, {claim_name(fact, index) for index in range(count)})
+    source = written(job.object, {claim_name(fact, index) for index in range(count)})
     plain = yaml_write.copy_of(job.object, job.name)
-    differences = additions.of({"spec": found.spec}, {"spec": job.object.get("spec") or {}})
-    made = [
+    differences = additions.of({"spec": source.spec}, {"spec": job.object.get("spec") or {}})
+    added = [
         Addition(*each, BY_CONTROLLER if each.name.endswith("volumeClaimName") else BY_DEFAULT) for each in differences
     ]
-    return Author(yaml_write.dump({**plain, "spec": found.spec}), found.is_known, _bounded(made))
+    return Author(yaml_write.dump({**plain, "spec": source.spec}), source.is_known, _bounded(added))
 
 
 def first_pods(job: Stored) -> list[str]:
@@ -84,8 +84,8 @@ def pods(job: Stored, *, is_there: bool = True) -> list[PodOf]:
     world = priority_classes(), claims, ranges(job.namespace)
     tasks = lenient.sequence(whole, "spec", "tasks")
     names = first_pods(job)
-    found = store.find(PODS, namespace=job.namespace, owner=job.uid, name=names) if is_there else ()
-    real = {stored.name: stored.object for stored in found}
+    stored_pods = store.find(PODS, namespace=job.namespace, owner=job.uid, name=names) if is_there else ()
+    real = {stored.name: stored.object for stored in stored_pods}
     return [
         _pod(Blueprint(fact, whole, index, *world), tasks[index], real.get(name)) for index, name in enumerate(names)
     ]
@@ -97,17 +97,17 @@ def _pod(blueprint: Blueprint, task: Object, real: Object | None) -> PodOf:
     for (_, before), (name, after) in pairwise(drafts):
         for each in additions.of(_part(before.annotations, before.spec), _part(after.annotations, after.spec)):
             whose[each.name] = f"the plugin {name}"
-    shown = real or blueprint.pod(0)
-    metadata = shown["metadata"]
+    pod = real or blueprint.pod(0)
+    metadata = pod["metadata"]
     template = lenient.mapping(task, "template")
     labels = lenient.mapping(template, "metadata", "labels")
     written_ = _part(lenient.mapping(template, "metadata", "annotations"), lenient.mapping(template, "spec"), labels)
-    made = _part(metadata.get("annotations") or {}, shown["spec"], metadata.get("labels") or {})
+    resulting = _part(metadata.get("annotations") or {}, pod["spec"], metadata.get("labels") or {})
     fields = [
         Addition(*each, whose.get(each.name, BY_SCHEDULER if each.name == "spec.nodeName" else BY_CONTROLLER))
-        for each in additions.of(written_, made)
+        for each in additions.of(written_, resulting)
     ]
-    text = yaml_write.dump({"metadata": {"name": metadata["name"], **made["metadata"]}, "spec": made["spec"]})
+    text = yaml_write.dump({"metadata": {"name": metadata["name"], **resulting["metadata"]}, "spec": resulting["spec"]})
     return PodOf(blueprint.task, metadata["name"] if real else "", text, _bounded(fields))
 
 
@@ -121,10 +121,10 @@ def _bounded(fields: Sequence[Addition]) -> Added:
 
 def priority_classes() -> PriorityClasses:
     """Return the priority classes that there are."""
-    found = PriorityClasses()
+    classes = PriorityClasses()
     for stored in store.find(PRIORITY_CLASSES):
-        found.put(stored.name, stored.body)
-    return found
+        classes.put(stored.name, stored.body)
+    return classes
 
 
 def ranges(namespace: str) -> list[Object]:

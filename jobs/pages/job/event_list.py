@@ -23,19 +23,19 @@ UNSCHEDULABLE = "Unschedulable"  # as Volcano's scheduler calls it
 class Delayed:
     """An action, as an instruction; when it is due, in ms; and what it answers, in a sentence."""
 
-    said: str
+    instruction: str
     due: int
     why: str
 
 
 def of_job(job: Stored, history: History) -> list[Event]:
     """Return the newest events about the job itself."""
-    found = store.find(EVENTS, namespace=job.namespace, owner=job.uid, order="-created", limit=MOST_EVENTS)
-    events = record.events(history) | {stored.name: stored.read(Event) for stored in found}
+    stored_events = store.find(EVENTS, namespace=job.namespace, owner=job.uid, order="-created", limit=MOST_EVENTS)
+    events = record.events(history) | {stored.name: stored.read(Event) for stored in stored_events}
     return [event for event in events.values() if event.involved_object.kind == JOBS.kind]
 
 
-def held_back(group: PodGroup | None) -> str:
+def unschedulable_message(group: PodGroup | None) -> str:
     """Return what the newest event about a pod group says of why it is not placed; "" when none does.
 
     Of a group that is not let into its queue Volcano's scheduler tells in events alone, some of them of type Normal,
@@ -43,20 +43,20 @@ def held_back(group: PodGroup | None) -> str:
     """
     if group is None:
         return ""
-    found = store.find(EVENTS, owner=group.metadata.uid, order="-revision", limit=MOST_EVENTS)
-    told = [
+    stored_events = store.find(EVENTS, owner=group.metadata.uid, order="-revision", limit=MOST_EVENTS)
+    unschedulable = [
         event
-        for event in (each.read(Event) for each in found)
+        for event in (each.read(Event) for each in stored_events)
         if event.reason == UNSCHEDULABLE and not event.message.startswith("0/0 ")
     ]
-    return max(told, key=lambda event: event.last_seen).message if told else ""
+    return max(unschedulable, key=lambda event: event.last_seen).message if unschedulable else ""
 
 
 def everything(job: Stored, history: History, tasks: Sequence[str], *, is_deleted: bool) -> list[Event]:
     """Return the newest events of a job, its group and its pods, newest first; `tasks` are the names of its tasks."""
     # An event's name begins with that of its object, and those of a job's objects with the job's.
-    found = store.find(EVENTS, namespace=job.namespace, text=job.name, order="-created", limit=4 * MOST_EVENTS)
-    living = {stored.name: stored.read(Event) for stored in found}
+    stored_events = store.find(EVENTS, namespace=job.namespace, text=job.name, order="-created", limit=4 * MOST_EVENTS)
+    living = {stored.name: stored.read(Event) for stored in stored_events}
     pods = () if is_deleted else tuple(f"{job.name}-{task}-" for task in tasks)
     ours = {}
     for name, event in living.items():
@@ -77,9 +77,9 @@ def delayed_of(stored: Stored) -> list[Delayed]:
     """Return the delayed actions that a job's policies have asked for and nothing has called off, the next first."""
     timers = consumer.timers_for("jobs", pending_actions.ASKED, stored.key)
     waiting = [each for timer in timers for each in pending_actions.read(timer)]
-    found = [
+    delayed = [
         Delayed(words.ACTION_WORDS[each.action].said, each.due, each.why)
         for each in waiting
         if each.delay_ms and each.uid == stored.uid and each.action in words.ACTION_WORDS
     ]
-    return sorted(found, key=lambda each: each.due)
+    return sorted(delayed, key=lambda each: each.due)

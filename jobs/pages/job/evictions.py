@@ -75,7 +75,7 @@ class Eviction(NamedTuple):
         return f"{self.pods:,} pod{' was' if self.pods == 1 else 's were'} evicted"
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         """What happened, in a sentence."""
         return f"{self.counted}: {self.cause}."
 
@@ -135,22 +135,22 @@ def often(times: int) -> str:
     return {1: "once", 2: "twice"}.get(times, f"{times} times")
 
 
-def summary(found: Sequence[Eviction], until: int | None) -> Summary | None:
+def summary(evictions: Sequence[Eviction], until: int | None) -> Summary | None:
     """Return how often pods of a job were evicted and for whom, those most often first; None where none was."""
-    if not found:
+    if not evictions:
         return None
     by_other: dict[tuple[str, str], list[Eviction]] = defaultdict(list)
-    for each in found:
+    for each in evictions:
         by_other[each.reason, each.other].append(each)
     groups = sorted(by_other.values(), key=lambda some: (-_times(some), -some[-1].at))
     shares = []
     for some in groups[:MOST_NAMED]:
         # The queue of who got the room is in the last decision about it.
         namespace, _, name = some[-1].other.partition("/")
-        kept = decisions.find(decisions.Filters(namespaces=namespace, name=name), limit=1) if name else []
-        shares.append(Share(_times(some), some[-1], kept[0].decision.queue if kept else ""))
+        newest = decisions.find(decisions.Filters(namespaces=namespace, name=name), limit=1) if name else []
+        shares.append(Share(_times(some), some[-1], newest[0].decision.queue if newest else ""))
     others = _times([each for some in groups[MOST_NAMED:] for each in some])
-    return Summary(_times(found), shares, others, until)
+    return Summary(_times(evictions), shares, others, until)
 
 
 def left_alone_until(first: int | None, started: Iterable[int], policy: Policy, *, needed: int) -> int | None:
@@ -166,28 +166,28 @@ def left_alone_until(first: int | None, started: Iterable[int], policy: Policy, 
     return (whole_until(stays) if len(every) <= needed else max(stays)) if stays else None
 
 
-def _times(found: Sequence[Eviction]) -> int:
+def _times(evictions: Sequence[Eviction]) -> int:
     """Return in how many cycles pods were evicted."""
-    return len({each.at for each in found})
+    return len({each.at for each in evictions})
 
 
 def of_job(job: Stored) -> list[Eviction]:
     """Return the newest evictions of a job's pods, in all of its runs, the oldest first."""
     group = f"{job.name}-{job.uid}"
     about = decisions.Filters(namespaces=job.namespace, name=group, kind=Kind.EVICT)
-    found = [kept.decision for kept in reversed(decisions.find(about, limit=MOST))]
+    evict_decisions = [kept.decision for kept in reversed(decisions.find(about, limit=MOST))]
     return [
         Eviction(each.at, each.pods, each.reason, each.other, frozenset(node for node, _ in each.nodes))
-        for each in found
+        for each in evict_decisions
     ]
 
 
-def marks(found: Iterable[Eviction]) -> list[Mark]:
+def marks(evictions: Iterable[Eviction]) -> list[Mark]:
     """Return evictions as things that were done to the job, for its timeline."""
-    return [Mark(each.at, REASON, each.said) for each in found]
+    return [Mark(each.at, REASON, each.sentence) for each in evictions]
 
 
-def cause_of(pod: Pod, found: Sequence[Eviction]) -> str:
+def cause_of(pod: Pod, evictions: Sequence[Eviction]) -> str:
     """Return why a pod was evicted, in a few words; "" where none of these evictions tells of it.
 
     A decision and the condition of its pods have one time, of which a cluster may keep whole seconds.
@@ -195,20 +195,22 @@ def cause_of(pod: Pod, found: Sequence[Eviction]) -> str:
     at = pod.evicted
     if at is None:
         return ""
-    told = (
-        each for each in reversed(found) if each.at // SECOND_MS == at // SECOND_MS and pod.spec.node_name in each.nodes
+    matching = (
+        each
+        for each in reversed(evictions)
+        if each.at // SECOND_MS == at // SECOND_MS and pod.spec.node_name in each.nodes
     )
-    return next((each.short for each in told), "")
+    return next((each.short for each in matching), "")
 
 
-def notice(job: Job, found: Sequence[Eviction], fired: Iterable[Row], *, misses: bool) -> Notice | None:
+def notice(job: Job, evictions: Sequence[Eviction], fired: Iterable[Row], *, misses: bool) -> Notice | None:
     """Return the last evictions while they are why the job is as it is; None once it has its pods again.
 
     fired is what policies did in its newest run, misses whether it runs without some of the pods that were evicted.
     """
-    if not found:
+    if not evictions:
         return None
-    at = found[-1].at
+    at = evictions[-1].at
     if job.phase in ENDING:
         matters = any(row.event == JobEvent.POD_EVICTED for row in fired) and job.phase not in _ENDED_WELL
     elif job.phase == JobPhase.RUNNING:
@@ -218,5 +220,5 @@ def notice(job: Job, found: Sequence[Eviction], fired: Iterable[Row], *, misses:
         matters = since is None or at >= since // SECOND_MS * SECOND_MS
     if not matters:
         return None
-    last = [each for each in found if each.at == at]
+    last = [each for each in evictions if each.at == at]
     return Notice(at, sum(each.pods for each in last), last)

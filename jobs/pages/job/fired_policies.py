@@ -54,7 +54,7 @@ class Row:
         return len(self.pods) - len(self.named)
 
     @property
-    def said(self) -> str:
+    def event_text(self) -> str:
         """What happened, as a clause."""
         return words.event(self.event)
 
@@ -66,23 +66,23 @@ class Row:
 
 def rows(marks: Iterable[Mark], runs: Sequence[Chapter]) -> list[Row]:
     """Return what policies did to a job by its marks, the oldest first."""
-    found: dict[tuple[object, ...], list[tuple[Mark, PolicyFiring]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[Mark, PolicyFiring]]] = {}
     for mark in marks:
         firing = mark.firing
         if firing is not None:
             what = "" if firing.pod else firing.what
-            place = chapters.index_at(runs, mark.at)
-            key = (place, firing.event, firing.exit_code, what, firing.action, firing.delay_ms)
-            found.setdefault(key, []).append((mark, firing))
+            index = chapters.index_at(runs, mark.at)
+            key = (index, firing.event, firing.exit_code, what, firing.action, firing.delay_ms)
+            groups.setdefault(key, []).append((mark, firing))
     made = []
-    for own in found.values():
+    for own in groups.values():
         last, firing = own[-1]
-        place = chapters.index_at(runs, last.at)
-        run = runs[place]
+        index = chapters.index_at(runs, last.at)
+        run = runs[index]
         if firing.action in _PARTS:
             led_to = "" if firing.delay else _PARTS[firing.action]
-        elif firing.action == Action.RESTART_JOB and run.phase == JobPhase.RESTARTING and place + 1 < len(runs):
-            led_to = f"run {runs[place + 1].number} began"
+        elif firing.action == Action.RESTART_JOB and run.phase == JobPhase.RESTARTING and index + 1 < len(runs):
+            led_to = f"run {runs[index + 1].number} began"
         else:
             led_to = _ENDS.get((firing.action, run.phase), "")
         row = Row(

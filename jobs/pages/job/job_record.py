@@ -45,7 +45,7 @@ class Sees(NamedTuple):
     def lacking(self) -> str:
         """What is not seen, for a sentence; "" for nothing."""
         words = {"pods": self.pods, "pod groups": self.groups, "events": self.events}
-        *some, last = [word for word, is_seen in words.items() if not is_seen] or [""]
+        *some, last = [word for word, is_visible in words.items() if not is_visible] or [""]
         return f"{', '.join(some)} and {last}" if some else last
 
 
@@ -54,13 +54,13 @@ class JobRecord:
     """One job with everything that belongs to it; each part is read when it is asked for.
 
     `run` is the number of the run that is shown, 0 for the newest. `deleted` is when the job was deleted, in ms,
-    and 0 while it lives; then `told` holds all that is known of it. `sees` is what of it the reader sees.
+    and 0 while it lives; then `deleted_history` holds all that is known of it. `sees` is what of it the reader sees.
     """
 
     stored: Stored
     run: int = 0
     deleted: int = 0
-    told: History = field(default_factory=History)
+    deleted_history: History = field(default_factory=History)
     sees: Sees = field(default_factory=Sees)
 
     @classmethod
@@ -75,11 +75,11 @@ class JobRecord:
         Who might have seen the job may see it; NotFound says that nothing is known.
         """
         access.require(actor, "get", JOBS, namespace, name)
-        kept = past_runs.of_deleted(namespace, name, uid)
-        if kept is None:
+        deleted = past_runs.of_deleted(namespace, name, uid)
+        if deleted is None:
             raise NotFound.of(JOBS.id, name)
-        told, sees = record.read(kept.history), Sees.of(actor, namespace)
-        return cls(past_runs.stored_of(kept), run, kept.deleted, told, sees)
+        history, sees = record.read(deleted.history), Sees.of(actor, namespace)
+        return cls(past_runs.stored_of(deleted), run, deleted.deleted, history, sees)
 
     @cached_property
     def job(self) -> Job:
@@ -91,16 +91,16 @@ class JobRecord:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        found: Counter[str] = Counter()
+        by_phase: Counter[str] = Counter()
         for (phase, _), number in self._counts.items() if self.sees.pods else ():
-            found[phase] += number
-        return dict(found)
+            by_phase[phase] += number
+        return dict(by_phase)
 
     @cached_property
     def health(self) -> Health:
         """How many pods run, and how many do not although they have their nodes."""
-        kept = {key: number for key, number in self._counts.items() if key[1] in pods.CAUSES}
-        return pod_health.health(self.job.status.running, kept)
+        troubled = {key: number for key, number in self._counts.items() if key[1] in pods.CAUSES}
+        return pod_health.health(self.job.status.running, troubled)
 
     @property
     def reads_all(self) -> bool:
@@ -121,14 +121,14 @@ class JobRecord:
     @cached_property
     def history(self) -> History:
         """What is told of the job beyond its objects: of one that lives, of its runs if it has had several."""
-        return self.told if self.deleted else past_runs.of_living(self.stored, self.job)
+        return self.deleted_history if self.deleted else past_runs.of_living(self.stored, self.job)
 
     @cached_property
     def stored_group(self) -> Stored | None:
         if self.deleted or not self.sees.groups:
             return None
-        found = store.find(POD_GROUPS, namespace=self.stored.namespace, owner=self.stored.uid, limit=1)
-        return found[0] if found else None
+        groups = store.find(POD_GROUPS, namespace=self.stored.namespace, owner=self.stored.uid, limit=1)
+        return groups[0] if groups else None
 
     @cached_property
     def group(self) -> PodGroup | None:

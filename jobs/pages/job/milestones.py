@@ -48,7 +48,7 @@ def steps(chapter: Chapter) -> list[Milestone]:
         chapter.message or "The run is over.",
     ]
     reached = max(index for index, at in enumerate(chapter.times) if at is not None)
-    found, before = [], chapter.times.begun
+    milestones, before = [], chapter.times.begun
     for index, (title, at, hint) in enumerate(zip(titles, chapter.times, hints, strict=True)):
         wait = None if at is None or index == 0 else max(at - before, 0)
         before = at if at is not None else before
@@ -56,8 +56,8 @@ def steps(chapter: Chapter) -> list[Milestone]:
             state = _ENDS.get(chapter.phase, "stopped") if index == LAST else "done"
         else:  # steps that were left out on the way to the end are not waited for
             state = "current" if index == reached + 1 and not chapter.phase else "todo"
-        found.append(Milestone(title, at, wait, state, hint))
-    return found
+        milestones.append(Milestone(title, at, wait, state, hint))
+    return milestones
 
 
 def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> Times:
@@ -88,10 +88,10 @@ def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pod
 
 def _first_in(history: Sequence[Change], *phases: str) -> int | None:
     """Return when the group first was in one of the phases, by its changes from the newest to its creation."""
-    found = None
+    first = None
     for change in history:
         if change.read(PodGroup).status.phase in phases:
-            found = change.at
+            first = change.at
         if change.verb == "ADDED":
             break
-    return found
+    return first

@@ -31,13 +31,13 @@ def of_living(stored: Stored, job: Job) -> History:
     lacks_pods = job.phase in STOPPED and job.status.succeeded + job.status.failed < job.replicas
     if job.since(*_TURNS) is None and not lacks_pods:
         return History()
-    kept = records.by_uid(JOBS, [stored.uid]).get(stored.uid)
-    history = record.read(kept.history) if kept else History()
+    recorded = records.by_uid(JOBS, [stored.uid]).get(stored.uid)
+    history = record.read(recorded.history) if recorded else History()
     if history.version == job.status.version and history.is_over:
         return history
     with store.reading() as revision:
-        found = gather.up_to(revision, [Ref(stored.namespace, stored.name, stored.uid)])
-    return record.read(found[stored.uid].history) if stored.uid in found else history
+        gathered = gather.up_to(revision, [Ref(stored.namespace, stored.name, stored.uid)])
+    return record.read(gathered[stored.uid].history) if stored.uid in gathered else history
 
 
 def phases(jobs: Sequence[Stored]) -> dict[str, list[tuple[str, int]]]:
@@ -45,8 +45,8 @@ def phases(jobs: Sequence[Stored]) -> dict[str, list[tuple[str, int]]]:
     if not jobs:
         return {}
     with store.reading():
-        found = gather.phases([Ref(each.namespace, each.name, each.uid) for each in jobs])
-    return {uid: [(each.phase, each.at) for each in told] for uid, told in found.items()}
+        by_uid = gather.phases([Ref(each.namespace, each.name, each.uid) for each in jobs])
+    return {uid: [(each.phase, each.at) for each in transitions] for uid, transitions in by_uid.items()}
 
 
 def of_deleted(namespace: str, name: str, uid: str = "") -> Record | None:
@@ -58,23 +58,23 @@ def of_deleted(namespace: str, name: str, uid: str = "") -> Record | None:
             return None
         uid = newest.uid
     with store.reading() as revision:
-        found = gather.up_to(revision, [Ref(namespace, name, uid)]).get(uid)
-    is_ours = found is not None and (found.namespace, found.name) == (namespace, name) and found.deleted
-    return found if is_ours else None
+        gathered = gather.up_to(revision, [Ref(namespace, name, uid)]).get(uid)
+    is_ours = gathered is not None and (gathered.namespace, gathered.name) == (namespace, name) and gathered.deleted
+    return gathered if is_ours else None
 
 
-def stored_of(kept: Record) -> Stored:
+def stored_of(recorded: Record) -> Stored:
     """Return a deleted job as it last was."""
-    key = kept.namespace, kept.name, kept.uid
-    return Stored(JOBS.id, *key, kept.revision, kept.created, kept.object)
+    key = recorded.namespace, recorded.name, recorded.uid
+    return Stored(JOBS.id, *key, recorded.revision, recorded.created, recorded.object)
 
 
 def pod(namespace: str, name: str, uid: str, job_uid: str) -> Pod | None:
     """Return as much of a pod as the record of its job knows; None when it knows none of that name and uid."""
-    kept = records.by_uid(JOBS, [job_uid]).get(job_uid)
-    if kept is None or kept.namespace != namespace:
+    recorded = records.by_uid(JOBS, [job_uid]).get(job_uid)
+    if recorded is None or recorded.namespace != namespace:
         return None
-    spans = (run.pods.get(uid) for run in record.read(kept.history).runs)
+    spans = (run.pods.get(uid) for run in record.read(recorded.history).runs)
     found = next((span.pod for span in spans if span is not None), None)
     return found if found is not None and found.metadata.name == name else None
 
@@ -84,15 +84,15 @@ def stretches(namespace: str, uid: str, pods: Sequence[Pod]) -> dict[str, list[S
     restarted = {pod.metadata.uid: pod for pod in pods if pod.restarts}
     if not restarted:
         return {}
-    kept = records.by_uid(JOBS, [uid]).get(uid)
-    runs = record.read(kept.history).runs if kept else []
+    recorded = records.by_uid(JOBS, [uid]).get(uid)
+    runs = record.read(recorded.history).runs if recorded else []
     spans = {pod: span for run in runs for pod, span in run.pods.items()}
-    found = {pod: list(spans[pod].stretches) for pod in restarted if pod in spans}
+    by_pod = {pod: list(spans[pod].stretches) for pod in restarted if pod in spans}
     names = [pod.metadata.name for pod in restarted.values()][:MOST_RESTARTED]
     for change in log.of_names(PODS, namespace, names):
         if change.uid in restarted:
-            found[change.uid] = fold.stretches_after(found.get(change.uid, []), change.read(Pod))
-    return found
+            by_pod[change.uid] = fold.stretches_after(by_pod.get(change.uid, []), change.read(Pod))
+    return by_pod
 
 
 def replaced(stored: Stored, names: Sequence[str], living: Collection[str], begun: int) -> list[PodSpan]:
@@ -104,10 +104,10 @@ def replaced(stored: Stored, names: Sequence[str], living: Collection[str], begu
     with store.reading():
         lives = log.lives(PODS, stored.namespace, names)
         changes = log.at(sorted(life.newest for uid, life in lives.items() if uid not in living))
-    kept = records.by_uid(JOBS, [stored.uid]).get(stored.uid)
-    runs = record.read(kept.history).runs if kept else []
-    told = {uid: span for uid, span in runs[-1].pods.items() if span.removed} if runs else {}
-    gone = {}
+    recorded = records.by_uid(JOBS, [stored.uid]).get(stored.uid)
+    runs = record.read(recorded.history).runs if recorded else []
+    removed = {uid: span for uid, span in runs[-1].pods.items() if span.removed} if runs else {}
+    logged = {}
     for change in changes:
         owner = owners.controller_of(change.object)
         if owner is None or owner.uid != stored.uid:
@@ -117,7 +117,7 @@ def replaced(stored: Stored, names: Sequence[str], living: Collection[str], begu
         created, first = moment(pod.metadata.creation_timestamp), lives[change.uid].first
         if created is None or created <= first < created + SECOND_MS:
             created = first
-        gone[change.uid] = PodSpan(pod=pod, created=created, removed=change.at)
-    spans = {uid: span for uid, span in (told | gone).items() if uid not in living}
+        logged[change.uid] = PodSpan(pod=pod, created=created, removed=change.at)
+    spans = {uid: span for uid, span in (removed | logged).items() if uid not in living}
     ours = (span for span in spans.values() if span.created >= begun // SECOND_MS * SECOND_MS)
     return sorted(ours, key=lambda span: (span.created, span.pod.metadata.name))

@@ -21,7 +21,7 @@ class Sentences:
     """A plugin: its line, its arguments as they are written, and what it gave."""
 
     name: str
-    said: str
+    summary: str
     arguments: tuple[str, ...] = ()
     gave: tuple[str, ...] = ()
 

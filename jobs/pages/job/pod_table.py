@@ -20,6 +20,7 @@ from dashboard.parts.phases import POD_PHASES
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.lifecycle import progress
 from jobs.lifecycle.reading import Pod
+from jobs.pages import objects
 from jobs.pages.job import timeline
 from jobs.pages.job.detail import Detail
 from jobs.pages.job.timeline import Bar
@@ -69,7 +70,7 @@ class PodTable(Table):
 
     @property
     def topic(self) -> str:
-        return address(self.view.spec.name, {**self.view.params(), **self.detail.place})
+        return address(self.view.spec.name, {**self.view.params(), **self.detail.address_params})
 
     @property
     def obeyed(self) -> str:
@@ -82,7 +83,7 @@ class PodTable(Table):
 def table(detail: Detail, view: TableView) -> PodTable:
     """Return a page of a job's pods."""
     if not detail.sees.pods:
-        return _table(detail, view, {}, _page(view, {}), {})
+        return _table(detail, view, {}, objects.page_of(view, {}), {})
     return _of_living(detail, view) if detail.shows_living else _of_past(detail, view)
 
 
@@ -93,22 +94,22 @@ def _of_living(detail: Detail, view: TableView) -> PodTable:
         replicas = next((each.replicas for each in detail.job.spec.tasks if each.name == task), 0)
         filters["name"] = [f"{job.name}-{task}-{index}" for index in range(replicas)]
     counts = store.count(PODS, by="phase", **filters)
-    page = _page(view, counts)
-    found = _pods(view, page, {**filters, "phase": view.get("phase") or None})
-    made = _table(detail, view, {f"pod-{stored.uid}": row(stored) for stored in found}, page, counts)
-    made.watches = [
+    page = objects.page_of(view, counts)
+    pods = _pods(view, page, {**filters, "phase": view.get("phase") or None})
+    table = _table(detail, view, {f"pod-{stored.uid}": row(stored) for stored in pods}, page, counts)
+    table.watches = [
         Watch(PODS.id, namespace=job.namespace, owner=job.uid),
         Watch(JOBS.id, namespace=job.namespace, name=job.name),
     ]
-    return made
+    return table
 
 
 def _of_past(detail: Detail, view: TableView) -> PodTable:
     """The pods of a run that is over: all are known, and none will change."""
     task, phase, text = view.get("task"), view.get("phase"), view.q.lower()
-    bars = [bar for bar in detail.told_bars if task in ("", bar.pod.task) and text in bar.pod.metadata.name.lower()]
+    bars = [bar for bar in detail.recorded_bars if task in ("", bar.pod.task) and text in bar.pod.metadata.name.lower()]
     counts = Counter(bar.phase for bar in bars)
-    page = _page(view, counts)
+    page = objects.page_of(view, counts)
     order = _ORDERS[view.sort.removeprefix("-")]
     chosen = sorted((bar for bar in bars if phase in ("", bar.phase)), key=order)
     if view.sort.startswith("-"):
@@ -116,12 +117,12 @@ def _of_past(detail: Detail, view: TableView) -> PodTable:
     rows = {}
     for bar in chosen[page.offset : page.offset + page.size]:
         metadata = bar.pod.metadata
-        asked = {**detail.query, "pod": metadata.name, "uid": metadata.uid}
-        rows[f"pod-{metadata.uid}"] = _row(bar, detail.stored.name, asked)
-    made = _table(detail, view, rows, page, counts)
-    made.live = not detail.deleted
-    made.watches = [Watch(JOBS.id, namespace=detail.stored.namespace, name=detail.stored.name)]
-    return made
+        query = {**detail.query, "pod": metadata.name, "uid": metadata.uid}
+        rows[f"pod-{metadata.uid}"] = _row(bar, detail.stored.name, query)
+    table = _table(detail, view, rows, page, counts)
+    table.live = not detail.deleted
+    table.watches = [Watch(JOBS.id, namespace=detail.stored.namespace, name=detail.stored.name)]
+    return table
 
 
 _ORDERS = {
@@ -131,35 +132,30 @@ _ORDERS = {
 }
 
 
-def _page(view: TableView, counts: dict[str, int]) -> paging.Page:
-    phase = view.get("phase")
-    return paging.Page(view.page, view.per, counts.get(phase, 0) if phase else sum(counts.values()))
-
-
 def _table(
     detail: Detail, view: TableView, rows: dict[str, str], page: paging.Page, counts: dict[str, int]
 ) -> PodTable:
     if detail.shows_living:
         tasks = [name for name, _ in progress.of_tasks(detail.job)]
     else:  # the job may have lost some since
-        tasks = list(dict.fromkeys(bar.pod.task for bar in sorted(detail.told_bars, key=_ORDERS["name"])))
-    made = PodTable(
+        tasks = list(dict.fromkeys(bar.pod.task for bar in sorted(detail.recorded_bars, key=_ORDERS["name"])))
+    table = PodTable(
         view=view, rows=rows, page=page, counts=counts, phases=POD_PHASES, choices={"task": tasks}, empty=_empty(detail)
     )
-    made.detail = detail
-    return made
+    table.detail = detail
+    return table
 
 
 def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
     """Return the pods of a page. In the order of names worker-2 comes before worker-10, unless there are very many."""
     column = view.sort.removeprefix("-")
     if column in ("name", "phase") and page.total <= MOST_SORTED:
-        found = store.find(PODS, **filters)
-        found.sort(key=lambda stored: _natural(stored.name), reverse=view.sort == "-name")
+        pods = store.find(PODS, **filters)
+        pods.sort(key=lambda stored: _natural(stored.name), reverse=view.sort == "-name")
         if column == "phase":
             phases = store.phases(PODS, **filters)
-            found.sort(key=lambda stored: phases[stored.name], reverse=view.sort == "-phase")
-        return found[page.offset : page.offset + page.size]
+            pods.sort(key=lambda stored: phases[stored.name], reverse=view.sort == "-phase")
+        return pods[page.offset : page.offset + page.size]
     return store.find(PODS, order=view.sort, **page.span, **filters)
 
 
@@ -175,9 +171,9 @@ def row(stored: Stored) -> str:
     return _row(timeline.bar_of(pod, stored.created), owner.name if owner else "", {"pod": stored.name})
 
 
-def _row(bar: Bar, job: str, asked: dict[str, str]) -> str:
+def _row(bar: Bar, job: str, query: dict[str, str]) -> str:
     url = reverse("jobs:detail", args=[bar.pod.metadata.namespace, job])
-    context = {"pod": bar.pod, "bar": bar, "log_url": f"{url}?{urlencode({'tab': 'logs', **asked})}"}
+    context = {"pod": bar.pod, "bar": bar, "log_url": f"{url}?{urlencode({'tab': 'logs', **query})}"}
     return render_to_string("jobs/_pod_row.html", context)
 
 

@@ -19,25 +19,25 @@ CAUSES = tuple(pod_health.TEXTS)
 
 def counts(job: Stored) -> TroubleCounts:
     """Return how many pods a job has in each phase and with each trouble, "" for none; one of which no node has told has the phase ""."""
-    found = store.tally(PODS, ("phase", "trouble"), namespace=job.namespace, owner=job.uid)
-    return {(phase, trouble): number for (phase, trouble), number in found.items()}
+    tally = store.tally(PODS, ("phase", "trouble"), namespace=job.namespace, owner=job.uid)
+    return {(phase, trouble): number for (phase, trouble), number in tally.items()}
 
 
 def stuck_pods(jobs: Iterable[Stored]) -> dict[str, TroubleCounts]:
     """Return how many pods of jobs do not run although they have their nodes, by the uid of the job."""
-    found: dict[str, TroubleCounts] = {}
+    by_job: dict[str, TroubleCounts] = {}
     owners = [job.uid for job in jobs]
     tally = store.tally(PODS, ("owner", "phase", "trouble"), trouble=CAUSES, owner=owners) if owners else {}
     for (owner, phase, cause), number in tally.items():
-        found.setdefault(owner, {})[phase, cause] = number
-    return found
+        by_job.setdefault(owner, {})[phase, cause] = number
+    return by_job
 
 
 def idle(job: Stored) -> list[str]:
     """Return the tasks of the pods that are in phase Running and do not run, each as often as it has some."""
-    found = store.names(PODS, namespace=job.namespace, owner=job.uid, phase=PodPhase.RUNNING, trouble=CAUSES)
+    keys = store.names(PODS, namespace=job.namespace, owner=job.uid, phase=PodPhase.RUNNING, trouble=CAUSES)
     prefix = f"{job.namespace}/{job.name}-"
-    return [key.removeprefix(prefix).rpartition("-")[0] for key in found.values()]
+    return [key.removeprefix(prefix).rpartition("-")[0] for key in keys.values()]
 
 
 def every(job: Stored) -> Read:
@@ -47,12 +47,12 @@ def every(job: Stored) -> Read:
 
 def most_important(job: Stored, counted: dict[str, int]) -> Read:
     """Return MOST_BARS pods of a job that has more: the first that failed, then of each phase the newest to change."""
-    found: list[Stored] = []
+    pods: list[Stored] = []
     for phase in sorted(counted, key=lambda each: IMPORTANCE.get(each, 0)):
-        if room := MOST_BARS - len(found):
+        if room := MOST_BARS - len(pods):
             order = "revision" if phase == PodPhase.FAILED else "-revision"
-            found += _of_phase(job, phase, order, room)
-    return _read(found)
+            pods += _of_phase(job, phase, order, room)
+    return _read(pods)
 
 
 def failed(job: Stored) -> Read:
@@ -64,5 +64,5 @@ def _of_phase(job: Stored, phase: str, order: str, limit: int) -> list[Stored]:
     return store.find(PODS, namespace=job.namespace, owner=job.uid, phase=phase, order=order, limit=limit)
 
 
-def _read(found: list[Stored]) -> Read:
-    return [(stored, stored.read(Pod)) for stored in found]
+def _read(pods: list[Stored]) -> Read:
+    return [(stored, stored.read(Pod)) for stored in pods]

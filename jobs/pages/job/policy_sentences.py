@@ -34,7 +34,7 @@ def of_job(job: Object) -> list[Sentence]:
     spec = lenient.mapping(job, "spec")
     doubts = [text.split(": ", 1) for text in policy_warnings.of_job(spec)]
     owners = [(f"spec.tasks[{number}]", task) for number, task in enumerate(lenient.sequence(spec, "tasks"))]
-    found = []
+    sentences = []
     for owner_path, owner in [*owners, ("spec", spec)]:
         for index, policy in enumerate(lenient.sequence(owner, "policies")):
             path = f"{owner_path}.policies[{index}]"
@@ -51,8 +51,8 @@ def of_job(job: Object) -> list[Sentence]:
                 then = f"after {timeout}, {then}{unless}"
             answered = [*events, *([f"exitCode {code}"] if code is not None else [])]
             when = _when(events, code, {} if owner is spec else owner)
-            found.append(Sentence(when, then, f"{', '.join(answered)} → {action}", own))
-    return found
+            sentences.append(Sentence(when, then, f"{', '.join(answered)} → {action}", own))
+    return sentences
 
 
 def restarts(job: Object) -> str:

@@ -129,12 +129,12 @@ class Mark:
 def marks_of(events: Sequence[Event]) -> list[Mark]:
     """Return what was done to the job, the oldest first."""
     times = [(moment(event.last_seen), event) for event in events if event.reason in MARKED]
-    found = [
+    marks = [
         Mark(at, event.reason, event.message, event.times, policy_firings.of_event(event))
         for at, event in times
         if at is not None
     ]
-    return sorted(found, key=lambda mark: mark.at)
+    return sorted(marks, key=lambda mark: mark.at)
 
 
 def bar_of(
@@ -186,18 +186,18 @@ def data(
     tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
     lanes = [PodPhase.FAILED.value, *tasks]
     rows = []
-    for place, bar in enumerate(bars):
+    for position, bar in enumerate(bars):
         task = tasks.index(bar.pod.task)
-        rows.append((0 if bar.state == "failed" else 1 + task, task, bar.pod.index, place))
+        rows.append((0 if bar.state == "failed" else 1 + task, task, bar.pod.index, position))
     rows.sort()
-    shown = Counter(lanes[lane] for lane, _, _, place in rows if bars[place].state != "evicted")
+    bars_by_lane = Counter(lanes[lane] for lane, _, _, position in rows if bars[position].state != "evicted")
     drawn: dict[str, Any] = {
         "job": job.metadata.name,
         "zero": zero,
         "needed": job.spec.min_available,
         "met": None if met is None else met - zero,
-        "lanes": [[lane, shown[lane], (totals or shown).get(lane, 0)] for lane in lanes],
-        "bars": [_row(bars[place], lane, zero, causes) for lane, _, _, place in rows],
+        "lanes": [[lane, bars_by_lane[lane], (totals or bars_by_lane).get(lane, 0)] for lane in lanes],
+        "bars": [_row(bars[position], lane, zero, causes) for lane, _, _, position in rows],
         "marks": [[mark.at - zero, mark.message] for mark in marks],
         "waits": [[each.kind, each.begun - zero, _since(each.ended, zero)] for each in waits],
         "room": room,
@@ -224,8 +224,8 @@ def _height(lanes: int, bars: int, has_waits: bool) -> int:
 
 def legend(bars: Sequence[Bar]) -> list[tuple[str, str]]:
     """Return the states that the legend names, with their hues: the usual ones, and the others that a bar has."""
-    shown = {bar.state for bar in bars}
-    return [(state, hue) for state, hue in HUES.items() if state in USUAL or state in shown]
+    states = {bar.state for bar in bars}
+    return [(state, hue) for state, hue in HUES.items() if state in USUAL or state in states]
 
 
 def chosen(bars: Sequence[Bar]) -> Sequence[Bar]:

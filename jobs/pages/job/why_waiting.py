@@ -42,7 +42,7 @@ class Before(NamedTuple):
     priority: int
 
 
-class QueuePlace(NamedTuple):
+class QueuePosition(NamedTuple):
     """The number of a job among those that wait in its queue, of how many, and the nearest before it.
 
     others are those before it that are not named, be they further off or not for the reader's eyes.
@@ -60,18 +60,18 @@ class Wait:
     """Why a job waits: in a sentence, "" where nothing does; reason is out of `jobs.rules.remedies`.
 
     volcano_text is what Volcano's scheduler would say beside it. pods are how many wait of a job that runs, 0 where all of it
-    waits. unread is a change that the controllers have not read yet, place is where it stands in its queue.
+    waits. unread is a change that the controllers have not read yet, position is where it stands in its queue.
     """
 
     why: str = ""
     reason: str = ""
     pods: int = 0
     unread: Unread | None = None
-    place: QueuePlace | None = None
+    position: QueuePosition | None = None
     volcano_text: str = ""
 
     @property
-    def known(self) -> remedies.Waiting | None:
+    def remedy(self) -> remedies.Waiting | None:
         """What the reason means, and what to do; None of one that another scheduler gives."""
         return remedies.REASONS.get(self.foremost)
 
@@ -88,7 +88,7 @@ class Wait:
     @property
     def again(self) -> int | None:
         """When to look again although nothing of the job changes, in epoch ms: its place changes with others."""
-        soon = clock.milliseconds() + LOOK_AGAIN_MS if self.place is not None or self.behind else None
+        soon = clock.milliseconds() + LOOK_AGAIN_MS if self.position is not None or self.behind else None
         late = self.unread.late_at if self.unread is not None and not self.behind else None
         return min((due for due in (soon, late) if due is not None), default=None)
 
@@ -99,22 +99,22 @@ def of_job(record: JobRecord) -> Wait:
         return Wait()
     state, health = record.job.status.state, record.health
     # What keeps pods from running that have their nodes.
-    kept = Wait(pod_health.trouble_text(health, state.reason, state.message), next(iter(health.causes), ""))
+    stuck = Wait(pod_health.trouble_text(health, state.reason, state.message), next(iter(health.causes), ""))
     if record.job.phase in WHOLE:
         if state.reason == phases.TASK_DEADLOCK:  # the scheduler only counts the pods that are not there
             return Wait(state.message, state.reason, unread=_unread(record))
         group = record.group
-        said = kept.why or ("" if state.reason == pod_health.PODS_KEPT else state.text)
-        why = (group.why if group else "") or said or event_list.held_back(group)
-        reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
+        text = stuck.why or ("" if state.reason == pod_health.PODS_KEPT else state.text)
+        why = (group.why if group else "") or text or event_list.unschedulable_message(group)
+        reason = (group.holding.reason if group and group.why else "") or stuck.reason or state.reason
         # Whoever cannot start before somebody changes something does not come to its turn by waiting.
-        place = None if reason in HOPELESS else _place_of(record.stored_group, record.sees.jobs)
-        text = group.volcano_text if group else ""
-        return Wait(why, reason, unread=_unread(record), place=place, volcano_text=text)
+        position = None if reason in HOPELESS else _queue_position(record.stored_group, record.sees.jobs)
+        volcano_text = group.volcano_text if group else ""
+        return Wait(why, reason, unread=_unread(record), position=position, volcano_text=volcano_text)
     if record.job.phase == "Running" and state.reason in PARTLY:
         return Wait(state.message, state.reason)
     if record.job.phase == "Running":
-        return kept if kept.why else _of_pods(record)
+        return stuck if stuck.why else _of_pods(record)
     return Wait()
 
 
@@ -133,13 +133,13 @@ def _of_pods(record: JobRecord) -> Wait:
 
 def _unread(record: JobRecord) -> Unread | None:
     """Return the change of the job, or of its pod group, that its controller has not read."""
-    found = behind.unread("jobs", record.stored.key, record.stored.revision)
-    if found is None and record.stored_group is not None:
-        found = behind.unread("scheduler", record.stored_group.key, record.stored_group.revision)
-    return found
+    unread = behind.unread("jobs", record.stored.key, record.stored.revision)
+    if unread is None and record.stored_group is not None:
+        unread = behind.unread("scheduler", record.stored_group.key, record.stored_group.revision)
+    return unread
 
 
-def _place_of(group: Stored | None, visible: frozenset[str] | access.Everywhere) -> QueuePlace | None:
+def _queue_position(group: Stored | None, visible: frozenset[str] | access.Everywhere) -> QueuePosition | None:
     """Return where a pod group stands; None when it does not wait, or another scheduler decides.
 
     visible are the namespaces whose jobs the reader may see.
@@ -147,21 +147,21 @@ def _place_of(group: Stored | None, visible: frozenset[str] | access.Everywhere)
     if group is None or not backend.runs(registry.get("scheduler")):
         return None
     with store.reading() as head, waiting_lines.current(head) as lines:
-        found = lines.place(group.key)
+        line_position = lines.place(group.key)
         queue = lines.queue_of(group.key)
-    if found is None:
+    if line_position is None:
         return None
     named = [
         Before(each.namespace, each.name, job_of(each.name), priority)
-        for each, priority in found.before
+        for each, priority in line_position.before
         if isinstance(visible, access.Everywhere) or each.namespace in visible
     ]
-    return QueuePlace(queue, found.number, found.of, named, found.number - 1 - len(named))
+    return QueuePosition(queue, line_position.number, line_position.of, named, line_position.number - 1 - len(named))
 
 
 def images_of(pods: Iterable[Pod]) -> list[ImageWait]:
     """Return what pods wait for an image, each image once, those of most pods first."""
-    found: dict[str, ImageWait] = {}
+    waits: dict[str, ImageWait] = {}
     for pod in pods:
         if pod.is_ended:
             continue
@@ -170,7 +170,7 @@ def images_of(pods: Iterable[Pod]) -> list[ImageWait]:
             if waiting is not None and waiting.reason in image_waits.REASONS:
                 remedy = image_waits.remedy(waiting.reason, waiting.message, elsewhere=backend.is_mirror)
                 wait = ImageWait(status.image, image_waits.registry_message(waiting.message), remedy)
-                before = found.get(wait.image)
-                found[wait.image] = wait._replace(pods=before.pods + 1) if before else wait
+                before = waits.get(wait.image)
+                waits[wait.image] = wait._replace(pods=before.pods + 1) if before else wait
                 break
-    return sorted(found.values(), key=lambda each: (-each.pods, each.image))[:MOST_IMAGES]
+    return sorted(waits.values(), key=lambda each: (-each.pods, each.image))[:MOST_IMAGES]

@@ -37,7 +37,7 @@ def row(
     *,
     selectable: bool = False,
     deleted: int = 0,
-    kept: TroubleCounts | None = None,
+    stuck: TroubleCounts | None = None,
     ran: Ran | None = None,
 ) -> SafeString:
     """Return a job's row; it depends on the job alone, so that it is the same for every reader.
@@ -46,7 +46,7 @@ def row(
     although they have their nodes; `ran` how long its run has run, where the job's status does not say all of that.
     """
     job = stored.read(Job)
-    health = pod_health.health(job.status.running, kept or {})
+    health = pod_health.health(job.status.running, stuck or {})
     gang = progress.of_job(job, deleted, health)
     is_plain = gang.total in (gang.succeeded, gang.running)  # the phase says as much
     shares = [
@@ -70,7 +70,7 @@ def row(
         f'<th scope=row><a href="{url}{f"?of={uid}" if deleted else ""}">{name}</a>',
         _brief(stored.namespace),
         f"<td>{_phase(progress.shown_phase(job, deleted))}{tags}",
-        f"<td{'' if is_plain else _title(gang.said)}>{svg.plain_stack(shares, gang.total)}{gang.short}",
+        f"<td{'' if is_plain else _title(gang.sentence)}>{svg.plain_stack(shares, gang.total)}{gang.short}",
         _brief(job.queue, "queue"),
         _brief(job.creator, "owner"),
         f"<td>{_moment(stored.created)}",
@@ -90,15 +90,15 @@ def _brief(text: str, name: str = "") -> str:
     hint = _title(text) if len(text) > LONGEST_BRIEF else ""
     if not text:
         return "<td>–"
-    shown = f'<a href="?{escape(urlencode({name: text}))}">{escape(text)}</a>' if name else escape(text)
-    return f"<td{hint}>{shown}"
+    content = f'<a href="?{escape(urlencode({name: text}))}">{escape(text)}</a>' if name else escape(text)
+    return f"<td{hint}>{content}"
 
 
 def _phase(word: str) -> str:
     if word in phases.JOB_PHASES:
         return f"<span class=phase data-phase={word}>{word}</span>"
-    look = phases.appearance(word)
-    return f'<span class=phase data-hue={look.hue} data-phase="{escape(word)}">{escape(word)}</span>'
+    appearance = phases.appearance(word)
+    return f'<span class=phase data-hue={appearance.hue} data-phase="{escape(word)}">{escape(word)}</span>'
 
 
 def _moment(milliseconds: int) -> str:

@@ -99,16 +99,18 @@ def table(actor: Actor, view: TableView) -> Table:
     offer = None if is_past else bulk.offered(JOBS.id, actor)
     if not is_past:
         found = store.find(JOBS, order=view.order, **page.span, **chosen)
-        kept, ran = pods.stuck_pods(found), _ran_before(found, {})
+        stuck, ran = pods.stuck_pods(found), _ran_before(found, {})
         rows = {
-            row_id(each): row(each, selectable=offer is not None, kept=kept.get(each.uid), ran=ran.get(each.uid))
+            row_id(each): row(each, selectable=offer is not None, stuck=stuck.get(each.uid), ran=ran.get(each.uid))
             for each in found
         }
     elif counts[DELETED]:
-        gone = records.find(JOBS, order=view.order, limit=page.size, offset=page.offset, **every)
-        jobs = {each.uid: past_runs.stored_of(each) for each in gone}
-        ran = _ran_before([*jobs.values()], {each.uid: each.deleted for each in gone})
-        rows = {f"job-{each.uid}": row(jobs[each.uid], deleted=each.deleted, ran=ran.get(each.uid)) for each in gone}
+        recorded = records.find(JOBS, order=view.order, limit=page.size, offset=page.offset, **every)
+        jobs = {each.uid: past_runs.stored_of(each) for each in recorded}
+        ran = _ran_before([*jobs.values()], {each.uid: each.deleted for each in recorded})
+        rows = {
+            f"job-{each.uid}": row(jobs[each.uid], deleted=each.deleted, ran=ran.get(each.uid)) for each in recorded
+        }
     else:
         rows = {}
     return Table(
@@ -130,11 +132,11 @@ def table(actor: Actor, view: TableView) -> Table:
     )
 
 
-def _ran_before(found: Sequence[Stored], deleted: Mapping[str, int]) -> dict[str, Ran]:
+def _ran_before(jobs: Sequence[Stored], deleted: Mapping[str, int]) -> dict[str, Ran]:
     """Return how long jobs have run that came back to wait, as when their pods were evicted."""
-    came_back = [stored for stored in found if progress.came_back(stored.read(Job), stored.created)]
-    told = past_runs.phases(came_back)
-    return {uid: progress.last_ran(phases, deleted.get(uid, 0)) for uid, phases in told.items() if phases}
+    came_back = [stored for stored in jobs if progress.came_back(stored.read(Job), stored.created)]
+    phases_by_uid = past_runs.phases(came_back)
+    return {uid: progress.last_ran(phases, deleted.get(uid, 0)) for uid, phases in phases_by_uid.items() if phases}
 
 
 def _empty(actor: Actor) -> dict[str, str]:
@@ -152,8 +154,8 @@ def _empty(actor: Actor) -> dict[str, str]:
 def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere, *, is_past: bool) -> dict[str, list[str]]:
     """Offer what the jobs have that the reader may see, of owners the reader and the first, and the queues that he may list."""
     if is_past:  # living jobs may have nothing of what the deleted ones have
-        found = records.values(JOBS, namespace=scope.namespaces_of("", allowed))
-        namespaces, queues, owners = found["namespace"], found["queue"], found["creator"]
+        recorded = records.values(JOBS, namespace=scope.namespaces_of("", allowed))
+        namespaces, queues, owners = recorded["namespace"], recorded["queue"], recorded["creator"]
     else:
         namespaces = store.values(JOBS, "namespace")
         if isinstance(allowed, access.Everywhere):

@@ -24,33 +24,33 @@ STATES_BYTES = 1024 * 1024  # of a line are read for its states
 MISSING = "missing.txt"
 
 
-def respond(actor: Actor, asked: LogQuery, *, times: bool) -> StreamingHttpResponse:
+def respond(actor: Actor, query: LogQuery, *, times: bool) -> StreamingHttpResponse:
     """Return logs as a file, with the time before each line when `times`; NotFound says why there are none.
 
     A single log is a text. Several are an archive, with a file for each attempt of each container.
     """
-    if not asked.pod:
+    if not query.pod:
         raise NotFound("The address names no pod: choose one on the page of the job's logs.")
-    found = pods.chosen(actor, asked)
+    chosen = pods.chosen(actor, query)
     nodes = backend.nodes_for(actor)
-    extents = [each for each in nodes.log_extents({pod.uid: pod.node for pod in found}) if asked.wants(each)]
-    if not asked.is_together and not extents:
-        raise NotFound(found[0].why_absent())
-    if not asked.is_together and len(extents) == 1:
+    extents = [each for each in nodes.log_extents({pod.uid: pod.node for pod in chosen}) if query.wants(each)]
+    if not query.is_together and not extents:
+        raise NotFound(chosen[0].why_absent())
+    if not query.is_together and len(extents) == 1:
         (extent,) = extents
-        name = f"{found[0].name}-{extent.container}-{extent.attempt}.log"
+        name = f"{chosen[0].name}-{extent.container}-{extent.attempt}.log"
         return _file(_text(nodes, extent, times=times), "text/plain; charset=utf-8", name)
-    whose = [asked.job, *asked.pod.removeprefix(pods.TASK).split(pods.EVERY)] if asked.is_together else [asked.pod]
-    missing = pods.absent(actor, asked, found, {each.uid for each in extents})
-    body = _archive(nodes, {pod.uid: pod for pod in found}, extents, missing, times=times)
+    whose = [query.job, *query.pod.removeprefix(pods.TASK).split(pods.EVERY)] if query.is_together else [query.pod]
+    missing = pods.absent(actor, query, chosen, {each.uid for each in extents})
+    body = _archive(nodes, {pod.uid: pod for pod in chosen}, extents, missing, times=times)
     return _file(body, "application/zip", f"{'-'.join(filter(None, whose))}-logs.zip")
 
 
-def states(actor: Actor, asked: LogQuery, mark: Mark) -> HttpResponse:
+def states(actor: Actor, query: LogQuery, mark: Mark) -> HttpResponse:
     """Return what one line has said before it was overwritten, each state on a line of its own; NotFound without such a line."""
-    found = pods.chosen(actor, asked)
+    chosen = pods.chosen(actor, query)
     try:
-        if mark.log.uid not in {pod.uid for pod in found}:
+        if mark.log.uid not in {pod.uid for pod in chosen}:
             raise NotFound("The line of the link is of another pod.")
         lines = backend.nodes_for(actor).read_log(*mark.log, since_offset=mark.offset, most=STATES_BYTES).lines
     except NoLog:
@@ -59,8 +59,8 @@ def states(actor: Actor, asked: LogQuery, mark: Mark) -> HttpResponse:
         raise NotFound("The line of the link is not kept any more.")
     own = [line for line in lines if line.stream == lines[0].stream]
     last = next((at for at, line in enumerate(own) if line.whole), len(own))
-    said = text.states(b"".join(line.data for line in own[: last + 1]))
-    response = HttpResponse("".join(f"{each}\n" for each in said), content_type="text/plain; charset=utf-8")
+    line_states = text.states(b"".join(line.data for line in own[: last + 1]))
+    response = HttpResponse("".join(f"{each}\n" for each in line_states), content_type="text/plain; charset=utf-8")
     response["X-Content-Type-Options"] = "nosniff"
     return response
 
@@ -120,14 +120,19 @@ class _Sink:
         """Return what was written, as one piece, if it is so much."""
         if self._size < least:
             return []
-        taken = b"".join(self._parts)
+        data = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
-        return [taken]
+        return [data]
 
 
 def _archive(
-    nodes: Nodes, found: Mapping[str, LogPod], extents: Sequence[LogExtent], missing: Sequence[Absent], *, times: bool
+    nodes: Nodes,
+    pods_by_uid: Mapping[str, LogPod],
+    extents: Sequence[LogExtent],
+    missing: Sequence[Absent],
+    *,
+    times: bool,
 ) -> Iterator[bytes]:
     """Yield a zip with a file for each log, and one that says which pods have none."""
     sink = _Sink()
@@ -135,7 +140,7 @@ def _archive(
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
         for extent in extents:
             # Pods of one name are told apart by their uids.
-            name = f"{found[extent.uid].name}/{extent.uid[:8]}-{extent.container}-{extent.attempt}.log"
+            name = f"{pods_by_uid[extent.uid].name}/{extent.uid[:8]}-{extent.container}-{extent.attempt}.log"
             info = zipfile.ZipInfo(name, moment)
             info.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(info, "w", force_zip64=True) as file:

@@ -43,19 +43,19 @@ LATE_MS = 5000  # what is printed reaches the disk within that time
 class Followed:
     """The pods that one reader follows; those of a living run are looked up again while he reads."""
 
-    def __init__(self, actor: Actor, asked: LogQuery) -> None:
+    def __init__(self, actor: Actor, query: LogQuery) -> None:
         self._actor = actor
-        self._asked = asked
-        shown = pods.of_job(actor, asked) if asked.is_together else None
-        found = pods.chosen(actor, asked, shown)
-        self.total = len(found)
-        self.by_uid = {pod.uid: pod for pod in found[:MOST_PODS]}
-        self._others = {pod.uid for pod in found[MOST_PODS:]}  # known, and not followed
+        self._query = query
+        detail = pods.of_job(actor, query) if query.is_together else None
+        chosen = pods.chosen(actor, query, detail)
+        self.total = len(chosen)
+        self.by_uid = {pod.uid: pod for pod in chosen[:MOST_PODS]}
+        self._others = {pod.uid for pod in chosen[MOST_PODS:]}  # known, and not followed
         # The same in every window, so that who sends a link sees the same colours as who opens it.
         ordered = sorted(self.by_uid.values(), key=lambda each: (each.pod.task, each.pod.index, each.name))
         self.ranks = {pod.uid: rank for rank, pod in enumerate(ordered)}
-        self.may_grow = shown is not None and shown.shows_living  # whether another pod may come that belongs to these
-        self._owner = shown.stored.uid if shown is not None else ""
+        self.may_grow = detail is not None and detail.shows_living  # whether another pod may come that belongs to these
+        self._owner = detail.stored.uid if detail is not None else ""
         self._looked = clock.monotonic()
         self._revision = store.revision()
 
@@ -64,39 +64,39 @@ class Followed:
         """Whether none of the pods that there are will write any more."""
         return all(pod.is_over for pod in self.by_uid.values())
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """See which pods have come, ended and gone, if it is time to look and something was written."""
         now = clock.monotonic()
         if now - self._looked < PODS_AGAIN_S or (self.are_over and not self.may_grow):
             return
         self._looked = now
-        pods.require(self._actor, self._asked.namespace, self._asked.pod)
+        pods.require(self._actor, self._query.namespace, self._query.pod)
         revision = store.revision()
         if revision == self._revision:
             return
         self._revision = revision
         where: dict[str, Any] = {"owner": self._owner} if self.may_grow else {"uid": list(self.by_uid)}
-        found = store.names(PODS, namespace=self._asked.namespace, **where)
-        phases = store.phases(PODS, namespace=self._asked.namespace, **where)
+        keys = store.names(PODS, namespace=self._query.namespace, **where)
+        phases = store.phases(PODS, namespace=self._query.namespace, **where)
         stale = []
-        for uid, key in found.items():
-            known = self.by_uid.get(uid)
-            if known is None:
+        for uid, key in keys.items():
+            followed = self.by_uid.get(uid)
+            if followed is None:
                 is_stale = uid not in self._others
             else:
                 phase = phases.get(key.partition("/")[2], "")
-                is_stale = known.pod.status.phase != phase or not known.pod.spec.node_name
+                is_stale = followed.pod.status.phase != phase or not followed.pod.spec.node_name
             if is_stale:
                 stale.append(key)
         for stored in store.by_keys(PODS, stale).values():
             self._take(stored.uid, stored.read(Pod))
         for uid, pod in self.by_uid.items():
-            if uid not in found and not pod.is_gone:
+            if uid not in keys and not pod.is_gone:
                 self.by_uid[uid] = LogPod(pod.pod, is_gone=True)
 
     def _take(self, uid: str, pod: Pod) -> None:
         if uid not in self.by_uid:
-            is_ours = self._asked.includes(pod)
+            is_ours = self._query.includes(pod)
             self.total += is_ours
             if not is_ours or len(self.by_uid) >= MOST_PODS:
                 self._others.add(uid)
@@ -120,14 +120,14 @@ class UnderWay:
         self._line.feed(piece.data, whole=piece.whole)
         self._last, self._is_whole = piece.offset, piece.whole
 
-    def news(self) -> list[Any]:
+    def unsent(self) -> list[Any]:
         """Return the line for a message: the runs that are new, behind those that stay of what was sent."""
         runs = self._line.runs()
         pairs = enumerate(zip(runs, self._sent, strict=False))
         keep = next((at for at, (one, other) in pairs if one != other), min(len(runs), len(self._sent)))
         self._sent = runs
-        shown = runs[keep:] if keep else written(runs)
-        return [*self._head, shown, self._is_whole, self._offset, self._last, keep, self._line.states]
+        new_runs = runs[keep:] if keep else written(runs)
+        return [*self._head, new_runs, self._is_whole, self._offset, self._last, keep, self._line.states]
 
 
 class Reader:
@@ -136,7 +136,7 @@ class Reader:
     def __init__(self, actor: Actor, params: Mapping[str, str]) -> None:
         self.actor = actor
         self._nodes = backend.nodes_for(actor)
-        self.asked = LogQuery.read(params.get("namespace", ""), params.get("job", ""), params)
+        self.query = LogQuery.read(params.get("namespace", ""), params.get("job", ""), params)
         self.line = params.get("line") or ""
         self.mark = Mark.read("" if self.line == START else self.line)
         self.since = ""  # the time from which on a reader who comes back gets lines again, as logs write it
@@ -145,8 +145,8 @@ class Reader:
                 self.since = now_text(parse_time(since) - LATE_MS)
         open_ = (params.get("open") or "").split(",")[:MOST_UNDER_WAY] if self.since else []
         self.open = [mark for text in open_ if (mark := Mark.read(text))]
-        self.followed = Followed(actor, self.asked)
-        self.places: dict[Log, int] = {}
+        self.followed = Followed(actor, self.query)
+        self.offsets: dict[Log, int] = {}
         self.has_begun = False
         self.is_done = False
         self.is_behind = False  # whether a look left something for the next
@@ -161,12 +161,12 @@ class Reader:
         """Whether nothing more will come of the pods that there are."""
         return self.followed.are_over
 
-    def look(self) -> dict[str, Any] | None:
+    def poll(self) -> dict[str, Any] | None:
         """Return what is new, None when nothing is."""
-        self.followed.look()
+        self.followed.refresh()
         self._nodes = backend.nodes_for(self.actor)
-        kept = self._nodes.log_extents({uid: pod.node for uid, pod in self.followed.by_uid.items()})
-        extents = [one for one in kept if self.asked.wants(one)]
+        stored = self._nodes.log_extents({uid: pod.node for uid, pod in self.followed.by_uid.items()})
+        extents = [one for one in stored if self.query.wants(one)]
         message = self._more(extents) if self.has_begun else self._first(extents)
         message |= self._about(extents)
         if self.rests and not self.followed.may_grow and not message.get("lines"):
@@ -179,28 +179,28 @@ class Reader:
     def _first(self, extents: list[LogExtent]) -> dict[str, Any]:
         note = ""
         if self.line == START:
-            found = window.head(self._nodes, extents, AROUND)
+            start = window.head(self._nodes, extents, AROUND)
         elif self.mark is None:
-            found = window.tail(self._nodes, extents, TAIL, self.since)
+            start = window.tail(self._nodes, extents, TAIL, self.since)
         elif (around := window.around(self._nodes, extents, self.mark, AROUND)) is not None:
-            found = around
+            start = around
         else:
-            found = window.tail(self._nodes, extents, TAIL)
+            start = window.tail(self._nodes, extents, TAIL)
             note = "The line of the link is not kept any more. These are the last lines."
-        self.has_begun, self.places = True, found.places
+        self.has_begun, self.offsets = True, start.offsets
         # The lines that were under way when a reader lost his connection, from where they began.
         theirs = {log_of(each) for each in extents}
         again = [entry for mark in self.open if mark.log in theirs for entry in self._pieces(mark)]
-        known = {(log, line.offset) for log, line in again}
-        self.is_done = found.has_more
+        resent = {(log, line.offset) for log, line in again}
+        self.is_done = start.has_more
         return {
             "first": True,
-            "before": found.before,
-            "lost": found.lost,
-            "cut": found.is_cut,
-            "more": found.has_more,
+            "before": start.before,
+            "lost": start.lost,
+            "cut": start.is_cut,
+            "more": start.has_more,
             "note": note,
-            **self._lines([*again, *(each for each in found.entries if (each.log, each.line.offset) not in known)]),
+            **self._lines([*again, *(each for each in start.entries if (each.log, each.line.offset) not in resent)]),
         }
 
     def _pieces(self, mark: Mark) -> Iterator[Entry[Line]]:
@@ -211,24 +211,24 @@ class Reader:
         if not chunk.lines or chunk.lines[0].offset != mark.offset:
             return
         for piece in chunk.lines:
-            if piece.stream == chunk.lines[0].stream and piece.offset < self.places.get(mark.log, 0):
+            if piece.stream == chunk.lines[0].stream and piece.offset < self.offsets.get(mark.log, 0):
                 yield Entry(mark.log, piece)
                 if piece.whole:
                     return
 
     def _more(self, extents: list[LogExtent]) -> dict[str, Any]:
-        grown = [each for each in extents if each.end > self.places.get(log_of(each), 0)]
+        grown = [each for each in extents if each.end > self.offsets.get(log_of(each), 0)]
         share = max(LEAST_BYTES, LOOK_BYTES // max(1, len(grown)))
         lost, sequences = 0, []
         self.is_behind = False
         for extent in grown:
             log = log_of(extent)
             try:
-                chunk = self._nodes.read_log(*log, since_offset=self.places.get(log, 0), most=share)
+                chunk = self._nodes.read_log(*log, since_offset=self.offsets.get(log, 0), most=share)
             except NoLog:  # removed meanwhile
                 continue
             # What an ended attempt leaves behind its last whole entry is never completed.
-            self.places[log] = chunk.next if chunk.lines or not extent.ended else extent.end
+            self.offsets[log] = chunk.next if chunk.lines or not extent.ended else extent.end
             self.is_behind |= bool(chunk.lines) and chunk.next < extent.end
             sequences.append([Entry(log, line) for line in chunk.lines])
             lost += chunk.skipped
@@ -239,7 +239,7 @@ class Reader:
     def _lines(self, entries: list[Entry[Line]]) -> dict[str, Any]:
         logs: dict[int, list[Any]] = {}
         lines: list[UnderWay] = []
-        told: set[tuple[Log, str]] = set()
+        listed: set[tuple[Log, str]] = set()
         for log, line in entries:
             number = self._numbers.get(log)
             if number is None:
@@ -249,36 +249,36 @@ class Reader:
             key = log, line.stream
             if key not in self._under_way:
                 self._under_way[key] = UnderWay(number, line)
-            if key not in told:  # pieces of a line that come together are told once
-                told.add(key)
+            if key not in listed:  # pieces of a line that come together are told once
+                listed.add(key)
                 lines.append(self._under_way[key])
             self._under_way[key].feed(line)
             if line.whole:
-                told.discard(key)
+                listed.discard(key)
                 del self._under_way[key]
         until = {"until": max(entry.line.time for entry in entries)} if entries else {}
-        return {"lines": [each.news() for each in lines], **until, **({"logs": logs} if logs else {})}
+        return {"lines": [each.unsent() for each in lines], **until, **({"logs": logs} if logs else {})}
 
     def _about(self, extents: list[LogExtent]) -> dict[str, Any]:
         """Return how many pods there are and which have no log, where that is news."""
-        news: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
         followed = self.followed
         state = {each.uid for each in extents}, [*followed.by_uid.values()]
         if state != self._state:
             self._state = state
-            absent = pods.absent(self.actor, self.asked, state[1], state[0])
+            absent = pods.absent(self.actor, self.query, state[1], state[0])
             if absent != self._absent:
-                news["absent"] = self._absent = absent
+                changes["absent"] = self._absent = absent
         if followed.total != self._total:
             self._total = followed.total
-            news["pods"] = [len(followed.by_uid), followed.total]
-        return news
+            changes["pods"] = [len(followed.by_uid), followed.total]
+        return changes
 
 
 def may(request: StreamRequest) -> None:
     """Let a reader follow logs only where he may see them."""
-    asked = LogQuery.read(request.params.get("namespace", ""), request.params.get("job", ""), request.params)
-    pods.require(request.actor, asked.namespace, asked.pod)
+    query = LogQuery.read(request.params.get("namespace", ""), request.params.get("job", ""), request.params)
+    pods.require(request.actor, query.namespace, query.pod)
 
 
 @live.stream("logs", may=may)
@@ -301,9 +301,9 @@ async def logs(request: StreamRequest) -> AsyncIterator[Mapping[str, Any]]:
     """
     reader = await database_sync_to_async(Reader)(request.actor, request.params)
     # Files answer at once. Another cluster may not, and nobody else shall wait in the one thread meanwhile.
-    look = database_sync_to_async(reader.look, thread_sensitive=backend.nodes.answer_at_once)
+    poll = database_sync_to_async(reader.poll, thread_sensitive=backend.nodes.answer_at_once)
     while not reader.is_done:
-        message = await look()
+        message = await poll()
         if message:
             yield message
         if not reader.is_done and not reader.is_behind:
@@ -315,4 +315,4 @@ def _pause(reader: Reader, message: Mapping[str, Any]) -> float:
         return LOOK_AGAIN_S
     if reader.rests:
         return AT_REST_S
-    return LOOK_AGAIN_S if reader.places else WAIT_AGAIN_S
+    return LOOK_AGAIN_S if reader.offsets else WAIT_AGAIN_S

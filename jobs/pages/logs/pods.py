@@ -39,7 +39,7 @@ class Absent(NamedTuple):
 
 
 class LogQuery(NamedTuple):
-    """Whose logs a reader asks for, in the words of the address; empty is what was not said.
+    """Whose logs a reader requests, as the parameters of the address; a parameter that is not given is empty.
 
     `pod` is a pod's name, `task/NAME` for all pods of a task or `*` for all of the run. `of` is the job's uid.
     """
@@ -118,98 +118,98 @@ def require(actor: Actor, namespace: str, name: str) -> None:
     access.require(actor, "get", f"{PODS.id}/log", namespace, name)
 
 
-def of_job(actor: Actor, asked: LogQuery) -> Detail:
+def of_job(actor: Actor, query: LogQuery) -> Detail:
     """Return the job or the deleted one whose logs are asked for, at the run that is asked for."""
-    run = number(asked.run) or 0
-    if asked.of:
-        living = store.find(JOBS, namespace=asked.namespace, name=asked.job, uid=asked.of, limit=1)
+    run = number(query.run) or 0
+    if query.of:
+        living = store.find(JOBS, namespace=query.namespace, name=query.job, uid=query.of, limit=1)
         if not living:
-            return Detail.of_deleted(actor, asked.namespace, asked.job, asked.of, run)
-    return Detail.of(actor, asked.namespace, asked.job, run)
+            return Detail.of_deleted(actor, query.namespace, query.job, query.of, run)
+    return Detail.of(actor, query.namespace, query.job, run)
 
 
-def chosen(actor: Actor, asked: LogQuery, shown: Detail | None = None) -> list[LogPod]:
+def chosen(actor: Actor, query: LogQuery, detail: Detail | None = None) -> list[LogPod]:
     """Return the pods that are asked for, those whose logs help most first; Forbidden or NotFound says why there are none.
 
     shown is the job's page, where it has been read already.
     """
-    require(actor, asked.namespace, asked.pod)
-    if asked.is_together:
-        shown = shown or of_job(actor, asked)
-        found = [pod for pod in [*of_run(shown), *_replaced(shown)] if asked.includes(pod.pod)]
-        if not found:
-            whose = f"The task {asked.pod.removeprefix(TASK)}" if asked.pod != EVERY else f"The job {asked.job}"
+    require(actor, query.namespace, query.pod)
+    if query.is_together:
+        detail = detail or of_job(actor, query)
+        matching = [pod for pod in [*of_run(detail), *_replaced(detail)] if query.includes(pod.pod)]
+        if not matching:
+            whose = f"The task {query.pod.removeprefix(TASK)}" if query.pod != EVERY else f"The job {query.job}"
             raise NotFound(f"{whose} has no pods, so there is no output.")
     else:
-        found = [find(asked.namespace, asked.pod, asked.uid, asked.of)]
-    known = list(dict.fromkeys(name for pod in found for name in pod.containers))
-    if asked.container and asked.container not in known:
-        whose = "None of the pods has a" if asked.is_together else f"The pod {asked.pod} has no"
-        raise NotFound(f"{whose} container of that name; there is {', '.join(known)}.")
-    return found
+        matching = [find(query.namespace, query.pod, query.uid, query.of)]
+    containers = list(dict.fromkeys(name for pod in matching for name in pod.containers))
+    if query.container and query.container not in containers:
+        whose = "None of the pods has a" if query.is_together else f"The pod {query.pod} has no"
+        raise NotFound(f"{whose} container of that name; there is {', '.join(containers)}.")
+    return matching
 
 
-def of_run(shown: Detail) -> list[LogPod]:
+def of_run(detail: Detail) -> list[LogPod]:
     """Return all pods of the run that is shown: the failed ones first, then those that run."""
-    if not shown.shows_living:
-        found = [LogPod(bar.pod, is_gone=True) for bar in shown.told_bars]
+    if not detail.shows_living:
+        pods = [LogPod(bar.pod, is_gone=True) for bar in detail.recorded_bars]
     else:
-        found = [LogPod(pod, is_gone=False) for _, pod in shown.every_pod]
-    return sorted(found, key=lambda each: _turn(each.pod))
+        pods = [LogPod(pod, is_gone=False) for _, pod in detail.every_pod]
+    return sorted(pods, key=lambda each: _turn(each.pod))
 
 
 def _turn(pod: Pod) -> int:
     return _TURN.get(pod.status.phase, 2)
 
 
-def _replaced(shown: Detail) -> list[LogPod]:
+def _replaced(detail: Detail) -> list[LogPod]:
     """Return the pods of a living run that are gone, because others of their names were made in their places.
 
     They are looked for by the names of those that there are, so not of a run of very many.
     """
-    if not shown.shows_living or not shown.reads_all:
+    if not detail.shows_living or not detail.reads_all:
         return []
-    living = {stored.uid: stored.name for stored, _ in shown.pods}
-    found = past_runs.replaced(shown.stored, list(living.values()), living, shown.chapter.times.begun)
-    return [LogPod(span.pod, is_gone=True) for span in found]
+    living = {stored.uid: stored.name for stored, _ in detail.pods}
+    spans = past_runs.replaced(detail.stored, list(living.values()), living, detail.chapter.times.begun)
+    return [LogPod(span.pod, is_gone=True) for span in spans]
 
 
 def find(namespace: str, name: str, uid: str, job_uid: str) -> LogPod:
     """Return a pod, living or gone, by its name and, where it is given, its uid; NotFound when nothing knows it."""
-    found = store.find(PODS, namespace=namespace, name=name, limit=1)
-    if found and uid in ("", found[0].uid):
-        return LogPod(found[0].read(Pod), is_gone=False)
+    living = store.find(PODS, namespace=namespace, name=name, limit=1)
+    if living and uid in ("", living[0].uid):
+        return LogPod(living[0].read(Pod), is_gone=False)
     if uid:
         for change in store.history(PODS, namespace, name, limit=500):
             if change.uid == uid:
                 return LogPod(change.read(Pod), is_gone=True)
-        if (told := past_runs.pod(namespace, name, uid, job_uid)) is not None:
-            return LogPod(told, is_gone=True)
+        if (recorded := past_runs.pod(namespace, name, uid, job_uid)) is not None:
+            return LogPod(recorded, is_gone=True)
     raise NotFound(f"There is no pod {name} in the namespace {namespace}, and no record of one.")
 
 
-def absent(actor: Actor, asked: LogQuery, found: Iterable[LogPod], present: Collection[str]) -> list[Absent]:
+def absent(actor: Actor, query: LogQuery, pods: Iterable[LogPod], present: Collection[str]) -> list[Absent]:
     """Return the pods that have no log by the reason why, given the uids of those that have one."""
-    lacking = [pod for pod in found if pod.uid not in present]
+    lacking = [pod for pod in pods if pod.uid not in present]
     waiting = {pod.uid for pod in lacking if not pod.is_gone and not pod.pod.spec.node_name}
     why = ""
     if waiting:
         with suppress(ApiError):  # deleted meanwhile, or not his to see
-            why = of_job(actor, asked).reasons[0]
+            why = of_job(actor, query).reasons[0]
     names: dict[str, list[str]] = {}
     for pod in lacking:
         waits = why and pod.uid in waiting
-        said = f"This pod waits for a node, so there is no output yet. {why}" if waits else pod.why_absent()
-        names.setdefault(said, []).append(pod.name)
+        text = f"This pod waits for a node, so there is no output yet. {why}" if waits else pod.why_absent()
+        names.setdefault(text, []).append(pod.name)
     return [Absent(*each) for each in names.items()]
 
 
-def interesting(shown: Detail) -> str:
+def interesting(detail: Detail) -> str:
     """Return whose logs to begin with: the pod that failed, all of a task where several did, else all of the task of one that runs.
 
     Of a task of one pod that is the pod.
     """
-    pods = sorted((bar.pod for bar in shown.bars), key=_turn)
+    pods = sorted((bar.pod for bar in detail.bars), key=_turn)
     if not pods:
         return ""
     failed = [pod for pod in pods if pod.status.phase == "Failed"]

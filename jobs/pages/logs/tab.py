@@ -49,7 +49,7 @@ class Tab:
     """What the tab shows: the options, what is asked for, and the end of the logs or why there is none."""
 
     options: list[Option]
-    asked: LogQuery
+    query: LogQuery
     pods: Sequence[LogPod] = ()
     earlier: Sequence[tuple[str, int]] = ()  # (uid, creation) of the pods that have had the name, newest first
     attempts: Sequence[int] = ()
@@ -59,7 +59,7 @@ class Tab:
 
     @property
     def single(self) -> LogPod | None:
-        return self.pods[0] if self.pods and not self.asked.is_together else None
+        return self.pods[0] if self.pods and not self.query.is_together else None
 
     @property
     def containers(self) -> list[str]:
@@ -69,83 +69,83 @@ class Tab:
     def whose(self) -> str:
         """Whose logs they are, in words."""
         words = {option.value: option.words for option in self.options}
-        return words.get(self.asked.pod, self.asked.pod)
+        return words.get(self.query.pod, self.query.pod)
 
     @property
     def download(self) -> str:
         if not self.pods:
             return ""
-        asked = self.asked
+        query = self.query
         uid = self.single.uid if self.single else ""
-        query = {"pod": asked.pod, "uid": uid, "container": asked.container, "of": asked.of, "run": asked.run}
-        if asked.attempt is not None:
-            query["attempt"] = str(asked.attempt)
-        kept = urlencode({name: value for name, value in query.items() if value})
-        return f"{reverse('jobs:log', args=[asked.namespace, asked.job])}?{kept}"
+        params = {"pod": query.pod, "uid": uid, "container": query.container, "of": query.of, "run": query.run}
+        if query.attempt is not None:
+            params["attempt"] = str(query.attempt)
+        parameters = urlencode({name: value for name, value in params.items() if value})
+        return f"{reverse('jobs:log', args=[query.namespace, query.job])}?{parameters}"
 
 
-def show(actor: Actor, shown: Detail, params: Mapping[str, str]) -> Tab:
+def show(actor: Actor, detail: Detail, params: Mapping[str, str]) -> Tab:
     """Return what the tab shows; without a choice the logs that help most."""
-    place = {**params, "of": shown.stored.uid, "run": str(shown.run or "")}
-    asked = LogQuery.read(shown.stored.namespace, shown.stored.name, place)
-    listed = options(shown)
-    if not asked.pod:
-        asked = asked._replace(pod=pods.interesting(shown))
-    if not asked.pod:
-        why = shown.reasons[0] or "The job has no pods yet, so there is no output."
-        return Tab(listed, asked, why=why)
-    if asked.pod not in [option.value for option in listed]:
-        listed = [Option(asked.pod, asked.pod), *listed]
-    if not asked.is_together and not asked.uid and not shown.shows_living:
-        asked = asked._replace(uid=_uids(shown).get(asked.pod, ""))
+    address = {**params, "of": detail.stored.uid, "run": str(detail.run or "")}
+    query = LogQuery.read(detail.stored.namespace, detail.stored.name, address)
+    listed = options(detail)
+    if not query.pod:
+        query = query._replace(pod=pods.interesting(detail))
+    if not query.pod:
+        why = detail.reasons[0] or "The job has no pods yet, so there is no output."
+        return Tab(listed, query, why=why)
+    if query.pod not in [option.value for option in listed]:
+        listed = [Option(query.pod, query.pod), *listed]
+    if not query.is_together and not query.uid and not detail.shows_living:
+        query = query._replace(uid=_uids(detail).get(query.pod, ""))
     try:
-        return _tab(actor, shown, asked, listed, params.get("line", ""))
+        return _tab(actor, detail, query, listed, params.get("line", ""))
     except (Forbidden, NotFound) as error:
-        return Tab(listed, asked, why=error.message)
+        return Tab(listed, query, why=error.message)
 
 
-def _tab(actor: Actor, shown: Detail, asked: LogQuery, listed: list[Option], line: str) -> Tab:
-    found = pods.chosen(actor, asked, shown)
+def _tab(actor: Actor, detail: Detail, query: LogQuery, listed: list[Option], line: str) -> Tab:
+    chosen = pods.chosen(actor, query, detail)
     nodes = backend.nodes_for(actor)
-    kept = nodes.log_extents({pod.uid: pod.node for pod in found[:MOST_PODS]})
-    extents = [each for each in kept if asked.wants(each)]
+    stored = nodes.log_extents({pod.uid: pod.node for pod in chosen[:MOST_PODS]})
+    extents = [each for each in stored if query.wants(each)]
     mark = Mark.read(line)
     around = window.around(nodes, extents, mark, PAGE) if mark is not None else None
     end = around or window.tail(nodes, extents, PAGE)
-    rows = _rows(found, end, line, together=asked.is_together)
-    said = []
-    for why, names in pods.absent(actor, asked, found[:MOST_PODS], {each.uid for each in extents}):
+    rows = _rows(chosen, end, line, together=query.is_together)
+    notes = []
+    for why, names in pods.absent(actor, query, chosen[:MOST_PODS], {each.uid for each in extents}):
         # Pods are named where others have a log.
         more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-        said.append(why if len(names) == len(found) else f"{', '.join(names[:3])}{more}: {why}")
+        notes.append(why if len(names) == len(chosen) else f"{', '.join(names[:3])}{more}: {why}")
     if end.before != 0 or end.has_more:
-        said.append(f"{len(rows)} lines of the logs are shown; the download has them all.")
-    if not rows and not said:
-        said = ["Nothing has been printed so far."]
-    if len(found) > MOST_PODS:
-        said.insert(0, f"The first {MOST_PODS} of {len(found):,} pods are shown; the download has them all.")
-    is_single = not asked.is_together
+        notes.append(f"{len(rows)} lines of the logs are shown; the download has them all.")
+    if not rows and not notes:
+        notes = ["Nothing has been printed so far."]
+    if len(chosen) > MOST_PODS:
+        notes.insert(0, f"The first {MOST_PODS} of {len(chosen):,} pods are shown; the download has them all.")
+    is_single = not query.is_together
     earlier: dict[str, int] = {}
-    if is_single and shown.shows_living:
-        for change in store.history(PODS, asked.namespace, asked.pod, limit=500):
+    if is_single and detail.shows_living:
+        for change in store.history(PODS, query.namespace, query.pod, limit=500):
             earlier[change.uid] = change.at
     return Tab(
         listed,
-        asked,
-        found,
+        query,
+        chosen,
         earlier=list(earlier.items()),
-        attempts=sorted({each.attempt for each in kept}) if is_single else (),
+        attempts=sorted({each.attempt for each in stored}) if is_single else (),
         rows=rows,
-        why=" ".join(said),
+        why=" ".join(notes),
         line=line,
     )
 
 
-def _rows(found: Sequence[LogPod], shown: Window, line: str, *, together: bool) -> list[Row]:
-    names = {pod.uid: pod.name for pod in found}
+def _rows(chosen: Sequence[LogPod], end: Window, line: str, *, together: bool) -> list[Row]:
+    names = {pod.uid: pod.name for pod in chosen}
     rows: list[tuple[str, str, ShownLine]] = []
     unfinished: dict[tuple[Log, str], ShownLine] = {}
-    for log, entry in shown.entries:
+    for log, entry in end.entries:
         drawn = unfinished.pop((log, entry.stream), None)
         if drawn is None:
             drawn = ShownLine()
@@ -156,25 +156,25 @@ def _rows(found: Sequence[LogPod], shown: Window, line: str, *, together: bool) 
     return [Row(lead, key == line, drawn.runs(), key if drawn.states else "") for lead, key, drawn in rows]
 
 
-def options(shown: Detail) -> list[Option]:
+def options(detail: Detail) -> list[Option]:
     """Return whose logs can be chosen: all of the run, all of a task, and each pod."""
-    tasks = {name: progress.total for name, progress in shown.tasks if progress.total and shown.total}
+    tasks = {name: progress.total for name, progress in detail.tasks if progress.total and detail.total}
     together = [
         Option(f"{TASK}{task}", f"task {task} · all {count:,} pods") for task, count in tasks.items() if count > 1
     ]
     if len(tasks) > 1:
         together.insert(0, Option(EVERY, f"all {sum(tasks.values()):,} pods of the job"))
-    names = list(_uids(shown))[:MOST_NAMES]
+    names = list(_uids(detail))[:MOST_NAMES]
     return [*together, *(Option(name, name) for name in names)]
 
 
-def options_html(shown: Detail) -> str:
+def options_html(detail: Detail) -> str:
     """Return the options as a part of the page with the uids of the pods, and what to begin with."""
-    known = {"options": options(shown), "uids": dict(list(_uids(shown).items())[:MOST_NAMES])}
-    context = {"known": json.dumps(known, separators=(",", ":")), "first": pods.interesting(shown)}
+    choices = {"options": options(detail), "uids": dict(list(_uids(detail).items())[:MOST_NAMES])}
+    context = {"known": json.dumps(choices, separators=(",", ":")), "first": pods.interesting(detail)}
     return render_to_string("jobs/_log_pods.html", context)
 
 
-def _uids(shown: Detail) -> dict[str, str]:
+def _uids(detail: Detail) -> dict[str, str]:
     """Return the uids of the run's pods by their names; of several pods of a name the last."""
-    return {bar.pod.metadata.name: bar.pod.metadata.uid for bar in shown.bars}
+    return {bar.pod.metadata.name: bar.pod.metadata.uid for bar in detail.bars}

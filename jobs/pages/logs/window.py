@@ -31,14 +31,14 @@ class Limits(NamedTuple):
 class Window:
     """A stretch of many logs together.
 
-    `places` says where reading goes on in each log. `before` is how many bytes of the logs are kept that come earlier
+    `offsets` says where reading goes on in each log. `before` is how many bytes of the logs are kept that come earlier
     and are not shown, None when there are some and nobody knows how many. `lost` is how many were dropped by rotation.
     `is_cut` says that lines which were asked for by their time are among those before, `has_more` that lines follow
     which a limit left out.
     """
 
     entries: list[Entry[Line]]
-    places: dict[Log, int] = field(default_factory=dict)
+    offsets: dict[Log, int] = field(default_factory=dict)
     before: int | None = 0
     lost: int = 0
     is_cut: bool = False
@@ -69,21 +69,21 @@ def log_of(extent: LogExtent) -> Log:
 
 def tail(nodes: Nodes, extents: Sequence[LogExtent], limits: Limits, since: str = "") -> Window:
     """Return the last lines of logs together, none of them from before the time `since`."""
-    places = {log_of(each): each.end for each in extents}
+    offsets = {log_of(each): each.end for each in extents}
     backwards = []
     for attempts in _by_container(extents):
         last = log_of(attempts[-1])
         chunk = _last(nodes, last, None)
         if chunk is not None:
-            places[last] = chunk.next
+            offsets[last] = chunk.next
         backwards.append(_backwards(nodes, attempts, chunk))
-    found = merge.newest(backwards, lines=limits.lines, size=limits.size, since=since)
+    newest = merge.newest(backwards, lines=limits.lines, size=limits.size, since=since)
     return Window(
-        found.entries,
-        places,
-        before=_before(nodes, extents, found.entries, places, is_cut=found.is_cut),
+        newest.entries,
+        offsets,
+        before=_before(nodes, extents, newest.entries, offsets, is_cut=newest.is_cut),
         lost=sum(each.first for each in extents),
-        is_cut=found.is_cut and bool(since),
+        is_cut=newest.is_cut and bool(since),
     )
 
 
@@ -115,13 +115,13 @@ def _onwards(
     nodes: Nodes, extents: Sequence[LogExtent], starts: dict[Log, int], earlier: Newest[Line], limits: Limits
 ) -> Window:
     """Return a window of earlier lines and of those from where each log starts."""
-    places = dict(starts)
-    forwards = [_forwards(nodes, attempts, places) for attempts in _by_container(extents)]
+    offsets = dict(starts)
+    forwards = [_forwards(nodes, attempts, offsets) for attempts in _by_container(extents)]
     later, has_more = _first_of(forwards, limits)
     entries = earlier.entries + later
     return Window(
         entries,
-        places,
+        offsets,
         before=_before(nodes, extents, entries, starts, is_cut=earlier.is_cut),
         lost=sum(each.first for each in extents),
         has_more=has_more,
@@ -160,13 +160,13 @@ def _back_from(nodes: Nodes, log: Log, chunk: LogChunk | None) -> Iterator[Entry
         chunk = _last(nodes, log, chunk.start) if chunk.start else None
 
 
-def _forwards(nodes: Nodes, attempts: Sequence[LogExtent], places: dict[Log, int]) -> Iterator[Entry[Line]]:
-    """Yield a container's lines from the places of its attempts on, which are moved to where reading has come."""
+def _forwards(nodes: Nodes, attempts: Sequence[LogExtent], offsets: dict[Log, int]) -> Iterator[Entry[Line]]:
+    """Yield a container's lines from the offsets of its attempts on, which are moved to where reading has come."""
     for extent in attempts:
         log = log_of(extent)
         try:
-            while (chunk := nodes.read_log(*log, since_offset=places[log], most=STEP_BYTES)).lines:
-                places[log] = chunk.next
+            while (chunk := nodes.read_log(*log, since_offset=offsets[log], most=STEP_BYTES)).lines:
+                offsets[log] = chunk.next
                 for line in chunk.lines:
                     yield Entry(log, line)
         except NoLog:  # removed meanwhile
@@ -175,16 +175,16 @@ def _forwards(nodes: Nodes, attempts: Sequence[LogExtent], places: dict[Log, int
 
 def _first_of(sequences: Sequence[Iterator[Entry[Line]]], limits: Limits) -> tuple[list[Entry[Line]], bool]:
     """Return the first entries of all, and whether there are more."""
-    found: list[Entry[Line]] = []
+    entries: list[Entry[Line]] = []
     number, size = 0, limits.size
     for entry in merge.oldest_first(sequences):
         size -= len(entry.line.data)
-        is_full = number == limits.lines or len(found) == limits.lines * merge.MOST_PIECES
-        if found and (is_full or size < 0):
-            return found, True
-        found.append(entry)
+        is_full = number == limits.lines or len(entries) == limits.lines * merge.MOST_PIECES
+        if entries and (is_full or size < 0):
+            return entries, True
+        entries.append(entry)
         number += entry.line.whole
-    return found, False
+    return entries, False
 
 
 def _starts(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, time: str) -> dict[Log, int]:
@@ -201,7 +201,7 @@ def _starts(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, time: str) -
 
 
 def _before(
-    nodes: Nodes, extents: Sequence[LogExtent], entries: Sequence[Entry[Line]], places: dict[Log, int], *, is_cut: bool
+    nodes: Nodes, extents: Sequence[LogExtent], entries: Sequence[Entry[Line]], offsets: dict[Log, int], *, is_cut: bool
 ) -> int | None:
     """Return how many bytes of the logs are kept before the first of their entries; None for some, when that is not known."""
     if not nodes.offsets_are_bytes:
@@ -209,4 +209,4 @@ def _before(
     first: dict[Log, int] = {}
     for log, line in entries:
         first.setdefault(log, line.offset)
-    return sum(max(0, first.get(log, places[log]) - each.first) for each in extents for log in (log_of(each),))
+    return sum(max(0, first.get(log, offsets[log]) - each.first) for each in extents for log in (log_of(each),))

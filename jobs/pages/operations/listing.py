@@ -91,10 +91,10 @@ class OperationView:
         """Read an operation; NotFound when there is none, or none of its jobs is for the actor to see."""
         operation = Operation.objects.filter(pk=min(number, HIGHEST), is_bulk=True).first()
         if operation is not None:
-            places = access.namespaces(actor, JOBS)
+            visible = access.namespaces(actor, JOBS)
             items = operation.items.all()
-            if not isinstance(places, access.Everywhere):
-                items = items.filter(namespace__in=places)
+            if not isinstance(visible, access.Everywhere):
+                items = items.filter(namespace__in=visible)
             is_open = not operation.is_draft or operation.actor == actor.name
             if is_open and items.exists():
                 return cls(operation, items)
@@ -111,9 +111,9 @@ class OperationView:
     def forecast(self, actor: Actor) -> Forecast:
         """Say what the operation would do if the actor confirmed it now."""
         total = Forecast(Extent())
-        places = list(self.items.values_list("namespace", "name", "uid"))
-        for start in range(0, len(places), bulk.BATCH):
-            chunk = places[start : start + bulk.BATCH]
+        keys = list(self.items.values_list("namespace", "name", "uid"))
+        for start in range(0, len(keys), bulk.BATCH):
+            chunk = keys[start : start + bulk.BATCH]
             jobs = store.by_keys(JOBS, [f"{namespace}/{name}" for namespace, name, _ in chunk])
             uids = {uid for _, _, uid in chunk}
             there = [stored.read(Job) for stored in jobs.values() if stored.uid in uids]
@@ -129,18 +129,19 @@ class OperationView:
 
     def table(self, view: TableView) -> Table:
         """Return a page of the items, and above them how far the operation is; it is drawn anew while that runs."""
-        found = self.items.filter(name__icontains=view.q) if view.q else self.items
-        counts = dict(found.values_list("result").annotate(number=Count("pk")).order_by())
+        items = self.items.filter(name__icontains=view.q) if view.q else self.items
+        counts = dict(items.values_list("result").annotate(number=Count("pk")).order_by())
         wanted = view.get("result")
         if wanted:
-            found = found.filter(result=wanted)
+            items = items.filter(result=wanted)
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
         down = "-" if view.sort == "-name" else ""
-        shown = found.order_by(f"{down}namespace", f"{down}name")[page.offset : page.offset + page.size]
+        on_page = items.order_by(f"{down}namespace", f"{down}name")[page.offset : page.offset + page.size]
         return Table(
             view=view,
             rows={
-                f"item-{item.pk}": render_to_string("jobs/operations/_item_row.html", {"item": item}) for item in shown
+                f"item-{item.pk}": render_to_string("jobs/operations/_item_row.html", {"item": item})
+                for item in on_page
             },
             page=page,
             counts=counts,
@@ -169,12 +170,12 @@ class OperationView:
 
 def table(actor: Actor, view: TableView) -> Table:
     """Return a page of the bulk operations that the actor began; of everybody's for who may read the whole audit."""
-    found = Operation.objects.filter(is_bulk=True).exclude(confirmed=0)
+    operations = Operation.objects.filter(is_bulk=True).exclude(confirmed=0)
     if not access.allowed(actor, "list", "audit", access.EVERYWHERE):
-        found = found.filter(actor=actor.name)
-    page = paging.Page(view.page, view.per, found.count())
-    shown = found.order_by("-drafted", "-pk")[page.offset : page.offset + page.size]
-    rows = {f"operation-{each.pk}": _row(each) for each in shown}
+        operations = operations.filter(actor=actor.name)
+    page = paging.Page(view.page, view.per, operations.count())
+    on_page = operations.order_by("-drafted", "-pk")[page.offset : page.offset + page.size]
+    rows = {f"operation-{each.pk}": _row(each) for each in on_page}
     return Table(view=view, rows=rows, page=page, empty=EMPTY, live=False)
 
 

@@ -24,7 +24,7 @@ def read(actor: Actor, form: QueryDict) -> Selection:
         if view.notes:
             # A filter that is left out would make it more jobs than were meant.
             raise BadRequest(f"The filters could not be read, so nothing was chosen. {' '.join(view.notes)}")
-        found = _found(actor, view)
+        keys = _matching(actor, view)
         filters = view.filters_text()
         about = f"all that match {filters}" if filters else "all jobs in sight"
         lacking = "No job matches these filters any more. Nothing was done."
@@ -32,16 +32,16 @@ def read(actor: Actor, form: QueryDict) -> Selection:
         uids = form.getlist("uid")
         if not uids:
             raise BadRequest("No job is ticked. Tick some in the list, or choose all that match.")
-        found = _found(actor, listing.SPEC.read({}), uid=uids)
+        keys = _matching(actor, listing.SPEC.read({}), uid=uids)
         about, lacking = "ticked in the list", "The jobs that were ticked are gone. Nothing was done."
-    if not found:
+    if not keys:
         raise BadRequest(lacking)
-    if len(found) > MOST:
-        raise BadRequest(f"{len(found):,} jobs match; one operation takes {MOST:,} at most. Narrow the filters.")
-    return Selection(found, about)
+    if len(keys) > MOST:
+        raise BadRequest(f"{len(keys):,} jobs match; one operation takes {MOST:,} at most. Narrow the filters.")
+    return Selection(keys, about)
 
 
-def _found(actor: Actor, view: TableView, **more: list[str]) -> dict[str, str]:
+def _matching(actor: Actor, view: TableView, **more: list[str]) -> dict[str, str]:
     chosen = listing.filters(view, access.namespaces(actor, JOBS), clock.milliseconds())
-    found = store.names(JOBS, **chosen, **more)
-    return dict(sorted(found.items(), key=lambda pair: pair[1]))
+    keys = store.names(JOBS, **chosen, **more)
+    return dict(sorted(keys.items(), key=lambda pair: pair[1]))

@@ -49,18 +49,18 @@ def operation(request: HttpRequest, number: int) -> HttpResponse:
     """Show what an operation would do, or how far it is."""
     actor = access.of(request)
     with store.reading():
-        shown = OperationView.of(actor, number)
-        context = {"operation": shown.operation, "action": shown.action}
-        if shown.operation.is_draft:
-            forecast = shown.forecast(actor)
+        view = OperationView.of(actor, number)
+        context = {"operation": view.operation, "action": view.action}
+        if view.operation.is_draft:
+            forecast = view.forecast(actor)
             context |= {
                 "forecast": forecast,
-                "effect": actions.effect(shown.action, forecast.extent, single.retention()),
+                "effect": actions.effect(view.action, forecast.extent, single.retention()),
             }
             return render(request, "jobs/operations/confirm.html", context)
         # Results are not in the log: no revision says how far a page is, so its socket brings it up to date whole.
-        table = shown.table(listing.SPEC.read(request.GET))
-    context["may_stop"] = _may_stop(request, shown)
+        table = view.table(listing.SPEC.read(request.GET))
+    context["may_stop"] = _may_stop(request, view)
     return responses.listing(request, "jobs/operations/detail.html", table, **context)
 
 
@@ -69,10 +69,10 @@ def operation(request: HttpRequest, number: int) -> HttpResponse:
 @explained
 def confirm(request: HttpRequest, number: int) -> HttpResponse:
     """Let an operation begin; doing it twice is doing it once."""
-    shown = OperationView.of(access.of(request), number)
-    if shown.operation.actor != request.user.get_username():
-        raise Forbidden(f"Only {shown.operation.actor}, who prepared this operation, can confirm it.")
-    if drafts.confirm(shown.operation):
+    view = OperationView.of(access.of(request), number)
+    if view.operation.actor != request.user.get_username():
+        raise Forbidden(f"Only {view.operation.actor}, who prepared this operation, can confirm it.")
+    if drafts.confirm(view.operation):
         tasks.hurry()
     return redirect("jobs:operation", number)
 
@@ -82,16 +82,16 @@ def confirm(request: HttpRequest, number: int) -> HttpResponse:
 @explained
 def stop(request: HttpRequest, number: int) -> HttpResponse:
     """Ask no further jobs of an operation."""
-    shown = OperationView.of(access.of(request), number)
-    if not _may_stop(request, shown):
-        raise Forbidden(f"Only {shown.operation.actor}, who began it, or an operator can stop this operation.")
-    left = drafts.stop(shown.operation, access.of(request))
+    view = OperationView.of(access.of(request), number)
+    if not _may_stop(request, view):
+        raise Forbidden(f"Only {view.operation.actor}, who began it, or an operator can stop this operation.")
+    left = drafts.stop(view.operation, access.of(request))
     many = f"{left:,} {'job was' if left == 1 else 'jobs were'}"
-    said = f"Stopped: {many} not asked. What was asked before goes on."
-    responses.say(request, said if left else "All jobs had been asked before.")
+    text = f"Stopped: {many} not asked. What was asked before goes on."
+    responses.say(request, text if left else "All jobs had been asked before.")
     return redirect("jobs:operation", number)
 
 
-def _may_stop(request: HttpRequest, shown: OperationView) -> bool:
+def _may_stop(request: HttpRequest, view: OperationView) -> bool:
     actor = access.of(request)
-    return shown.operation.actor == actor.name or access.allowed(actor, "list", "audit", access.EVERYWHERE)
+    return view.operation.actor == actor.name or access.allowed(actor, "list", "audit", access.EVERYWHERE)

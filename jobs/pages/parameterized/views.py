@@ -50,12 +50,12 @@ class TemplateForm:
 @explained
 def template_form(request: HttpRequest, slug: str) -> HttpResponse:
     """Ask for the values of a built-in template; with them, open the editor with the job."""
-    found = BUILTINS.get(slug)
-    if found is None:
+    builtin = BUILTINS.get(slug)
+    if builtin is None:
         raise Http404(f"There is no template {slug}.")
-    text = f"{found.text} Needs on the machine that runs it: {found.needs}"
+    text = f"{builtin.text} Needs on the machine that runs it: {builtin.needs}"
     sweep = f"{reverse('sweeps:new')}?template={slug}"
-    return _ask(request, TemplateForm(found.title, text, found.template, found.parameters, _home(request), sweep))
+    return _ask(request, TemplateForm(builtin.title, text, builtin.template, builtin.parameters, _home(request), sweep))
 
 
 @require_GET
@@ -82,12 +82,12 @@ def _ask(request: HttpRequest, form: TemplateForm) -> HttpResponse:
     """Show the form with the defaults, with what is wrong, or the editor with the job that comes of it."""
     if not any(key.startswith(PREFIX) for key in request.GET):
         return _form(request, form, {each.name: each.default for each in form.parameters}, {})
-    given = {each.name: request.GET.get(f"{PREFIX}{each.name}", "") for each in form.parameters}
+    values = {each.name: request.GET.get(f"{PREFIX}{each.name}", "") for each in form.parameters}
     try:
-        job = fill(form.template, form.parameters, given)
+        job = fill(form.template, form.parameters, values)
     except ValuesError as error:
         wrong = {problem.column: problem.message for problem in error.problems}
-        return _form(request, form, given, wrong, status=422)
+        return _form(request, form, values, wrong, status=422)
     if isinstance(job.get("metadata"), dict):
         job["metadata"] = job["metadata"] | {"namespace": form.namespace}
     editor_form = JobForm(initial={"text": yaml_write.dump(job)})
@@ -113,19 +113,19 @@ def template_new(request: HttpRequest) -> HttpResponse:
     home = allowed_actions.home(access.of(request), JOB_TEMPLATES)
     if home is None:
         raise allowed_actions.nowhere("To keep templates", JOB_TEMPLATES)
-    kept = TemplateDraft.read(request.POST.dict()) if request.method == "POST" else TemplateDraft.begin(home)
+    draft = TemplateDraft.read(request.POST.dict()) if request.method == "POST" else TemplateDraft.begin(home)
     problems: tuple[str, ...] = ()
     status = 200
     try:
-        declared = declaration.declare(kept.text, kept.parameters)
+        declared = declaration.declare(draft.text, draft.parameters)
         if request.POST.get("do") == "save":
-            template = declaration.write(declared, kept.namespace, kept.name)
-            made = api.create(access.of(request), JOB_TEMPLATES, template)
-            responses.say(request, f"Template {made.name} is kept.")
-            return redirect("flows:template", made.namespace, made.name)
+            template = declaration.write(declared, draft.namespace, draft.name)
+            stored = api.create(access.of(request), JOB_TEMPLATES, template)
+            responses.say(request, f"Template {stored.name} is kept.")
+            return redirect("flows:template", stored.namespace, stored.name)
     except DeclarationError as error:
         problems, status = error.problems, 422 if request.POST.get("do") == "save" else 200
     except ApiError as error:
         problems, status = tuple(map(str, error.causes)) or (error.message,), error.code
-    context = {"kept": kept, "kinds": KINDS, "problems": problems}
+    context = {"kept": draft, "kinds": KINDS, "problems": problems}
     return render(request, "jobs/template_new.html", context, status=status)

@@ -29,19 +29,19 @@ UNKNOWN = "?"
 MOST_WORDS = 8  # columns of a grid whose cells have room for the word
 
 
-def rows(grid: Grid, shown: Outcomes, namespace: str, phase: str = "") -> dict[str, str]:
+def rows(grid: Grid, outcomes: Outcomes, namespace: str, phase: str = "") -> dict[str, str]:
     """Return each row of a grid by its id; cells of other phases than the one asked for are pale."""
     jobs = reverse("jobs:list") + quote(namespace) + "/"
     wide = len(grid.columns) <= MOST_WORDS
-    looks = {}  # word → what stands before and behind the address and the name of a job
-    for word in set(shown.phases):
-        hue, said = phases.appearance(word).hue, escape(word)
+    templates = {}  # word → what stands before and behind the address and the name of a job
+    for word in set(outcomes.phases):
+        hue, label = phases.appearance(word).hue, escape(word)
         pale = "" if phase in ("", word) else " data-pale"
-        glyph = GLYPHS.get(word, UNKNOWN) + (f" {said}" if wide else "")
-        before, after = f'<td data-hue="{hue}"{pale}><a href="', f'{said}" aria-label="{said}">{glyph}</a></td>'
-        looks[word] = before, after
-    names, words = shown.record.jobs, shown.phases
-    found: dict[str, str] = {}
+        glyph = GLYPHS.get(word, UNKNOWN) + (f" {label}" if wide else "")
+        before, after = f'<td data-hue="{hue}"{pale}><a href="', f'{label}" aria-label="{label}">{glyph}</a></td>'
+        templates[word] = before, after
+    names, words = outcomes.record.jobs, outcomes.phases
+    rows_by_id: dict[str, str] = {}
     for number, head in enumerate(grid.heads):
         cells = []
         for column in grid.columns:
@@ -49,10 +49,10 @@ def rows(grid: Grid, shown: Outcomes, namespace: str, phase: str = "") -> dict[s
             if row is None:
                 cells.append("<td></td>")
                 continue
-            before, after = looks[words[row]]
+            before, after = templates[words[row]]
             name = names[row]
             cells.append(f'{before}{jobs}{quote(name)}/" title="{escape(name)}: {after}')
         line = f"grid-{number}"
         html = f'<tr id="{line}"><th scope="row">{escape(head)}</th>{"".join(cells)}</tr>'
-        found[line] = mark_safe(html)  # noqa: S308  what it shows is escaped
-    return found
+        rows_by_id[line] = mark_safe(html)  # noqa: S308  what it shows is escaped
+    return rows_by_id

@@ -74,10 +74,14 @@ def table(actor: Actor, view: TableView) -> Table:
     with store.reading() as head:
         total = sum(store.count(CONFIGMAPS, **filters).values())
         page = paging.Page(view.page, view.per, total)
-        found = store.find(CONFIGMAPS, order=view.sort, **page.span, **filters)
-        seen = access.namespaces(actor, JOBS)
-        shown = [each.uid for each in found if isinstance(seen, access.Everywhere) or each.namespace in seen]
-        counted = store.count_owned(JOBS, shown) if shown else {}
+        holders = store.find(CONFIGMAPS, order=view.sort, **page.span, **filters)
+        visible_jobs = access.namespaces(actor, JOBS)
+        counted_uids = [
+            each.uid
+            for each in holders
+            if isinstance(visible_jobs, access.Everywhere) or each.namespace in visible_jobs
+        ]
+        counted = store.count_owned(JOBS, counted_uids) if counted_uids else {}
         everywhere = {**filters, "namespace": scope.namespaces_of("", visible)}
         choices = sorted(store.count(CONFIGMAPS, by="namespace", **everywhere))
     empty = EMPTY
@@ -85,11 +89,11 @@ def table(actor: Actor, view: TableView) -> Table:
         empty = {**EMPTY, "url": reverse("sweeps:new"), "label": "New sweep"}
     return Table(
         view=view,
-        rows={f"sweep-{stored.uid}": _row(stored, counted.get(stored.uid, {})) for stored in found},
+        rows={f"sweep-{stored.uid}": _row(stored, counted.get(stored.uid, {})) for stored in holders},
         page=page,
         watches=[
             *scope.watches(CONFIGMAPS.id, view.get("namespace"), visible),
-            *(Watch(JOBS.id, stored.namespace, owner=stored.uid) for stored in found),
+            *(Watch(JOBS.id, stored.namespace, owner=stored.uid) for stored in holders),
         ],
         choices={"namespace": choices},
         revision=head,
@@ -117,10 +121,10 @@ def read(actor: Actor, namespace: str, name: str) -> tuple[Stored, Record]:
     for resource in (CONFIGMAPS, JOBS):
         access.require(actor, "get", resource, namespace, name)
     stored = store.get(CONFIGMAPS, namespace, record.holder_of(name))
-    found = _read(stored.body)
-    if found is None:
+    sweep = _read(stored.body)
+    if sweep is None:
         raise NotFound.of(CONFIGMAPS.id, stored.name)
-    return stored, found
+    return stored, sweep
 
 
 @lru_cache(maxsize=8)
@@ -129,13 +133,13 @@ def _read(body: bytes) -> Record | None:
     return record.read(decode(body))
 
 
-def head(actor: Actor, stored: Stored, found: Record) -> dict[str, str]:
+def head(actor: Actor, stored: Stored, sweep: Record) -> dict[str, str]:
     """Return what stands above the outcomes, by the ids of its parts: what may be done with the sweep, and its facts."""
     holder = stored.read(_Holder)
     owner = holder.metadata.annotations.get(CREATOR_ANNOTATION, "")
     context = {
         "stored": stored,
-        "sweep": found,
+        "sweep": sweep,
         "owner": owner,
         "may_delete": access.allowed(actor, "delete", CONFIGMAPS, stored.namespace, owner=owner or None),
         "may_copy": access.allowed(actor, "create", JOBS, stored.namespace),
@@ -143,28 +147,28 @@ def head(actor: Actor, stored: Stored, found: Record) -> dict[str, str]:
     return {f"sweep-{piece}": render_to_string(f"sweeps/_{piece}.html", context) for piece in ("actions", "head")}
 
 
-def outcomes_of(stored: Stored, found: Record, params: Mapping[str, str]) -> tuple[Table, Grid | None]:
+def outcomes_of(stored: Stored, sweep: Record, params: Mapping[str, str]) -> tuple[Table, Grid | None]:
     """Return the jobs of a sweep that a query asks for as a table and, where two of their values differ, as a grid."""
-    view = _spec(found).read(params)
-    shown = Outcomes.of(found, store.phases(JOBS, namespace=stored.namespace, owner=stored.uid))
-    wanted = {name: value for name in found.values.names if (value := view.get(f"{VALUE}{name}"))}
-    matching = shown.chosen(wanted, view.q)
+    view = _spec(sweep).read(params)
+    results = Outcomes.of(sweep, store.phases(JOBS, namespace=stored.namespace, owner=stored.uid))
+    wanted = {name: value for name in sweep.values.names if (value := view.get(f"{VALUE}{name}"))}
+    matching = results.chosen(wanted, view.q)
     phase = view.get("phase")
-    rows = [row for row in matching if phase in ("", shown.phases[row])]
+    rows = [row for row in matching if phase in ("", results.phases[row])]
     # The grid keeps its form whichever phase is asked for.
-    laid_out = outcomes.grid(found, matching)
+    laid_out = outcomes.grid(sweep, matching)
     page = paging.Page(view.page, view.per, len(rows))
     if laid_out is not None:
-        html = grid_html.rows(laid_out, shown, stored.namespace, phase)
+        html = grid_html.rows(laid_out, results, stored.namespace, phase)
     else:
         html = {}
         for row in rows[page.offset : page.offset + page.size]:
             context = {
                 "id": f"outcome-{row}",
                 "namespace": stored.namespace,
-                "job": shown.record.jobs[row],
-                "values": zip(shown.record.values.names, shown.record.values.rows[row], strict=True),
-                "phase": shown.phases[row],
+                "job": results.record.jobs[row],
+                "values": zip(results.record.values.names, results.record.values.rows[row], strict=True),
+                "phase": results.phases[row],
             }
             html[f"outcome-{row}"] = render_to_string("sweeps/_outcome_row.html", context)
     return (
@@ -176,21 +180,21 @@ def outcomes_of(stored: Stored, found: Record, params: Mapping[str, str]) -> tup
                 Watch(JOBS.id, stored.namespace, owner=stored.uid),
                 Watch(CONFIGMAPS.id, stored.namespace, stored.name),
             ],
-            counts=shown.counts(matching),
+            counts=results.counts(matching),
             phases=phases.JOB_OUTCOMES,
-            fixed={"namespace": stored.namespace, "name": found.name},
+            fixed={"namespace": stored.namespace, "name": sweep.name},
             empty={"symbol": "layers", "title": "This sweep has no jobs", "text": ""},
         ),
         laid_out,
     )
 
 
-def _spec(found: Record) -> Spec:
-    choices = outcomes.distinct(found, range(len(found.jobs)))
-    offered = [name for name in found.values.names if 1 < len(choices[name]) <= MOST_CHOICES]
+def _spec(sweep: Record) -> Spec:
+    choices = outcomes.distinct(sweep, range(len(sweep.jobs)))
+    offered = [name for name in sweep.values.names if 1 < len(choices[name]) <= MOST_CHOICES]
     return Spec(
         name=DETAIL,
-        columns=(Column("Job", kind="name"), *(Column(name) for name in found.values.names), Column("Phase")),
+        columns=(Column("Job", kind="name"), *(Column(name) for name in sweep.values.names), Column("Phase")),
         filters=(
             *(Filter(f"{VALUE}{name}", name, choices=choices[name]) for name in offered),
             Filter("phase", "Phase", choices=phases.JOB_OUTCOMES, hidden=True),
@@ -210,11 +214,11 @@ def sweep_list(request: TopicRequest) -> Parts:
 def sweep_outcomes(request: TopicRequest) -> Parts:
     """The jobs of a sweep, as a grid or in rows, with their counts."""
     try:
-        stored, found = read(request.actor, *_key(request))
+        stored, sweep = read(request.actor, *_key(request))
     except NotFound:
         return Parts({}, watches=_watch(request))
-    shown, _ = outcomes_of(stored, found, request.params)
-    return shown.parts()
+    outcomes_table, _ = outcomes_of(stored, sweep, request.params)
+    return outcomes_table.parts()
 
 
 @live.topic("sweeps:head")
@@ -224,8 +228,8 @@ def sweep_head(request: TopicRequest) -> Parts:
     try:
         parts = head(request.actor, *read(request.actor, namespace, name))
     except NotFound:
-        gone = render_to_string("sweeps/_gone.html", {"namespace": namespace, "name": name})
-        parts = {"sweep-head": gone, "sweep-actions": no_buttons("sweep-actions")}
+        html = render_to_string("sweeps/_gone.html", {"namespace": namespace, "name": name})
+        parts = {"sweep-head": html, "sweep-actions": no_buttons("sweep-actions")}
     return Parts(parts, watches=_watch(request))
 
 

@@ -61,11 +61,11 @@ def preview(actor: Actor, draft: Draft) -> Preview:
         causes = tuple(Finding(each.message, each.line, each.column, each.field) for each in error.problems)
         return Preview("The YAML cannot be read yet.", causes=causes)
     try:
-        made = plan(template, draft.values(template.names))
+        planned = plan(template, draft.values(template.names))
     except ValuesError as error:
         problems = tuple(problem.message for problem in error.problems)
         return Preview("The values make no sweep yet.", names=template.names, problems=problems)
-    return _reviewed(actor, made, draft.text)
+    return _reviewed(actor, planned, draft.text)
 
 
 def submit(actor: Actor, draft: Draft) -> Stored:
@@ -74,24 +74,24 @@ def submit(actor: Actor, draft: Draft) -> Stored:
     YamlError, ValuesError and ApiError (OwnedRefused for its jobs) say why there is none.
     """
     template = placeholders.read(draft.text)
-    made = plan(template, draft.values(template.names))
-    first = made.job(0)
+    planned = plan(template, draft.values(template.names))
+    first = planned.job(0)
     if unknown := editor.misspelled(first):
-        raise Invalid.of(JOBS.group_kind, made.jobs[0], unknown)
-    holder = record.write(made, draft.text)
+        raise Invalid.of(JOBS.group_kind, planned.jobs[0], unknown)
+    holder = record.write(planned, draft.text)
     if draft.token:
         holder["metadata"]["annotations"] = {SUBMISSION: draft.token}
     try:
-        return api.create_with_owned(actor, CONFIGMAPS, holder, JOBS, list(made.objects()))
+        return api.create_with_owned(actor, CONFIGMAPS, holder, JOBS, list(planned.objects()))
     except AlreadyExists:
-        existing = _existing(made)
+        existing = _existing(planned)
         token = lenient.text(existing.object, "metadata", "annotations", SUBMISSION) if existing is not None else ""
         if existing is None or not draft.token or token != draft.token:
             raise
         return existing
 
 
-def refused(found: Preview, error: ApiError) -> Preview:
+def refused(preview: Preview, error: ApiError) -> Preview:
     """Return the preview of a draft that was refused when it was submitted."""
     refusals = [error.message]
     if isinstance(error, OwnedRefused):
@@ -103,32 +103,32 @@ def refused(found: Preview, error: ApiError) -> Preview:
             refusals.append(f"And {more:,} rows more.")
     return Preview(
         "The sweep was not made, and none of its jobs; what you wrote is still here.",
-        names=found.names,
-        causes=found.causes,
-        problems=found.problems if found.causes or found.problems else tuple(refusals),
-        number=found.number,
+        names=preview.names,
+        causes=preview.causes,
+        problems=preview.problems if preview.causes or preview.problems else tuple(refusals),
+        number=preview.number,
     )
 
 
-def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
+def _reviewed(actor: Actor, planned: Plan, text: str) -> Preview:
     """Judge the first jobs of a sweep as if they were submitted, and rehearse of these as many as have few pods together."""
-    causes, notes, hopeless = _Judged(made), _Judged(made), _Judged(made)
+    causes, notes, hopeless = _Judged(), _Judged(), _Judged()
     pods = 0
-    for index in range(min(len(made.jobs), MOST_REVIEWED)):
-        found = api.review(actor, JOBS, made.job(index))
-        wrong = [*found.causes, *editor.misspelled(made.job(index))]
-        causes.add(index, editor.findings(wrong, made.template.document))
-        notes.add(index, editor.noted(found.warnings, made.template.document))
+    for index in range(min(len(planned.jobs), MOST_REVIEWED)):
+        review = api.review(actor, JOBS, planned.job(index))
+        wrong = [*review.causes, *editor.misspelled(planned.job(index))]
+        causes.add(index, editor.findings(wrong, planned.template.document))
+        notes.add(index, editor.noted(review.warnings, planned.template.document))
         if not wrong and pods < start_preview.MOST_PODS:
-            hopeless.add(index, editor.noted(start_preview.warnings(found.object), made.template.document))
-            pods += sum(task["replicas"] for task in found.object["spec"]["tasks"])
-    common, by_row = causes.told()
-    problems = [*_holder_problems(actor, made, text), *by_row]
-    known, some = notes.told()
-    unused = (f"The YAML has no placeholder {{{{{name}}}}} for the column {name}." for name in made.unused)
-    number = len(made.jobs)
+            hopeless.add(index, editor.noted(start_preview.warnings(review.object), planned.template.document))
+            pods += sum(task["replicas"] for task in review.object["spec"]["tasks"])
+    common, by_row = causes.split()
+    problems = [*_holder_problems(actor, planned, text), *by_row]
+    common_notes, row_notes = notes.split()
+    unused = (f"The YAML has no placeholder {{{{{name}}}}} for the column {name}." for name in planned.unused)
+    number = len(planned.jobs)
     accepted = not common and not problems
-    never, some_never = hopeless.told() if accepted else ([], [])
+    never, some_never = hopeless.split() if accepted else ([], [])
     verdict = "Some of these jobs would be refused, so none would be made."
     if accepted:
         verdict = f"{number:,} {'job' if number == 1 else 'jobs'} would be made"
@@ -136,28 +136,28 @@ def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
             those = "" if hopeless.rows == number else f" at least {hopeless.rows} of them"
             verdict = f"{verdict}, and{those} could not start on the cluster as it is"
         verdict = f"{verdict}."
-    understood = [Finding(note.message, note.line) for note in made.template.document.notes]
+    understood = [Finding(note.message, note.line) for note in planned.template.document.notes]
     return Preview(
         verdict,
         accepted,
-        made.template.names,
+        planned.template.names,
         tuple(common),
         tuple(problems),
-        (*never, *understood, *known, *map(Finding, (*some_never, *some, *unused))),
+        (*never, *understood, *common_notes, *map(Finding, (*some_never, *row_notes, *unused))),
         tuple(
-            JobPreview(made.jobs[index], made.values.row(index), yaml_write.dump(made.job(index)))
+            JobPreview(planned.jobs[index], planned.values.row(index), yaml_write.dump(planned.job(index)))
             for index in range(min(number, SHOWN) if accepted else 0)
         ),
         number,
     )
 
 
-def _holder_problems(actor: Actor, made: Plan, text: str) -> Iterator[str]:
+def _holder_problems(actor: Actor, planned: Plan, text: str) -> Iterator[str]:
     """Yield what is wrong with the record of a sweep: its name is taken, or its values are too much for one object."""
-    if _existing(made) is not None:
-        yield f"There is a sweep {made.name} in {made.namespace} already; change metadata.name, or delete the other."
+    if _existing(planned) is not None:
+        yield f"There is a sweep {planned.name} in {planned.namespace} already; change metadata.name, or delete the other."
         return
-    for cause in api.review(actor, CONFIGMAPS, record.write(made, text)).causes:
+    for cause in api.review(actor, CONFIGMAPS, record.write(planned, text)).causes:
         if cause.reason == "RequestEntityTooLarge":
             yield "The values are too long to be kept in one object of 1 MiB; make several sweeps, or shorter values."
         elif cause.field != "metadata.namespace":  # which is told of the jobs
@@ -165,36 +165,35 @@ def _holder_problems(actor: Actor, made: Plan, text: str) -> Iterator[str]:
 
 
 class _Judged:
-    """What was found of several jobs: what goes for all of them is told once, the rest by row."""
+    """The findings of several jobs: those that every job has are listed once, the others by row."""
 
-    def __init__(self, made: Plan) -> None:
-        self._made = made
-        self._found: dict[Finding, list[int]] = {}
+    def __init__(self) -> None:
+        self._rows: dict[Finding, list[int]] = {}
         self._judged = 0
 
-    def add(self, index: int, found: Sequence[Finding]) -> None:
+    def add(self, index: int, findings: Sequence[Finding]) -> None:
         self._judged += 1
-        for each in dict.fromkeys(found):
-            self._found.setdefault(each, []).append(index)
+        for each in dict.fromkeys(findings):
+            self._rows.setdefault(each, []).append(index)
 
     @property
     def rows(self) -> int:
-        """How many jobs anything was found of."""
-        return len({row for rows in self._found.values() for row in rows})
+        """How many jobs have a finding."""
+        return len({row for rows in self._rows.values() for row in rows})
 
-    def told(self) -> tuple[list[Finding], list[str]]:
-        """Return what goes for every job, and what is told with its row."""
-        common = [found for found, rows in self._found.items() if len(rows) == self._judged]
+    def split(self) -> tuple[list[Finding], list[str]]:
+        """Return the findings that every job has, and the others as sentences that name their row."""
+        common = [finding for finding, rows in self._rows.items() if len(rows) == self._judged]
         by_row = [
-            f"Row {row + 1}: {found.field}{': ' if found.field else ''}{found.message}"
-            for found, rows in self._found.items()
+            f"Row {row + 1}: {finding.field}{': ' if finding.field else ''}{finding.message}"
+            for finding, rows in self._rows.items()
             if len(rows) < self._judged
             for row in rows
         ]
         return common, by_row[:MOST_REFUSALS]
 
 
-def _existing(made: Plan) -> Stored | None:
-    name = record.holder_of(made.name)
-    found = store.find(CONFIGMAPS, namespace=made.namespace, name=name, limit=1)
-    return found[0] if found else None
+def _existing(planned: Plan) -> Stored | None:
+    name = record.holder_of(planned.name)
+    holders = store.find(CONFIGMAPS, namespace=planned.namespace, name=name, limit=1)
+    return holders[0] if holders else None

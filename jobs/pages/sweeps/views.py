@@ -59,31 +59,31 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
         return _form(request, draft, more=MORE_ROWS if request.POST.get("do") == "rows" else 0)
     actor = access.of(request)
     try:
-        made = submission.submit(actor, draft)
+        holder = submission.submit(actor, draft)
     except (YamlError, ValuesError) as error:
         status = 400 if isinstance(error, YamlError) else 422
-        return _form(request, draft, found=submission.preview(actor, draft), status=status)
+        return _form(request, draft, preview=submission.preview(actor, draft), status=status)
     except ApiError as error:
-        found = submission.refused(submission.preview(actor, draft), error)
-        return _form(request, draft, found=found, status=error.code)
-    name = record.name_of(made.name)
+        preview = submission.refused(submission.preview(actor, draft), error)
+        return _form(request, draft, preview=preview, status=error.code)
+    name = record.name_of(holder.name)
     responses.say(request, f"Sweep {name} was submitted.")
-    return redirect("sweeps:detail", made.namespace, name)
+    return redirect("sweeps:detail", holder.namespace, name)
 
 
 def _start(request: HttpRequest, home: str) -> Draft:
     """Return the draft that the page begins with: a template, another sweep's, or the sample, in the namespace home."""
     if template := BUILTINS.get(request.GET.get("template", "")):
         return samples.at(home, Draft(text=template.yaml, grid=_choices(template.defaults)))
-    if kept := request.GET.get("kept", ""):
-        namespace, _, name = kept.partition("/")
+    if key := request.GET.get("kept", ""):
+        namespace, _, name = key.partition("/")
         declared = declaration.of_stored(objects.read(access.of(request), JOB_TEMPLATES, namespace, name).object)
         return Draft(text=declared.yaml, grid=_choices(declared.defaults))
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:
         return samples.at(home, samples.DESCENT)
-    _, found = listing.read(access.of(request), namespace, name)
-    return Draft(text=found.text, source="csv", csv=found.values.csv())
+    _, sweep = listing.read(access.of(request), namespace, name)
+    return Draft(text=sweep.text, source="csv", csv=sweep.values.csv())
 
 
 def _choices(defaults: Mapping[str, str]) -> dict[str, str]:
@@ -91,15 +91,15 @@ def _choices(defaults: Mapping[str, str]) -> dict[str, str]:
 
 
 def _form(
-    request: HttpRequest, draft: Draft, *, found: Preview | None = None, more: int = 0, status: int = 200
+    request: HttpRequest, draft: Draft, *, preview: Preview | None = None, more: int = 0, status: int = 200
 ) -> HttpResponse:
     draft = draft if draft.token else replace(draft, token=secrets.token_hex(8))
-    found = submission.preview(access.of(request), draft) if found is None else found
+    preview = submission.preview(access.of(request), draft) if preview is None else preview
     # While the YAML cannot be read, the fields stay; what a placeholder had that is gone for now is kept unseen.
-    names = found.names or tuple(dict.fromkeys(name for name, _, _ in draft.fields()))
+    names = preview.names or tuple(dict.fromkeys(name for name, _, _ in draft.fields()))
     context = {
         "draft": draft,
-        "preview": found,
+        "preview": preview,
         "may_keep": allowed_actions.home(access.of(request), JOB_TEMPLATES) is not None,
         "grid": [(name, draft.grid.get(name, "")) for name in names],
         "rows": [[(name, row.get(name, "")) for name in names] for row in draft.rows(more)],
@@ -117,14 +117,14 @@ def _form(
 def sweep_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     actor = access.of(request)
     with store.reading() as revision:
-        stored, found = listing.read(actor, namespace, name)
-        table, grid = listing.outcomes_of(stored, found, request.GET)
+        stored, sweep = listing.read(actor, namespace, name)
+        table, grid = listing.outcomes_of(stored, sweep, request.GET)
         table.revision = revision
         context = {
             "stored": stored,
-            "sweep": found,
+            "sweep": sweep,
             "grid": grid,
-            "parts": listing.head(actor, stored, found),
+            "parts": listing.head(actor, stored, sweep),
             "head_topic": address("sweeps:head", {"namespace": namespace, "name": name}),
         }
     template = "sweeps/_outcomes.html" if request.headers.get("HX-Request") else "sweeps/detail.html"
@@ -139,12 +139,12 @@ def sweep_detail(request: HttpRequest, namespace: str, name: str) -> HttpRespons
 @login_required
 @explained
 def sweep_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    said = f"Sweep {name} is deleted, and its jobs with it."
+    text = f"Sweep {name} is deleted, and its jobs with it."
     return responses.delete(
         request,
         CONFIGMAPS,
         (namespace, record.holder_of(name)),
-        said,
+        text,
         page="sweeps:detail",
         listing="sweeps:list",
         page_key=(namespace, name),

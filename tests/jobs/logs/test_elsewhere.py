@@ -51,31 +51,31 @@ def test_lines_of_all_pods_come_in_the_order_of_their_times_and_then_what_comes(
     for number, lines in enumerate(([(1, "a"), (4, "d")], [(2, "b"), (4.0001, "e")], [(3, "c")])):
         api.write(f"train-worker-{number}", *lines)
     following = gang.read()
-    message = following.look()
-    assert (texts(message), message["before"], following.look()) == (["a", "b", "c", "d", "e"], 0, None)
+    message = following.poll()
+    assert (texts(message), message["before"], following.poll()) == (["a", "b", "c", "d", "e"], 0, None)
     api.write("train-worker-2", (5, "f"))
     api.write("train-worker-0", (6, "g"), (6, "h"))
     moved_clock.move(1)
-    assert texts(following.look()) == ["f", "g", "h"]
+    assert texts(following.poll()) == ["f", "g", "h"]
     moved_clock.move(1)
-    assert following.look() is None
+    assert following.poll() is None
     api.write("train-worker-0", (6, "of the same moment"))
     moved_clock.move(1)
-    assert texts(following.look()) == ["of the same moment"]
+    assert texts(following.poll()) == ["of the same moment"]
 
 
 def test_nothing_is_asked_any_more_of_logs_that_have_ended(gang, alone, api, moved_clock):
     api.write("train-worker-0", (1, "a"))
     following = alone()
-    assert texts(following.look()) == ["a"]
+    assert texts(following.poll()) == ["a"]
     api.write("train-worker-0", (2, "last words"))
     is_over(0)
     moved_clock.move(1)
-    assert (texts(following.look()), following.is_done) == (["last words"], False)
-    assert (following.look(), following.is_done) == (None, True)
+    assert (texts(following.poll()), following.is_done) == (["last words"], False)
+    assert (following.poll(), following.is_done) == (None, True)
     api.heard.clear()
     moved_clock.move(100)
-    alone().followed.look()
+    alone().followed.refresh()
     backend.nodes.log_extents([gang.uid["worker-0"]])
     assert api.heard == []
 
@@ -83,7 +83,7 @@ def test_nothing_is_asked_any_more_of_logs_that_have_ended(gang, alone, api, mov
 def test_container_that_is_started_again_goes_on_with_its_next_attempt(gang, alone, api, moved_clock):
     api.write("train-worker-0", (1, "first"))
     following = alone()
-    assert texts(following.look()) == ["first"]
+    assert texts(following.poll()) == ["first"]
     api.write("train-worker-0", (1, "first"), (2, "and last"), previous=True)
     api.log("train-worker-0").clear()
     api.write("train-worker-0", (3, "second"))
@@ -91,7 +91,7 @@ def test_container_that_is_started_again_goes_on_with_its_next_attempt(gang, alo
     is_over(0, **again)
     store.write(Patch(PODS, "default", "train-worker-0", {"status": {"phase": "Running"}}, subresource="status"))
     moved_clock.move(1)
-    assert texts(following.look()) == ["and last", "second"]
+    assert texts(following.poll()) == ["and last", "second"]
 
 
 @pytest.mark.parametrize("zone", ["Z", "+02:00"])
@@ -123,9 +123,9 @@ def test_every_line_is_found_from_the_beginning_from_the_end_and_by_its_link(gan
 
 def test_line_that_its_node_has_dropped_is_said_to_be_gone(gang, alone, api):
     api.write("train-worker-0", (1, "dropped"), (9, "kept"))
-    line = alone().look()["lines"][0]
+    line = alone().poll()["lines"][0]
     del api.log("train-worker-0")[0]
-    assert "not kept any more" in alone(line=f"{gang.uid['worker-0']}.main.0.{line[5]}").look()["note"]
+    assert "not kept any more" in alone(line=f"{gang.uid['worker-0']}.main.0.{line[5]}").poll()["note"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -148,30 +148,30 @@ def test_refusal_is_said_and_asked_again(gang, api, moved_clock):
     api.refused["train-worker-0"] = 403, "pods/log is forbidden"
     api.write("train-worker-1", (1, "a"))
     following = gang.read()
-    message = following.look()
+    message = following.poll()
     assert texts(message) == ["a"]
     assert ["train-worker-0"] in [names for why, names in message["absent"] if "pods/log is forbidden" in why]
     api.refused.clear()
     api.write("train-worker-0", (2, "b"))
     moved_clock.move(log_ends.RETRY_S)
-    assert texts(following.look()) == ["b"]
+    assert texts(following.poll()) == ["b"]
 
 
 def test_remark_of_a_node_in_the_place_of_a_log_is_the_reason_why_there_is_none(gang, api):
     api.text = lambda moment, line: b"unable to retrieve container logs for containerd://1"
     api.write("train-worker-0", (1, ""))
-    [absent] = [why for why, names in gang.read().look()["absent"] if names == ["train-worker-0"]]
+    [absent] = [why for why, names in gang.read().poll()["absent"] if names == ["train-worker-0"]]
     assert "unable to retrieve container logs" in absent
 
 
 def test_cluster_that_does_not_answer_is_asked_once_and_not_for_each_log(gang, api, moved_clock, settings):
     api.write("train-worker-0", (1, "a"))
     following = gang.read()
-    following.look()
+    following.poll()
     api.shutdown()
     api.server_close()
     moved_clock.move(log_memory.FRESH_S)
-    assert following.look() is None, "what is known stays"
+    assert following.poll() is None, "what is known stays"
     settings.TARGET = None  # to ask again would be another error
     log_memory.log_reading.server.connection.cache_clear()
     with pytest.raises(log_memory.Away, match="does not answer"):
@@ -197,13 +197,13 @@ def test_lines_go_on_where_they_were_when_the_node_is_back(linked_gang, settings
     log = linked_gang.prints("worker-0", (1, "before"))
     following = linked_gang.read("train-worker-0")
     with linked(settings.DATA, NODE):
-        assert texts(following.look()) == ["before"]
+        assert texts(following.poll()) == ["before"]
     log.feed("stdout", b"meanwhile\n")
-    ((why, names),) = following.look()["absent"]
+    ((why, names),) = following.poll()["absent"]
     assert (why.startswith(f"Node {NODE} is not connected since "), names) == (True, ["train-worker-0"])
-    assert (following.look(), following.is_done) == (None, False)
+    assert (following.poll(), following.is_done) == (None, False)
     with linked(settings.DATA, NODE):
-        message = following.look()
+        message = following.poll()
     assert (texts(message), message["absent"]) == (["meanwhile"], [])
 
 
@@ -214,11 +214,11 @@ def test_a_pod_that_has_ended_is_waited_for_while_its_node_is_away(linked_gang, 
     following = linked_gang.read("train-worker-0")
     monkeypatch.setattr(type(following), "rests", True)
     following.followed.may_grow = False
-    assert following.look()["absent"]
+    assert following.poll()["absent"]
     assert not following.is_done
     with linked(settings.DATA, NODE):
-        assert texts(following.look()) == ["all of it"]
-        following.look()
+        assert texts(following.poll()) == ["all of it"]
+        following.poll()
     assert following.is_done
 
 

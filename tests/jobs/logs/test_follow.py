@@ -55,24 +55,24 @@ def log(pod):
 
 def test_a_reader_sees_why_there_is_nothing_then_what_is_there_and_then_what_comes(opened, pod):
     reader = opened()
-    message = reader.look()
+    message = reader.poll()
     [(why, names)] = message["absent"]
     assert (message["lines"], names, "not started" in why) == ([], [pod.name], True)
-    assert reader.look() is None
+    assert reader.poll() is None
     _, log = log_of(pod.uid)
     log.feed("stdout", b"one\ntwo\n")
-    message = reader.look()
-    assert (texts(message), message["absent"], reader.look()) == (["one", "two"], [], None)
+    message = reader.poll()
+    assert (texts(message), message["absent"], reader.poll()) == (["one", "two"], [], None)
     log.feed("stderr", b"three\n")
-    message = reader.look()
+    message = reader.poll()
     assert (texts(message), message["lines"][0][2]) == (["three"], "stderr")
 
 
 def test_a_reader_who_comes_back_gets_nothing_from_long_ago_and_nothing_less(opened, pod):
     _, log = log_of(pod.uid, entries=[(1, "long ago"), (30, "one")])
-    first = opened().look()
+    first = opened().poll()
     log.feed("stdout", b"two\n")
-    again = opened(since=first["lines"][-1][1]).look()
+    again = opened(since=first["lines"][-1][1]).poll()
     assert (texts(again), again["cut"]) == (["one", "two"], False)
 
 
@@ -82,18 +82,18 @@ def test_the_next_attempt_follows_the_one_that_ended(opened, pod):
     log.close()
     (directory / "status.json").write_text("{}")
     reader = opened()
-    assert (texts(reader.look()), reader.look()) == (["first"], None)
+    assert (texts(reader.poll()), reader.poll()) == (["first"], None)
     _, again = log_of(pod.uid, 1)
     again.feed("stdout", b"second\n")
-    message = reader.look()
+    message = reader.poll()
     assert (texts(message), message["logs"]) == (["second"], {1: [pod.name, pod.uid, "main", 1, True, 0]})
-    assert [texts(opened(**params).look()) for params in ({}, {"attempt": "0"})] == [["first", "second"], ["first"]]
+    assert [texts(opened(**params).poll()) for params in ({}, {"attempt": "0"})] == [["first", "second"], ["first"]]
 
 
 def test_a_log_is_readable_after_its_pod_is_gone(opened, pod, log, client):
     log.feed("stdout", b"remembered\n")
     store.write(Delete(PODS, pod.namespace, pod.name, grace=0))
-    assert texts(opened().look()) == ["remembered"]
+    assert texts(opened().poll()) == ["remembered"]
     query = f"pod={pod.name}&uid={pod.uid}"
     assert "remembered" in client.get(f"/jobs/default/train/?tab=logs&{query}").content.decode()
     assert body(client.get(f"/jobs/default/train/log/?{query}")) == b"remembered\n"
@@ -105,7 +105,7 @@ def test_what_rotation_dropped_is_said(opened, pod):
     for word in ("line", "later"):
         for number in range(300):
             log.feed("stdout", f"{word} {number}\n".encode())
-        message = reader.look()
+        message = reader.poll()
         assert (message["lost"] > 0, texts(message)[-1]) == (True, f"{word} 299")
 
 
@@ -147,19 +147,19 @@ class Page:
 def test_a_bar_that_is_redrawn_is_one_line_that_changes(opened, log):
     reader, page = opened(), Page()
     log.feed("stdout", b"start\n")
-    page.take(reader.look())
+    page.take(reader.poll())
     for step in range(4):
         log.feed("stderr", f"\repoch 1: {step}/3".encode())
         log.flush()
-        page.take(reader.look())
+        page.take(reader.poll())
         assert page.lines == ["start", f"epoch 1: {step}/3"]
     log.feed("stdout", b"between\n")
     log.feed("stderr", b"\r\x1b[Kdone\nnext\n")
-    page.take(reader.look())
+    page.take(reader.poll())
     assert page.lines == ["start", "done", "between", "next"]
     assert [states for _, states in page.rows.values()] == [0, 4, 0, 0]
     again = Page()
-    again.take(opened().look())
+    again.take(opened().poll())
     assert sorted(again.rows.items()) == sorted(page.rows.items())
 
 
@@ -168,7 +168,7 @@ def test_of_a_line_that_grows_only_what_is_new_is_sent(opened, log):
     for _ in range(10):
         log.feed("stdout", b"." * 5000)
         log.flush()
-        message = reader.look()
+        message = reader.poll()
         sent.append(sum(map(len, texts(message))))
         page.take(message)
     assert page.lines == ["." * 50_000]
@@ -180,12 +180,12 @@ def test_a_reader_who_comes_back_has_lines_that_were_under_way_from_their_beginn
     log.feed("stdout", b"one")
     log.flush()
     log.feed("stderr", b"between\n")
-    page.take(opened().look())
+    page.take(opened().poll())
     (offset,) = page.open.values()
     log.feed("stdout", b" two")
     log.flush()
     since = now_text(clock.milliseconds() + 60_000)  # long after the line began
-    message = opened(since=since, open=f"{pod.uid}.main.0.{offset}").look()
+    message = opened(since=since, open=f"{pod.uid}.main.0.{offset}").poll()
     page.take(message)
     assert (page.lines, {line[2] for line in message["lines"]}) == (["one two", "between"], {"stdout"})
 
@@ -194,7 +194,7 @@ def test_a_reader_who_comes_back_has_lines_that_were_under_way_from_their_beginn
 def test_lines_that_are_not_ones_own_are_not_sent_again(opened, pod, key):
     _, log = log_of(pod.uid, entries=[(1, "long ago")])
     log.feed("stdout", b"x")
-    found = opened(since=now_text(clock.milliseconds() + 60_000), open=key.format(pod.uid)).look()
+    found = opened(since=now_text(clock.milliseconds() + 60_000), open=key.format(pod.uid)).poll()
     assert texts(found) == (["long ago"] if key.startswith("{}.main") else [])
 
 
@@ -202,7 +202,7 @@ def test_what_a_line_has_said_is_listed_on_demand(opened, pod, log, client):
     for piece in (b"\r1%", b"\r\x1b[32m2%\x1b[0m", b"\rdone <b>\nnext\n"):
         log.feed("stderr", piece)
         log.flush()
-    row = opened().look()["lines"][0]
+    row = opened().poll()["lines"][0]
     assert (row[3], row[-1]) == ("done <b>", 2)
     url = f"/jobs/default/train/log/?pod={pod.name}&uid={pod.uid}&line={pod.uid}.main.0.{row[5]}"
     answer = client.get(url)
@@ -225,12 +225,12 @@ def test_a_log_is_refused_where_one_may_not_read_and_of_a_uid_that_no_pod_has(op
     world.make("secret", "Running", namespace="other", pods=[running()])
     secret = store.get(PODS, "other", "secret-worker-0")
     with pytest.raises(Forbidden):
-        opened(namespace="other", pod=secret.name, uid=secret.uid).look()
+        opened(namespace="other", pod=secret.name, uid=secret.uid).poll()
     with pytest.raises(NotFound):
-        opened(pod=secret.name, uid=secret.uid).look()
+        opened(pod=secret.name, uid=secret.uid).poll()
     for uid in ("../../..", "x" * 200, "%", "0"):
         with pytest.raises(NotFound):
-            opened(uid=uid).look()
+            opened(uid=uid).poll()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -266,16 +266,16 @@ def test_lines_of_all_pods_or_of_a_task_come_in_the_order_of_their_times(gang):
     gang.prints("worker-0", (1, "a"), (4, "d"))
     gang.prints("worker-1", (2, "b"), (5, "e"))
     log = gang.prints("ps-0", (3, "c"))
-    message = gang.read().look()
+    message = gang.read().poll()
     assert texts(message) == ["a", "b", "c", "d", "e"]
     names = [message["logs"][line[0]][0].removeprefix("train-") for line in message["lines"]]
     assert names == ["worker-0", "worker-1", "ps-0", "worker-0", "worker-1"]
     assert message["pods"] == [3, 3]
     server = gang.read("task/ps")
-    assert texts(server.look()) == ["c"]
+    assert texts(server.poll()) == ["c"]
     log.feed("stdout", b"more\n")
-    assert texts(server.look()) == ["more"]
-    assert server.look() is None
+    assert texts(server.poll()) == ["more"]
+    assert server.poll() is None
     with pytest.raises(NotFound, match="The task nope has no pods"):
         gang.read("task/nope")
 
@@ -283,34 +283,34 @@ def test_lines_of_all_pods_or_of_a_task_come_in_the_order_of_their_times(gang):
 def test_a_pod_that_begins_later_and_one_that_is_restarted_join(gang, moved_clock):
     gang.prints("worker-0", (1, "first attempt"))
     following = gang.read()
-    message = following.look()
+    message = following.poll()
     assert texts(message) == ["first attempt"]
     [(why, names)] = message["absent"]
     assert ("not started" in why, sorted(names)) == (True, ["train-ps-0", "train-worker-1"]), "once for all of them"
     again = gang.prints("worker-0", (3, "second attempt"), attempt=1)
     gang.prints("worker-1", (2, "begins later"))
-    assert texts(following.look()) == ["begins later", "second attempt"]
+    assert texts(following.poll()) == ["begins later", "second attempt"]
     gang.replace("worker-2", index=2)
     gang.prints("worker-2", (4, "made later"))
     again.feed("stdout", b"goes on\n")
     at_once(moved_clock)
-    message = following.look()
+    message = following.poll()
     assert (texts(message), message["pods"]) == (["made later", "goes on"], [4, 4])
-    assert following.look() is None
+    assert following.poll() is None
 
 
 def test_a_pod_that_is_gone_or_was_replaced_keeps_its_lines_and_the_others_go_on(gang, moved_clock):
     gang.prints("worker-0", (1, "last words"))
     following = gang.read("task/worker")
-    assert texts(following.look()) == ["last words"]
+    assert texts(following.poll()) == ["last words"]
     store.write(Delete(PODS, "default", "train-worker-0", grace=0))
     gang.prints("worker-1").feed("stdout", b"still there\n")
     at_once(moved_clock)
-    assert texts(following.look()) == ["still there"]
+    assert texts(following.poll()) == ["still there"]
     del gang.uid["worker-0"]
     gang.replace("worker-0")
     gang.prints("worker-0", (2, "once more"))
-    assert texts(gang.read("task/worker").look())[:2] == ["last words", "once more"]
+    assert texts(gang.read("task/worker").poll())[:2] == ["last words", "once more"]
 
 
 @pytest.mark.parametrize("pod", ["*", "task/worker"])
@@ -328,23 +328,23 @@ def test_only_so_many_pods_are_followed_the_failed_ones_first_and_that_is_said(a
     big = Gang(alice, world.make("big", "Running", pods=[*more, running("last", phase="Failed")]))
     big.prints("last-0", (1, "why it failed"))
     following = big.read()
-    message = following.look()
+    message = following.poll()
     assert texts(message) == ["why it failed"]
     assert message["pods"] == [follow.MOST_PODS, follow.MOST_PODS + 1]
     for number in (2, 3):
         big.replace(f"late-{number}", "late", number)
         at_once(moved_clock)
-        assert following.look() == {"pods": [follow.MOST_PODS, follow.MOST_PODS + number]}
+        assert following.poll() == {"pods": [follow.MOST_PODS, follow.MOST_PODS + number]}
 
 
 def test_the_tail_is_the_end_of_all_logs_together_and_says_what_is_before(gang, monkeypatch):
     monkeypatch.setattr(follow, "TAIL", follow.Limits(5, 10_000))
     gang.prints("worker-0", *((number, f"a{number}") for number in range(0, 20, 2)))
     gang.prints("worker-1", *((number, f"b{number}") for number in range(1, 20, 2)))
-    message = gang.read().look()
+    message = gang.read().poll()
     assert texts(message) == ["b15", "a16", "b17", "a18", "b19"]
     assert 0 < message["before"] < sum(extent.end for extent in pods.backend.nodes.log_extents(gang.uid.values()))
-    message = gang.read(since=stamp(10)).look()
+    message = gang.read(since=stamp(10)).poll()
     assert (texts(message)[-1], message["cut"]) == ("b19", True), "who comes back hears of the gap"
 
 
@@ -357,30 +357,30 @@ def line_of(message, text):
 def test_a_link_shows_its_line_with_what_surrounds_it_and_goes_on_when_the_end_is_near(gang, client):
     log = gang.prints("worker-0", (1, "a"), (3, "c"))
     gang.prints("worker-1", (2, "b"), (4, "d"))
-    link = line_of(gang.read().look(), "b")
+    link = line_of(gang.read().poll(), "b")
     page = JobPage(client, address=f"/jobs/default/train/?tab=logs&pod=*&line={link}").tree
     assert page.find(".//mark[@id='line']").text == "train-worker-1  b"
     reader = gang.read(line=link)
-    message = reader.look()
+    message = reader.poll()
     assert (texts(message), message["more"]) == (["a", "b", "c", "d"], False)
     log.feed("stdout", b"e\n")
-    assert texts(reader.look()) == ["e"]
+    assert texts(reader.poll()) == ["e"]
 
 
 def test_a_link_to_a_line_far_before_the_end_shows_it_and_says_that_more_follows(gang, monkeypatch):
     gang.prints("worker-0", *((number / 10, f"line {number}") for number in range(500)))
-    link = line_of(gang.read().look(), "line 100")
+    link = line_of(gang.read().poll(), "line 100")
     monkeypatch.setattr(follow, "AROUND", follow.Limits(20, 10_000))
     reader = gang.read(line=link)
-    message = reader.look()
+    message = reader.poll()
     assert texts(message) == [f"line {number}" for number in range(90, 110)]
     assert (message["more"], reader.is_done) == (True, True)
-    assert texts(gang.read(line="start").look())[:2] == ["line 0", "line 1"]
+    assert texts(gang.read(line="start").poll())[:2] == ["line 0", "line 1"]
 
 
 def test_a_link_to_a_line_that_is_not_kept_says_so_and_shows_the_end(gang):
     gang.prints("worker-0", (1, "a"))
-    message = gang.read(line=f"{gang.uid['worker-1']}.main.0.0").look()
+    message = gang.read(line=f"{gang.uid['worker-1']}.main.0.0").poll()
     assert ("not kept any more" in message["note"], texts(message)) == (True, ["a"])
 
 
@@ -445,7 +445,7 @@ def test_pods_of_an_earlier_job_of_the_name_are_not_read(alice, gang):
     store.write(Delete(JOBS, "default", "train"), *pods_of)
     again = Gang(alice, world.make("train", "Running", pods=[running(), running(index=1)]))
     again.prints("worker-0", (2, "ours"))
-    assert texts(again.read().look()) == ["ours"]
+    assert texts(again.read().poll()) == ["ours"]
 
 
 def test_of_a_job_whose_page_reads_some_pods_all_are_counted_and_can_be_chosen(alice, client, data):
@@ -454,8 +454,8 @@ def test_of_a_job_whose_page_reads_some_pods_all_are_counted_and_can_be_chosen(a
     pods = [*(running(index=index, phase="Failed", code=1) for index in range(many)), running("ps")]
     big = Gang(alice, world.make("big", "Running", pods=pods, tasks=(("worker", many), ("ps", 1))))
     big.prints("ps-0", (1, "server"))
-    assert big.read().look()["pods"] == [follow.MOST_PODS, many + 1]
-    assert texts(big.read("task/ps").look()) == ["server"]
+    assert big.read().poll()["pods"] == [follow.MOST_PODS, many + 1]
+    assert texts(big.read("task/ps").poll()) == ["server"]
     page = client.get("/jobs/default/big/?tab=logs").content.decode()
     assert all(words in page for words in (f"task worker · all {many} pods", f"all {many + 1} pods of the job"))
 

@@ -65,7 +65,7 @@ def texts(message):
 
 def read(reader):
     found = []
-    while message := reader.look():
+    while message := reader.poll():
         found += texts(message)
     return found
 

@@ -278,14 +278,14 @@ def test_every_way_to_be_evicted_has_words():
     """Also those of pods that go for nobody."""
     for reason in (*SchedulerAction, ZONE_CLOSED):
         other = "" if reason in (SchedulerAction.SHUFFLE, ZONE_CLOSED) else WINNER
-        said = evictions.Eviction(0, 2, str(reason), other, frozenset()).said
+        said = evictions.Eviction(0, 2, str(reason), other, frozenset()).sentence
         assert "  " not in said
         assert "pod group " not in said
 
 
 @given(st.lists(SPANS, max_size=6), st.integers(1, 4))
 def test_a_gang_is_held_exactly_while_enough_are_there(found, needed):
-    held = chapters.held(found, needed)
+    held = chapters.stretches_with(found, needed)
     for moment in range(40):
         enough, is_held = (sum(begun <= moment < (ended or 99) for begun, ended in each) for each in (found, held))
         assert bool(is_held) == (enough >= needed)
@@ -319,7 +319,7 @@ def of_plugin(text):
 def of_gang(text):
     *numbers, over = text.split() if text.endswith("over") else (*text.split(), "")
     shown = Progress(*map(int, numbers), bool(over))
-    return [f"{shown.short}: {shown.said}"]
+    return [f"{shown.short}: {shown.sentence}"]
 
 
 def of_phases(text):
