@@ -31,9 +31,9 @@ class CronConsumer(Maker):
         """Return the keys of all cron jobs: none is ever over."""
         return list(store.names(CRON_JOBS).values())
 
-    def look(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
+    def plan_families(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
         """Make the jobs whose time has come, and keep the status."""
-        known: dict[str, ObservedCronJob] = {}
+        observed: dict[str, ObservedCronJob] = {}
         runs: dict[str, Run | None] = {}
         for family, cron in maker.readable(families, CronJob):
             key = family.owner.key
@@ -43,24 +43,24 @@ class CronConsumer(Maker):
                 log.exception("cron job %s cannot be planned; it waits until something about it changes", key)
                 continue
             status = family.owner.object.get("status") or {}
-            known[key] = ObservedCronJob(cron, status, [*family.jobs.values()], [*family.gone.values()])
-        wanted = {f"{known[key].cron.metadata.namespace}/{run.name}": key for key, run in runs.items() if run}
-        made = {f"{each.cron.metadata.namespace}/{job.name}" for each in known.values() for job in each.jobs}
-        taken = maker.holders([key for key in wanted if key not in made], state, wanted)
-        names = {wanted[key] for key in taken}
+            observed[key] = ObservedCronJob(cron, status, [*family.jobs.values()], [*family.gone.values()])
+        wanted = {f"{observed[key].cron.metadata.namespace}/{run.name}": key for key, run in runs.items() if run}
+        existing = {f"{each.cron.metadata.namespace}/{job.name}" for each in observed.values() for job in each.jobs}
+        occupied = maker.holders([key for key in wanted if key not in existing], state, wanted)
+        names = {wanted[key] for key in occupied}
         view = ClusterView()
-        for key, each in known.items():
-            yield from _look_at(state, each, runs[key], view, now, is_taken=key in names)
+        for key, each in observed.items():
+            yield from _plan_one(state, each, runs[key], view, now, is_occupied=key in names)
 
 
-def _look_at(
-    state: MakerState, known: ObservedCronJob, run: Run | None, view: ClusterView, now: int, *, is_taken: bool
+def _plan_one(
+    state: MakerState, observed: ObservedCronJob, run: Run | None, view: ClusterView, now: int, *, is_occupied: bool
 ) -> Iterator[Group | Timer]:
     """Look at one cron job; one that cannot be planned is left as it is, and never stops the others."""
-    cron = known.cron
+    cron = observed.cron
     key = f"{cron.metadata.namespace}/{cron.metadata.name}"
     try:
-        outcome = plan.reconcile(known, run, view, now, is_taken=is_taken)
+        outcome = plan.reconcile(observed, run, view, now, is_occupied=is_occupied)
     except Exception:
         log.exception("cron job %s cannot be planned; it waits until something about it changes", key)
         return
@@ -68,8 +68,8 @@ def _look_at(
         yield Group(outcome.writes, key)
     # Why the job of a time is not made is told once for each time and reason.
     notice = outcome.notice
-    if notice is not None and run is not None and state.told.get(key) != f"{run.at} {notice.reason}":
-        state.told[key] = f"{run.at} {notice.reason}"
+    if notice is not None and run is not None and state.last_notices.get(key) != f"{run.at} {notice.reason}":
+        state.last_notices[key] = f"{run.at} {notice.reason}"
         about = plan.about(cron)
         event = events.event(about, notice.reason, notice.message, now, component=plan.COMPONENT, kind=events.WARNING)
         yield Group([Create(EVENTS, event)])

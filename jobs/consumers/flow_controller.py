@@ -36,19 +36,19 @@ class FlowConsumer(Maker):
 
     def plan(self, state: MakerState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Look at each flow and each template that something happened to."""
-        found = super().plan(state, changes, timers, now)
-        found.groups = [*found.groups, *_lists_of_jobs(changes)]
-        return found
+        plan_ = super().plan(state, changes, timers, now)
+        plan_.groups = [*plan_.groups, *_lists_of_jobs(changes)]
+        return plan_
 
     def note(self, state: MakerState, change: Change) -> None:
         """Note which flow a change is about; a template may be what flows of its namespace wait for."""
         if change.resource == JOB_TEMPLATES.id:
-            place = f"{change.namespace}/"
-            state.stale |= dict.fromkeys(key for key in state.waiting if key.startswith(place))
+            prefix = f"{change.namespace}/"
+            state.stale |= dict.fromkeys(key for key in state.waiting if key.startswith(prefix))
         else:
             super().note(state, change)
 
-    def look(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
+    def plan_families(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
         """Make the jobs whose turn it is, and keep the status."""
         flows = {family.owner.key: (family, flow) for family, flow in maker.readable(families, JobFlow)}
         wanted = {
@@ -57,28 +57,28 @@ class FlowConsumer(Maker):
             for step in flow.spec.flows
             if (name := steps.job_name(flow.metadata.name, step.name)) not in family.jobs
         }
-        taken = maker.holders(list(wanted), state, wanted)
+        occupied = maker.holders(list(wanted), state, wanted)
         named = {f"{flow.metadata.namespace}/{step.name}" for _, flow in flows.values() for step in flow.spec.flows}
-        templates = {key: found.object for key, found in store.by_keys(JOB_TEMPLATES, sorted(named)).items()}
+        templates = {key: stored.object for key, stored in store.by_keys(JOB_TEMPLATES, sorted(named)).items()}
         view = ClusterView()
         for family, flow in flows.values():
-            place = f"{flow.metadata.namespace}/"
-            known = ObservedFlow(
+            prefix = f"{flow.metadata.namespace}/"
+            observed = ObservedFlow(
                 flow,
                 family.owner.object.get("status") or {},
                 family.jobs,
                 family.gone,
-                {key.removeprefix(place): each for key, each in templates.items() if key.startswith(place)},
-                {key.removeprefix(place) for key in taken if key.startswith(place)},
+                {key.removeprefix(prefix): each for key, each in templates.items() if key.startswith(prefix)},
+                {key.removeprefix(prefix) for key in occupied if key.startswith(prefix)},
             )
-            yield from _look_at(state, known, view, now)
+            yield from _plan_one(state, observed, view, now)
 
 
-def _look_at(state: MakerState, known: ObservedFlow, view: ClusterView, now: int) -> Iterator[Group | Timer]:
+def _plan_one(state: MakerState, observed: ObservedFlow, view: ClusterView, now: int) -> Iterator[Group | Timer]:
     """Look at one flow; one that cannot be planned is left as it is, and never stops the others."""
-    key = plan.key_of(known.flow)
+    key = plan.key_of(observed.flow)
     try:
-        outcome = plan.reconcile(known, view, now)
+        outcome = plan.reconcile(observed, view, now)
     except Exception:
         log.exception("flow %s cannot be planned; it waits until something about it changes", key)
         return
@@ -118,7 +118,7 @@ def _template_of(job: Stored | Change) -> str:
     if steps.BY_TEMPLATE.encode() not in job.body:
         return ""
     for field in ("annotations", "labels"):
-        place, _, name = lenient.text(job.object, "metadata", field, steps.BY_TEMPLATE).partition(".")
-        if name and place == job.namespace:
-            return f"{place}/{name}"
+        namespace, _, name = lenient.text(job.object, "metadata", field, steps.BY_TEMPLATE).partition(".")
+        if name and namespace == job.namespace:
+            return f"{namespace}/{name}"
     return ""

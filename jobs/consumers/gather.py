@@ -59,17 +59,17 @@ class _Gathered:
         if old:
             self._measure(read(old.object, Job))
 
-    def tell(self, changes: Iterable[Change]) -> None:
+    def fold(self, changes: Iterable[Change]) -> None:
         """Fold changes that the record does not hold."""
         self.history = fold(self.history, [each for each in changes if each.revision > self.revision])
 
-    def tell_of_job(self, changes: Sequence[Change]) -> None:
+    def fold_job(self, changes: Sequence[Change]) -> None:
         """Fold changes of the job and its groups."""
         own = [each for each in changes if each.resource == JOBS.id]
         for change in own:
             self._measure(change.read(Job))
         self.last = own[-1] if own else None
-        self.tell(changes)
+        self.fold(changes)
 
     def _measure(self, job: Job) -> None:
         for task, progress in of_tasks(job):
@@ -77,8 +77,8 @@ class _Gathered:
 
     def pod_names(self) -> set[str]:
         """Return the names that pods of the job have, or had before it was scaled."""
-        told = {span.pod.metadata.name for run in self.history.runs for span in run.pods.values()}
-        return told | {f"{self.ref.name}-{task}-{n}" for task, size in self.sizes.items() for n in range(size)}
+        recorded = {span.pod.metadata.name for run in self.history.runs for span in run.pods.values()}
+        return recorded | {f"{self.ref.name}-{task}-{n}" for task, size in self.sizes.items() for n in range(size)}
 
     def uids(self) -> set[str]:
         """Return the uids that events about the job, its groups and pods name."""
@@ -115,38 +115,38 @@ def up_to(revision: int, refs: Sequence[Ref]) -> dict[str, Record]:
     A job of which neither a record nor the log knows anything is left out.
     """
     old = records.by_uid(JOBS, [ref.uid for ref in refs])
-    found = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
+    gathered = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
     rows: dict[str, list[Change]] = defaultdict(list)
-    for change in _changes(JOBS, found, lambda each: {each.ref.name}):
+    for change in _changes(JOBS, gathered, lambda each: {each.ref.name}):
         rows[change.uid].append(change)
-    for change in _changes(POD_GROUPS, found, lambda each: {f"{each.ref.name}-{each.ref.uid}"}):
+    for change in _changes(POD_GROUPS, gathered, lambda each: {f"{each.ref.name}-{each.ref.uid}"}):
         rows[_owner_of(change)].append(change)
-    for uid, each in found.items():
-        each.tell_of_job(sorted(rows[uid], key=lambda change: change.revision))
-    for chunk in _chunks(PODS, found, _Gathered.pod_names):
+    for uid, each in gathered.items():
+        each.fold_job(sorted(rows[uid], key=lambda change: change.revision))
+    for chunk in _chunks(PODS, gathered, _Gathered.pod_names):
         rows = defaultdict(list)
         for change in chunk:
             rows[_owner_of(change)].append(change)
-        for uid in rows.keys() & found.keys():
-            found[uid].tell(rows[uid])
-    _tell_of_events(found)
-    made = {uid: each.record(revision) for uid, each in found.items()}
-    return {uid: record for uid, record in made.items() if record is not None}
+        for uid in rows.keys() & gathered.keys():
+            gathered[uid].fold(rows[uid])
+    _fold_events(gathered)
+    brought_up = {uid: each.record(revision) for uid, each in gathered.items()}
+    return {uid: record for uid, record in brought_up.items() if record is not None}
 
 
 def phases(refs: Sequence[Ref]) -> dict[str, list[Phase]]:
     """Return the phases that jobs came to, by uid; what else belongs to them is not looked at."""
     old = records.by_uid(JOBS, [ref.uid for ref in refs])
-    found = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
-    for change in _changes(JOBS, found, lambda each: {each.ref.name}):
-        if change.uid in found:
-            found[change.uid].tell([change])
-    return {uid: each.history.phases for uid, each in found.items()}
+    gathered = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
+    for change in _changes(JOBS, gathered, lambda each: {each.ref.name}):
+        if change.uid in gathered:
+            gathered[change.uid].fold([change])
+    return {uid: each.history.phases for uid, each in gathered.items()}
 
 
-def _tell_of_events(found: dict[str, _Gathered]) -> None:
+def _fold_events(gathered: dict[str, _Gathered]) -> None:
     """Fold the events about jobs; they are objects that outlive what they are about."""
-    about = {uid: each for each in found.values() for uid in each.uids()}
+    about = {uid: each for each in gathered.values() for uid in each.uids()}
     uids = sorted(about)
     for start in range(0, len(uids), sql.CHUNK):
         rows: dict[str, list[Change]] = defaultdict(list)
@@ -155,21 +155,23 @@ def _tell_of_events(found: dict[str, _Gathered]) -> None:
             key = stored.resource, stored.namespace, stored.name, stored.uid
             rows[each.ref.uid].append(Change(stored.revision, *key, "MODIFIED", stored.created, stored.body))
         for uid, changes in rows.items():
-            found[uid].tell(changes)
+            gathered[uid].fold(changes)
 
 
-def _changes(kind: Resource, found: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]) -> Iterator[Change]:
+def _changes(
+    kind: Resource, gathered: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]
+) -> Iterator[Change]:
     """Return the log rows of a kind with the names that belong to jobs; those of one name in their order."""
-    return chain.from_iterable(_chunks(kind, found, names))
+    return chain.from_iterable(_chunks(kind, gathered, names))
 
 
 def _chunks(
-    kind: Resource, found: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]
+    kind: Resource, gathered: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]
 ) -> Iterator[list[Change]]:
     wanted: dict[str, set[str]] = defaultdict(set)
-    for each in found.values():
+    for each in gathered.values():
         wanted[each.ref.namespace] |= names(each)
-    after = min((each.revision for each in found.values()), default=0)
+    after = min((each.revision for each in gathered.values()), default=0)
     for namespace, every in wanted.items():
         ordered = sorted(every)
         for start in range(0, len(ordered), sql.CHUNK):

@@ -64,12 +64,12 @@ class HistoryConsumer(Consumer[HistoryState]):
                 later.append(following)
         refs = list(dict.fromkeys(wanted))
         later += [_timer(LATER, ref, now) for ref in refs[MOST:]]
-        kept: list[Record] = []
+        updated: list[Record] = []
         if refs:
             with store.reading() as revision:
-                kept = list(gather.up_to(revision, refs[:MOST]).values())
-        later += _unsettled(kept, {timer.key: timer for timer in timers}, now)
-        return Plan(records=kept, timers=later)
+                updated = list(gather.up_to(revision, refs[:MOST]).values())
+        later += _unsettled(updated, {timer.key: timer for timer in timers}, now)
+        return Plan(records=updated, timers=later)
 
 
 def sweep_ms() -> int:
@@ -93,23 +93,23 @@ def _timer(kind: str, ref: Ref, due: int, **payload: int) -> Timer:
 
 def _sweep(timer: Timer, now: int) -> tuple[list[Ref], Timer]:
     """Return the next living jobs whose records lack something, and the timer that goes on behind them."""
-    found = records.behind(
+    behind = records.behind(
         JOBS, created_before=now - sweep_ms(), finished=FINISHED, after=timer.payload.get("after", ""), limit=MOST
     )
-    refs = [Ref(namespace, name, uid) for _, namespace, name, uid in found]
-    if len(found) < MOST:
+    refs = [Ref(namespace, name, uid) for _, namespace, name, uid in behind]
+    if len(behind) < MOST:
         return refs, Timer(SWEEP, "", now + sweep_ms())
-    return refs, Timer(SWEEP, "", now, {"after": found[-1][0]})
+    return refs, Timer(SWEEP, "", now, {"after": behind[-1][0]})
 
 
-def _unsettled(kept: Iterable[Record], due: dict[str, Timer], now: int) -> list[Timer]:
+def _unsettled(written: Iterable[Record], due: dict[str, Timer], now: int) -> list[Timer]:
     """Return timers for deleted jobs with pods that had not ended, which are looked at again, later and later."""
-    found = []
-    for each in kept:
+    timers = []
+    for each in written:
         if each.deleted and not record.read(each.history).is_settled:
             before = due.get(each.uid)
             wait = 2 * before.payload.get("wait", SETTLE_MS // 2) if before else SETTLE_MS
             if wait <= SETTLE_MOST_MS:
                 ref = Ref(each.namespace, each.name, each.uid)
-                found.append(_timer(SETTLE, ref, now + wait, wait=wait))
-    return found
+                timers.append(_timer(SETTLE, ref, now + wait, wait=wait))
+    return timers

@@ -85,7 +85,7 @@ class JobConsumer(Consumer[JobsState]):
         remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
         for timer in timers_of(NAME, shard, ASKED):
             if timer.key in state.entries:  # of a job that is gone or finished nothing is asked any more
-                state.note_asked(timer.key, pending_actions.read(timer))
+                state.set_pending_actions(timer.key, pending_actions.read(timer))
         state.touched = dict.fromkeys([*state.entries, *state.commands])
         return state
 
@@ -116,14 +116,14 @@ class JobConsumer(Consumer[JobsState]):
             if key in state.sent:
                 entry.again = True
                 continue
-            if _is_over(entry.known) and key not in state.commands:
+            if _is_over(entry.observed) and key not in state.commands:
                 state.forget(key)
-                state.note_asked(key, ())
-                deadlines += _deadline(entry.known.job)
+                state.set_pending_actions(key, ())
+                deadlines += _deadline(entry.observed.job)
                 over += [(LEFT, key), (ASKED, key), (PENDING, key)]
                 left.pop(key, None)
                 continue
-            keys = ssh_keys.make() if plan.lacks_keys(entry.known) else None
+            keys = ssh_keys.make() if plan.lacks_keys(entry.observed) else None
             room -= KEY_COST if keys else 0
             if writes := _plan_one(state, entry, world, keys, now, is_crowd=is_crowd):
                 if _finishes(writes):
@@ -166,7 +166,7 @@ class JobConsumer(Consumer[JobsState]):
             if isinstance(outcome, ApiError):
                 sent.failed = True
             else:
-                state.note_asked(group.key, state.entries[group.key].left_asked)
+                state.set_pending_actions(group.key, state.entries[group.key].remaining_actions)
                 sent.revisions = frozenset(row.revision for row in outcome if row.resource in _APPLY)
 
 
@@ -179,19 +179,19 @@ def _wake(
     """
 
     def about(key: str) -> Object | None:
-        return plan.about(state.entries[key].known.job) if key in state.entries else None
+        return plan.about(state.entries[key].observed.job) if key in state.entries else None
 
     groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
     groups += retries.event_groups(timers, about, now, plan.COMPONENT)
-    lost = _look_back(state, now)
+    lost = _settle_writes(state, now)
     failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
     left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
     refresh(state, [*lost, *failed, *(key for key in left if key not in state.entries)])
     state.touched |= left
     state.touched |= dict.fromkeys(status_throttle.take_due(state.unreported, now, _scheduler_position))
-    groups += _look_for_targets(state)
-    heard = policy_events.hear(state, changes, now)
-    deadlines = [*heard.timers]
+    groups += _find_targets(state)
+    handled = policy_events.handle(state, changes, now)
+    deadlines = [*handled.timers]
     for timer in timers:
         if timer.kind == ASKED and timer.key in state.pending_actions:
             # What is asked of a job stays in its timer until it is carried out.
@@ -199,7 +199,7 @@ def _wake(
             state.touched[timer.key] = None
         elif timer.kind == PENDING and timer.key in state.entries:
             state.touched[timer.key] = None
-    return [*groups, *heard.groups], deadlines, left
+    return [*groups, *handled.groups], deadlines, left
 
 
 def _scheduler_position() -> int:
@@ -215,32 +215,32 @@ def _plan_one(
     state: JobsState, entry: JobEntry, world: World, keys: KeyPair | None, now: int, *, is_crowd: bool
 ) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
-    known, key = entry.known, entry.known.job.key
-    state.note_asked(key, waiting := pending_actions.current(state.pending_actions.get(key, ()), known.job))
-    overdue = policy_engine.to_pending(known.job, known.pods.values(), now)
-    requests = [of_jobs.request(each, known.job) for each in state.commands.get(key, {}).values()]
+    observed, key = entry.observed, entry.observed.job.key
+    state.set_pending_actions(key, waiting := pending_actions.current(state.pending_actions.get(key, ()), observed.job))
+    overdue = policy_engine.to_pending(observed.job, observed.pods.values(), now)
+    requests = [of_jobs.request(each, observed.job) for each in state.commands.get(key, {}).values()]
     requests += [*pending_actions.due(waiting, now), *(each.request() for each in overdue.pending_actions)]
-    account = world.accounts.get(known.job.namespace)
-    if account is not None and plan.lacks_pods(known):
-        quota_room.count_into(account, PODS, known.job.namespace)
+    account = world.accounts.get(observed.job.namespace)
+    if account is not None and plan.lacks_pods(observed):
+        quota_room.count_into(account, PODS, observed.job.namespace)
     try:
         may_wait = is_crowd and not status_throttle.is_due(state.unreported, key, now)
-        outcome = plan.reconcile(known, world, now, requests=requests, keys=keys, is_crowd=may_wait)
+        outcome = plan.reconcile(observed, world, now, requests=requests, keys=keys, is_crowd=may_wait)
         writes, entry.again = outcome.writes, outcome.again or bool(outcome.waiting)
-        entry.left_asked = pending_actions.after(waiting, requests[: len(requests) - len(outcome.waiting)])
+        entry.remaining_actions = pending_actions.after(waiting, requests[: len(requests) - len(outcome.waiting)])
     except Exception:
-        log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
+        log.exception("job %s cannot be planned; it waits until something about it changes", observed.job.key)
         state.unreported.pop(key, None)
         return []
     if outcome.refused:
-        state.refused[known.job.key] = known.job.namespace
+        state.refused[observed.job.key] = observed.job.namespace
     else:
-        state.refused.pop(known.job.key, None)
-    if outcome.unsaid:
+        state.refused.pop(observed.job.key, None)
+    if outcome.is_unreported:
         status_throttle.add(state.unreported, key, now)
     else:
         state.unreported.pop(key, None)
-    known.in_step = outcome.in_step
+    observed.in_step = outcome.in_step
     # Pods that it makes will be Pending, and may be so for too long.
     makes_pods = any(isinstance(write, Create) and write.resource == PODS for write in writes)
     entry.again |= makes_pods and JobEvent.POD_PENDING in state.answered.get(key, ())
@@ -250,15 +250,15 @@ def _plan_one(
 
 def _group(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int) -> Group:
     """Return the writes for a job, with which that goes from its timer which they carry out."""
-    key = entry.known.job.key
+    key = entry.observed.job.key
     within_quota = any(isinstance(write, Create) and write.resource == PODS for write in writes)
-    if entry.left_asked == state.pending_actions.get(key, ()):
+    if entry.remaining_actions == state.pending_actions.get(key, ()):
         return Group(writes, key, within_quota)
-    timers = pending_actions.timers(key, entry.left_asked, now)
+    timers = pending_actions.timers(key, entry.remaining_actions, now)
     return Group(writes, key, within_quota, timers, [(ASKED, key)])
 
 
-def _look_back(state: JobsState, now: int) -> list[str]:
+def _settle_writes(state: JobsState, now: int) -> list[str]:
     """Forget the writes that the log has shown; return the keys of jobs whose writes never came."""
     for key, sent in list(state.sent.items()):
         if sent.is_seen(state.position):
@@ -280,21 +280,21 @@ def _apply_job(state: JobsState, change: Change) -> None:
         return
     if change.verb == "DELETED":
         state.forget(key)
-        state.note_asked(key, ())
+        state.set_pending_actions(key, ())
         if key in state.commands:
             state.touched[key] = None
         return
     job = facts.read_job(late_defaults.filled_in(change.body))
     entry = state.entries.get(key)
-    if entry is None or entry.known.job.uid != job.uid:
+    if entry is None or entry.observed.job.uid != job.uid:
         if not job.is_finished:
             state.forget(key)
-            state.keep(JobEntry(ObservedJob(job)))
+            state.add(JobEntry(ObservedJob(job)))
             state.touched[key] = None
         return
-    before, entry.known.job = entry.known.job, job
+    before, entry.observed.job = entry.observed.job, job
     has_new_spec = job.generation != before.generation
-    entry.known.in_step &= not has_new_spec
+    entry.observed.in_step &= not has_new_spec
     if has_new_spec or not state.has_sent(key, change.revision):
         state.touched[key] = None
 
@@ -302,20 +302,20 @@ def _apply_job(state: JobsState, change: Change) -> None:
 def _apply_pod(state: JobsState, change: Change) -> None:
     key, pod = facts.read_pod(change.body)
     if state.refused and (change.verb == "DELETED" or pod.has_ended):
-        state.look_again(change.namespace)
+        state.plan_refused(change.namespace)
     if change.verb != "ADDED":
         _follow_elsewhere(state, change, pod, key)
     entry = state.entries.get(key)
     if entry is None or state.has_read(key, change.revision):
         return
-    pods = entry.known.pods
+    pods = entry.observed.pods
     if change.verb == "DELETED":
         pods.pop(change.name, None)
         state.touched[key] = None
         return
     before, pods[change.name] = pods.get(change.name), pod
-    is_news = before is None or not pod.counts_like(before)
-    if is_news and not state.has_sent(key, change.revision):
+    is_change = before is None or not pod.counts_like(before)
+    if is_change and not state.has_sent(key, change.revision):
         state.touched[key] = None
 
 
@@ -331,7 +331,7 @@ def _follow_elsewhere(state: JobsState, change: Change, pod: PodFact, own: str) 
         entry = state.entries.get(key)
         if entry is None or key == own or state.has_read(key, change.revision):
             continue
-        pods = entry.known.pods
+        pods = entry.observed.pods
         if change.name not in pods or (change.verb != "DELETED" and pods[change.name].owner == pod.owner):
             continue
         if change.verb == "DELETED":
@@ -345,24 +345,24 @@ def _apply_group(state: JobsState, change: Change) -> None:
     group = facts.read_group(change.body)
     key = group.job
     entry = state.entries.get(key)
-    if entry is None or change.name != entry.known.job.group_name or state.has_read(key, change.revision):
+    if entry is None or change.name != entry.observed.job.group_name or state.has_read(key, change.revision):
         return
-    known, is_own = entry.known, state.has_sent(key, change.revision)
+    observed, is_own = entry.observed, state.has_sent(key, change.revision)
     if change.verb == "DELETED":
-        known.group = None
+        observed.group = None
         # A job that is not over needs another one.
-        is_news = not (is_own and known.job.is_finished)
+        is_change = not (is_own and observed.job.is_finished)
     else:
-        before, known.group = known.group, group
+        before, observed.group = observed.group, group
         if key in state.unreported:
             state.unreported[key] = state.unreported[key]._replace(group_revision=change.revision)
-        known.in_step &= is_own or (before is not None and before.spec == group.spec)
-        is_news = not is_own and (before is None or not group.means_like(before))
-    if is_news:
+        observed.in_step &= is_own or (before is not None and before.spec == group.spec)
+        is_change = not is_own and (before is None or not group.means_like(before))
+    if is_change:
         state.touched[key] = None
 
 
-def _apply_product(state: JobsState, change: Change) -> None:
+def _apply_plugin_object(state: JobsState, change: Change) -> None:
     """Note what has the name of a product, whoever it belongs to."""
     id_ = change.resource, change.name
     for name in plugin_objects.jobs_named(*id_):
@@ -370,17 +370,17 @@ def _apply_product(state: JobsState, change: Change) -> None:
         entry = state.entries.get(key)
         if entry is None or state.has_read(key, change.revision):
             continue
-        known = entry.known
-        product = plugin_objects.ids(known.job).get(id_)
+        observed = entry.observed
+        product = plugin_objects.ids(observed.job).get(id_)
         fact = None if product is None or change.verb == "DELETED" else plugin_objects.read(product, change.body)
-        if known.plugin_objects.get(id_) == fact:
+        if observed.plugin_objects.get(id_) == fact:
             continue
         if fact is None:
-            del known.plugin_objects[id_]
+            del observed.plugin_objects[id_]
         else:
-            known.plugin_objects[id_] = fact
+            observed.plugin_objects[id_] = fact
         if not state.has_sent(key, change.revision):
-            known.in_step = False
+            observed.in_step = False
             state.touched[key] = None
 
 
@@ -418,7 +418,7 @@ def _apply_bound(state: JobsState, change: Change) -> None:
         return
     if not of_namespace:
         del bounds[change.namespace]
-    state.look_again(change.namespace)
+    state.plan_refused(change.namespace)
 
 
 _APPLY: dict[str, Callable[[JobsState, Change], None]] = {
@@ -426,7 +426,7 @@ _APPLY: dict[str, Callable[[JobsState, Change], None]] = {
     COMMANDS.id: _apply_command,
     PODS.id: _apply_pod,
     POD_GROUPS.id: _apply_group,
-    **dict.fromkeys(plugin_objects.RESOURCES, _apply_product),
+    **dict.fromkeys(plugin_objects.RESOURCES, _apply_plugin_object),
     CLAIMS.id: _apply_claim,
     LIMIT_RANGES.id: _apply_bound,
     RESOURCE_QUOTAS.id: _apply_bound,
@@ -436,7 +436,7 @@ _APPLY: dict[str, Callable[[JobsState, Change], None]] = {
 }
 
 
-def _look_for_targets(state: JobsState) -> list[Group]:
+def _find_targets(state: JobsState) -> list[Group]:
     """Remember the finished jobs that Commands are for; return the end of Commands to jobs that are gone."""
     unknown = [key for key in state.commands if key in state.touched and key not in state.entries]
     if unknown:
@@ -447,7 +447,7 @@ def _look_for_targets(state: JobsState) -> list[Group]:
         dropped = [
             command
             for command in state.commands[key].values()
-            if entry is None or not command.is_for(entry.known.job.uid)
+            if entry is None or not command.is_for(entry.observed.job.uid)
         ]
         for command in dropped:
             log.info("command %s is for a job that is gone: %s", command.key, command.target_name)
@@ -458,14 +458,14 @@ def _look_for_targets(state: JobsState) -> list[Group]:
     return groups
 
 
-def _is_over(known: ObservedJob) -> bool:
+def _is_over(observed: ObservedJob) -> bool:
     """Say whether nothing is left to be done for a job: it is finished, and so are its pods."""
-    job = known.job
-    if not job.is_finished or known.group is not None or job.status.get("terminating"):
+    job = observed.job
+    if not job.is_finished or observed.group is not None or job.status.get("terminating"):
         return False
-    if any(product.owner == job.uid for product in known.plugin_objects.values()):
+    if any(product.owner == job.uid for product in observed.plugin_objects.values()):
         return False
-    return not any(pod.owner == job.uid and (pod.deleting or not pod.has_ended) for pod in known.pods.values())
+    return not any(pod.owner == job.uid and (pod.deleting or not pod.has_ended) for pod in observed.pods.values())
 
 
 def _finishes(writes: Sequence[Write]) -> bool:

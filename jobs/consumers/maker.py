@@ -54,7 +54,7 @@ class MakerState:
     # Key of somebody else's job → the object whose job should have its name.
     blocked: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)  # objects whose jobs cannot be made as things are
-    told: dict[str, str] = field(default_factory=dict)  # key of an object → what the last event said of it
+    last_notices: dict[str, str] = field(default_factory=dict)  # key of an object → what the last event said of it
 
 
 class Maker(Consumer[MakerState]):
@@ -67,7 +67,7 @@ class Maker(Consumer[MakerState]):
         """Return the keys of the objects for which there may be something to do."""
 
     @abstractmethod
-    def look(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
+    def plan_families(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
         """Return what is to be written for objects, and when to look at them again."""
 
     def load(self, shard: int, revision: int) -> MakerState:
@@ -82,18 +82,18 @@ class Maker(Consumer[MakerState]):
             self.note(state, change)
         state.stale |= dict.fromkeys(timer.key for timer in timers if timer.kind in (RETRY, AGAIN, DUE))
         keys, state.stale = list(state.stale), {}
-        found: list[Group | Timer] = []
+        results: list[Group | Timer] = []
         for start in range(0, len(keys), CHUNK):
-            found += self.look(state, self._read(state, keys[start : start + CHUNK]), now)
+            results += self.plan_families(state, self._read(state, keys[start : start + CHUNK]), now)
 
         def about(key: str) -> Object | None:
             owner = store.by_keys(self.kind, [key]).get(key)
             return None if owner is None else owner.object
 
-        told = retries.event_groups(timers, about, now, COMPONENT)
+        failures = retries.event_groups(timers, about, now, COMPONENT)
         return Plan(
-            [*told, *(each for each in found if isinstance(each, Group))],
-            [each for each in found if isinstance(each, Timer)],
+            [*failures, *(each for each in results if isinstance(each, Group))],
+            [each for each in results if isinstance(each, Timer)],
         )
 
     def committed(
@@ -108,17 +108,17 @@ class Maker(Consumer[MakerState]):
         if change.resource == self.kind.id:
             state.stale[change.key] = None
             if change.verb == "DELETED":
-                state.told.pop(change.key, None)
+                state.last_notices.pop(change.key, None)
                 state.waiting.pop(change.key, None)
         if change.resource != JOBS.id:
             return
-        is_gone = change.verb == "DELETED"
-        if is_gone and change.key in state.blocked:
+        is_deleted = change.verb == "DELETED"
+        if is_deleted and change.key in state.blocked:
             state.stale[state.blocked.pop(change.key)] = None
         key = self._owner_of(change)
         if key:
             state.stale[key] = None
-            for job in _readable([change] if is_gone else []):
+            for job in _readable([change] if is_deleted else []):
                 state.gone.setdefault(key, {})[job.name] = job
 
     def key_of(self, change: Change) -> str:
@@ -164,9 +164,9 @@ def readable(families: Sequence[Family], model: type[T]) -> Iterator[tuple[Famil
 
 def holders(wanted: Sequence[str], state: MakerState, of: Mapping[str, str]) -> frozenset[str]:
     """Return which keys of jobs are taken; `of` has for each the object that wants it, which is looked at when it is free."""
-    taken = frozenset(store.by_keys(JOBS, wanted))
-    state.blocked |= {key: of[key] for key in taken}
-    return taken
+    occupied = frozenset(store.by_keys(JOBS, wanted))
+    state.blocked |= {key: of[key] for key in occupied}
+    return occupied
 
 
 def _controller(job: OwnedJob) -> str:

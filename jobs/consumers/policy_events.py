@@ -32,13 +32,13 @@ class PolicyEvents(NamedTuple):
     timers: list[Timer]
 
 
-def hear(state: JobsState, changes: Sequence[Change], now: int) -> PolicyEvents:
+def handle(state: JobsState, changes: Sequence[Change], now: int) -> PolicyEvents:
     """Take in what happened to pods and pod groups in these changes; the state then shows what is asked of their jobs."""
-    happened = _happenings(state, changes)
-    jobs = {key: entry.known.job for key in happened if (entry := state.entries.get(key)) is not None}
+    happened = _events_by_job(state, changes)
+    jobs = {key: entry.observed.job for key in happened if (entry := state.entries.get(key)) is not None}
     unknown = [key for key in happened if key not in jobs]
     jobs |= {job.key: job for job in readable(store.by_keys(JOBS, unknown).values())}
-    news = PolicyEvents([], [])
+    outcome = PolicyEvents([], [])
     for key, job in jobs.items():
         concerned = [each for each in happened[key] if pod_events.concerns(each, job)]
         # Each kind of event is told once, with all pods that it happened to.
@@ -47,56 +47,56 @@ def hear(state: JobsState, changes: Sequence[Change], now: int) -> PolicyEvents:
             if event in pod_events.TOLD:
                 by_event.setdefault(event, []).append(pod)
         for event, pods in by_event.items():
-            news.groups.append(_event(job, event, pod_events.event_text(event, pods), now, events.WARNING))
+            outcome.groups.append(_event(job, event, pod_events.event_text(event, pods), now, events.WARNING))
         if key in state.entries:
-            found = policy_engine.to_pods(
-                job, state.entries[key].known.pods.values(), state.pending_actions.get(key, ()), concerned, now
+            actions = policy_engine.to_pods(
+                job, state.entries[key].observed.pods.values(), state.pending_actions.get(key, ()), concerned, now
             )
-            _remember(state, job, found, news, now)
-    for key in _lost_their_place(state, changes):
-        job = state.entries[key].known.job
-        _remember(state, job, policy_engine.to_group(job, state.pending_actions.get(key, ()), now), news, now)
-    return news
+            _remember(state, job, actions, outcome, now)
+    for key in _with_unknown_group(state, changes):
+        job = state.entries[key].observed.job
+        _remember(state, job, policy_engine.to_group(job, state.pending_actions.get(key, ()), now), outcome, now)
+    return outcome
 
 
 def _event(job: JobFact, reason: str, message: str, now: int, kind: str, firing: PolicyFiring | None = None) -> Group:
     return Group([Create(EVENTS, plan.event(job, reason, message, now, kind=kind, firing=firing))])
 
 
-def _remember(state: JobsState, job: JobFact, found: PolicyActions, news: PolicyEvents, now: int) -> None:
+def _remember(state: JobsState, job: JobFact, actions: PolicyActions, outcome: PolicyEvents, now: int) -> None:
     """Note what is asked of a job now; all of it stands in its timer, whatever becomes of its plan."""
-    if found.pending_actions == state.pending_actions.get(job.key, ()):
+    if actions.pending_actions == state.pending_actions.get(job.key, ()):
         return
-    state.note_asked(job.key, found.pending_actions)
+    state.set_pending_actions(job.key, actions.pending_actions)
     state.touched[job.key] = None
-    news.timers.extend(pending_actions.timers(job.key, found.pending_actions, now))
-    news.groups.extend(_event(job, EXECUTED, each.why, now, events.NORMAL, each.firing) for each in found.delayed)
+    outcome.timers.extend(pending_actions.timers(job.key, actions.pending_actions, now))
+    outcome.groups.extend(_event(job, EXECUTED, each.why, now, events.NORMAL, each.firing) for each in actions.delayed)
 
 
-def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[PodEvent]]:
+def _events_by_job(state: JobsState, changes: Sequence[Change]) -> dict[str, list[PodEvent]]:
     """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
-    found: dict[str, list[PodEvent]] = {}
+    by_job: dict[str, list[PodEvent]] = {}
     # The events of pods that lead to anything: most of them do not for most jobs.
     heeded = {*pod_events.TOLD, *state.heeded, *((JobEvent.POD_RUNNING,) if state.pending_actions else ())}
     sought = pod_events.marks(heeded)
     for change in changes:
-        is_gone = change.verb == "DELETED"
-        if change.resource != PODS.id or not pod_events.is_worth_a_look(change.body, sought, is_gone=is_gone):
+        is_deleted = change.verb == "DELETED"
+        if change.resource != PODS.id or not pod_events.is_worth_a_look(change.body, sought, is_deleted=is_deleted):
             continue
         try:
             key, pod = facts.read_pod(change.body)
-            before = None if is_gone or change.previous is None else facts.read_pod(change.previous)[1]
+            before = None if is_deleted or change.previous is None else facts.read_pod(change.previous)[1]
         except msgspec.ValidationError:
             continue  # `apply` has said so
-        event = pod_events.happened(before, pod, is_gone=is_gone)
+        event = pod_events.happened(before, pod, is_deleted=is_deleted)
         if key and event is not None and state.holds(key):
-            found.setdefault(key, []).append(PodEvent(event, pod))
-    return found
+            by_job.setdefault(key, []).append(PodEvent(event, pod))
+    return by_job
 
 
-def _lost_their_place(state: JobsState, changes: Sequence[Change]) -> list[str]:
+def _with_unknown_group(state: JobsState, changes: Sequence[Change]) -> list[str]:
     """Return the keys of jobs whose pod group became Unknown."""
-    found = []
+    keys = []
     for change in changes:
         if change.resource != POD_GROUPS.id or change.verb == "DELETED" or change.previous is None:
             continue
@@ -107,10 +107,10 @@ def _lost_their_place(state: JobsState, changes: Sequence[Change]) -> list[str]:
         except msgspec.ValidationError:
             continue
         entry = state.entries.get(group.job)
-        is_news = group.phase == PodGroupPhase.UNKNOWN and before.phase != group.phase
-        if is_news and entry is not None and group.owner == entry.known.job.uid:
-            found.append(group.job)
-    return found
+        became_unknown = group.phase == PodGroupPhase.UNKNOWN and before.phase != group.phase
+        if became_unknown and entry is not None and group.owner == entry.observed.job.uid:
+            keys.append(group.job)
+    return keys
 
 
 _UNKNOWN = f'"{PodGroupPhase.UNKNOWN}"'.encode()

@@ -33,10 +33,12 @@ log = logging.getLogger(__name__)
 class JobEntry:
     """A job in memory."""
 
-    known: ObservedJob
+    observed: ObservedJob
     again: bool = False  # to be planned once its last writes have come back
     pending_until: int | None = None  # when the first of its pods will have been Pending for too long
-    left_asked: tuple[PendingAction, ...] = ()  # what is still asked of it when its last writes have been carried out
+    remaining_actions: tuple[
+        PendingAction, ...
+    ] = ()  # what is still asked of it when its last writes have been carried out
 
 
 @dataclass(slots=True)
@@ -82,21 +84,21 @@ class JobsState:
 
     def world(self) -> World:
         """Return what pods depend on; the accounts have counted nothing."""
-        ranges = {place: list(found.values()) for place, found in self.ranges.items()}
-        accounts = {place: Account(list(found.values())) for place, found in self.quotas.items()}
+        ranges = {namespace: list(objects.values()) for namespace, objects in self.ranges.items()}
+        accounts = {namespace: Account(list(objects.values())) for namespace, objects in self.quotas.items()}
         return World(self.priorities, self.claims, ranges, accounts)
 
-    def keep(self, entry: JobEntry) -> None:
+    def add(self, entry: JobEntry) -> None:
         """Remember a job."""
-        job = entry.known.job
+        job = entry.observed.job
         self.entries[job.key] = entry
         self._note_answered(job.key, job.answered)
 
     def forget(self, key: str) -> None:
         """Drop what is known of a job, but for what is asked of it."""
         self._note_answered(key, frozenset())
-        for known in (self.entries, self.sent, self.refused, self.unreported):
-            known.pop(key, None)
+        for by_key in (self.entries, self.sent, self.refused, self.unreported):
+            by_key.pop(key, None)
 
     def _note_answered(self, key: str, events: frozenset[JobEvent]) -> None:
         """Note which events the policies of a job answer; the count saves a look at all jobs in each step."""
@@ -112,17 +114,17 @@ class JobsState:
         """The events that a policy of any job answers."""
         return {event for event, jobs in self.answering.items() if jobs}
 
-    def note_asked(self, key: str, wanted: tuple[PendingAction, ...]) -> None:
+    def set_pending_actions(self, key: str, wanted: tuple[PendingAction, ...]) -> None:
         """Note all that policies ask of a job now."""
         if wanted:
             self.pending_actions[key] = wanted
         else:
             self.pending_actions.pop(key, None)
 
-    def look_again(self, namespace: str) -> None:
+    def plan_refused(self, namespace: str) -> None:
         """Plan the jobs of a namespace that lack pods for its bounds."""
-        for key, place in self.refused.items():
-            if place == namespace:
+        for key, bounded_by in self.refused.items():
+            if bounded_by == namespace:
                 self.touched[key] = None
 
 
@@ -143,32 +145,32 @@ def remember(state: JobsState, jobs: Iterable[Stored]) -> None:
         owners = uids[start : start + CHUNK]
         for stored in store.find(PODS, owner=owners):
             _, pod = facts.read_pod(stored.body)
-            entries[pod.owner].known.pods[pod.name] = pod
+            entries[pod.owner].observed.pods[pod.name] = pod
         for stored in store.find(POD_GROUPS, owner=owners):
             group = facts.read_group(stored.body)
-            known = entries[group.owner].known
-            if group.name == known.job.group_name:
-                known.group = group
-    _remember_products([entry.known for entry in entries.values()])
+            observed = entries[group.owner].observed
+            if group.name == observed.job.group_name:
+                observed.group = group
+    _remember_plugin_objects([entry.observed for entry in entries.values()])
     for entry in entries.values():
-        state.keep(entry)
+        state.add(entry)
 
 
-def _remember_products(jobs: Sequence[ObservedJob]) -> None:
+def _remember_plugin_objects(jobs: Sequence[ObservedJob]) -> None:
     """Note what has the names of the products of jobs; two jobs may want one name."""
-    found: dict[plugin_objects.Id, Stored] = {}
+    stored_objects: dict[plugin_objects.Id, Stored] = {}
     for kind, resource in plugin_objects.RESOURCES.items():
         names = {
-            f"{known.job.namespace}/{name}": None
-            for known in jobs
-            for id_, name in plugin_objects.ids(known.job)
+            f"{observed.job.namespace}/{name}": None
+            for observed in jobs
+            for id_, name in plugin_objects.ids(observed.job)
             if id_ == kind
         }
-        found |= {(kind, key): stored for key, stored in store.by_keys(resource, list(names)).items()}
-    for known in jobs:
-        for (kind, name), product in plugin_objects.ids(known.job).items():
-            if stored := found.get((kind, f"{known.job.namespace}/{name}")):
-                known.plugin_objects[kind, name] = plugin_objects.read(product, stored.body)
+        stored_objects |= {(kind, key): stored for key, stored in store.by_keys(resource, list(names)).items()}
+    for observed in jobs:
+        for (kind, name), product in plugin_objects.ids(observed.job).items():
+            if stored := stored_objects.get((kind, f"{observed.job.namespace}/{name}")):
+                observed.plugin_objects[kind, name] = plugin_objects.read(product, stored.body)
 
 
 def refresh(state: JobsState, keys: Sequence[str]) -> None:
@@ -181,8 +183,8 @@ def refresh(state: JobsState, keys: Sequence[str]) -> None:
     with store.reading():
         for key in read_beside_log(state, keys):
             # Pods of somebody else, such as an earlier job of the same name, may hold the names of missing ones.
-            known = state.entries[key].known
-            job, pods = known.job, known.pods
+            observed = state.entries[key].observed
+            job, pods = observed.job, observed.pods
             names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
             missing = [f"{job.namespace}/{name}" for name in names if name not in pods]
             for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
@@ -195,7 +197,7 @@ def read_beside_log(state: JobsState, keys: Sequence[str]) -> list[str]:
     What the log still has to tell of them up to that moment is not applied any more.
     """
     with store.reading() as revision:
-        found = store.by_keys(JOBS, keys)
-        remember(state, found.values())
+        stored_jobs = store.by_keys(JOBS, keys)
+        remember(state, stored_jobs.values())
     state.ahead |= dict.fromkeys(keys, revision)
-    return [key for key in found if key in state.entries]
+    return [key for key in stored_jobs if key in state.entries]

@@ -32,7 +32,7 @@ from kube.resources import JOBS
 from kube.usage import queue_named
 from kube.volcano.evictions import FIRST_EVICTED
 
-_COUNTED = attrgetter("phase", "uid", "owner", "deleting", "out_of_sync", "ready", "kept")
+_COUNTED = attrgetter("phase", "uid", "owner", "deleting", "out_of_sync", "ready", "obstacle")
 _MEANT = attrgetter("is_admitted", "waiting", "waiting_reason", "uid", "owner", "spec")
 JOB_NAME = "volcano.sh/job-name"
 JOB_VERSION = "volcano.sh/job-version"
@@ -140,7 +140,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     exit_codes: tuple[int, ...] = ()  # of the containers that ended badly: what policies answer, and what is told
     reason: str
     message: str = ""
-    kept: Failure | None = None  # what keeps it from running although it has its node
+    obstacle: Failure | None = None  # what keeps it from running although it has its node
 
     @property
     def has_ended(self) -> bool:
@@ -173,14 +173,14 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
         if exit_code is not None and exit_code not in self.exit_codes[:1]:
             return f"{self.name} exited with code {exit_code}"
         reason = f" ({self.reason})" if self.reason not in ("", "Error") else ""
-        said = f": {self.message}" if self.message else ""
+        detail = f": {self.message}" if self.message else ""
         if self.reason == START_ERROR:
-            return f"{self.name} could not start{said}"
+            return f"{self.name} could not start{detail}"
         codes = self.exit_codes if exit_code is None else (exit_code,)
         if codes:
             many = "code" if len(codes) == 1 else "codes"
-            return f"{self.name} exited with {many} {causes.listed(codes)}{reason}{said}"
-        return f"{self.name} failed{reason}{said}"
+            return f"{self.name} exited with {many} {causes.listed(codes)}{reason}{detail}"
+        return f"{self.name} failed{reason}{detail}"
 
 
 class GroupFact(Struct, frozen=True, kw_only=True):
@@ -276,7 +276,7 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
         exit_codes=failed.exit_codes,
         reason=intern(failed.reason or (first.reason if first else "")),
         message=failed.message or causes.one_line(first.message if first else ""),
-        kept=causes.start_obstacle(metadata.name, task, status, is_ending=bool(metadata.deletion_timestamp)),
+        obstacle=causes.start_obstacle(metadata.name, task, status, is_ending=bool(metadata.deletion_timestamp)),
     )
     return _job_key(metadata), fact
 
@@ -403,7 +403,7 @@ _decode_group = msgspec.json.Decoder(_Group).decode
 
 def _policies(written: list[LifecyclePolicy]) -> tuple[policies.Policy, ...]:
     """Read policies; one that admission would refuse answers nothing."""
-    found = []
+    valid = []
     for each in written:
         try:
             events = frozenset(JobEvent(event) for event in (each.event, *each.events) if event)
@@ -411,8 +411,8 @@ def _policies(written: list[LifecyclePolicy]) -> tuple[policies.Policy, ...]:
             action = Action(each.action)
         except ValueError:
             continue
-        found.append(policies.Policy(action, events, each.exit_code, delay))
-    return tuple(found)
+        valid.append(policies.Policy(action, events, each.exit_code, delay))
+    return tuple(valid)
 
 
 def _controller(owners: list[OwnerReference]) -> str:

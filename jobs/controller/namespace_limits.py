@@ -16,21 +16,21 @@ from jobs.controller.facts import JobFact
 from kube.meta import Object
 from kube.resources import PODS
 
-Place = tuple[int, int]  # the number of a task, and the index of a pod in it
+PodPosition = tuple[int, int]  # the number of a task, and the index of a pod in it
 
 
 class Choice(NamedTuple):
     """The pods to make, and why there are no others."""
 
-    places: list[Place]
+    positions: list[PodPosition]
     refusal: str = ""
 
 
 def choose(
     job: JobFact,
-    missing: Sequence[Place],
+    missing: Sequence[PodPosition],
     alive: int,
-    sample: Callable[[Place], Object],
+    sample: Callable[[PodPosition], Object],
     ranges: Sequence[Object],
     account: Account | None,
 ) -> Choice:
@@ -38,8 +38,8 @@ def choose(
 
     The account has counted the pods of the namespace. `sample` makes the pod of a place; those of one task are alike.
     """
-    needed = [place for place in missing if place[1] < job.tasks[place[0]].needed]
-    others = [place for place in missing if place[1] >= job.tasks[place[0]].needed]
+    needed = [position for position in missing if position[1] < job.tasks[position[0]].needed]
+    others = [position for position in missing if position[1] >= job.tasks[position[0]].needed]
     least = min(max(job.min_available - alive, 0), len(missing))
     trial = None if account is None else account.copy()
     first, why = _fitting(needed, sample, ranges, trial)
@@ -50,22 +50,25 @@ def choose(
         # What the quotas lack for all of them together, where that is a matter of numbers.
         lacking = [(sample(of_task[0]), len(of_task)) for of_task in _by_task(together)]
         text = account.lack(PODS, lacking) if account is not None else ""
-        return Choice([], _told(sample(together[0]), text) if text else why)
+        return Choice([], _refusal_text(sample(together[0]), text) if text else why)
     if account is not None and trial is not None:
         account.become(trial)
     return Choice([*first, *rest], why)
 
 
-def _told(pod: Object, text: str) -> str:
+def _refusal_text(pod: Object, text: str) -> str:
     return f'pods "{pod["metadata"]["name"]}" is forbidden: {text}'
 
 
 def _fitting(
-    places: Sequence[Place], sample: Callable[[Place], Object], ranges: Sequence[Object], account: Account | None
-) -> tuple[list[Place], str]:
-    chosen: list[Place] = []
+    positions: Sequence[PodPosition],
+    sample: Callable[[PodPosition], Object],
+    ranges: Sequence[Object],
+    account: Account | None,
+) -> tuple[list[PodPosition], str]:
+    chosen: list[PodPosition] = []
     refusal = ""
-    for of_task in _by_task(places):
+    for of_task in _by_task(positions):
         pod = sample(of_task[0])
         text = ranging.refusal(pod, ranges)
         fitting = 0 if text else len(of_task)
@@ -73,10 +76,10 @@ def _fitting(
             fitting, text = account.fit(PODS, pod, len(of_task))
         chosen += of_task[:fitting]
         if text and not refusal:
-            refusal = _told(sample(of_task[fitting]), text)
+            refusal = _refusal_text(sample(of_task[fitting]), text)
     return chosen, refusal
 
 
-def _by_task(places: Sequence[Place]) -> Iterator[list[Place]]:
-    for _, of_task in groupby(places, key=lambda place: place[0]):
+def _by_task(positions: Sequence[PodPosition]) -> Iterator[list[PodPosition]]:
+    for _, of_task in groupby(positions, key=lambda position: position[0]):
         yield list(of_task)

@@ -51,7 +51,7 @@ class PendingAction(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Request(action=self.action, why=self.why, by=by, target=self.target, firing=self.firing)
 
 
-def add(known: Sequence[PendingAction], new: PendingAction) -> tuple[PendingAction, ...]:
+def add(pending: Sequence[PendingAction], new: PendingAction) -> tuple[PendingAction, ...]:
     """Return what is asked for after one thing more.
 
     What is to be done at once is asked for once for what it is about. What waits has one place for each pod: there the
@@ -59,41 +59,42 @@ def add(known: Sequence[PendingAction], new: PendingAction) -> tuple[PendingActi
     """
     if not new.delay_ms:
         same = new.action, new.version, scope(new.action, new.target)
-        is_asked = any(
-            not each.delay_ms and (each.action, each.version, scope(each.action, each.target)) == same for each in known
+        is_pending = any(
+            not each.delay_ms and (each.action, each.version, scope(each.action, each.target)) == same
+            for each in pending
         )
-        return tuple(known) if is_asked else (*known, new)
-    if any(each.delay_ms and each.pod == new.pod and each.action is new.action for each in known):
-        return tuple(known)
-    others = (each for each in known if not each.delay_ms or each.pod != new.pod)
+        return tuple(pending) if is_pending else (*pending, new)
+    if any(each.delay_ms and each.pod == new.pod and each.action is new.action for each in pending):
+        return tuple(pending)
+    others = (each for each in pending if not each.delay_ms or each.pod != new.pod)
     return (*others, new)
 
 
-def runs_again(known: Sequence[PendingAction], pod: str) -> tuple[PendingAction, ...]:
+def runs_again(pending: Sequence[PendingAction], pod: str) -> tuple[PendingAction, ...]:
     """Return what is left when a pod of that name runs: what waits since it failed or was evicted is called off."""
     called_off = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED)
-    return tuple(each for each in known if not (each.delay_ms and each.pod == pod and each.event in called_off))
+    return tuple(each for each in pending if not (each.delay_ms and each.pod == pod and each.event in called_off))
 
 
-def current(known: Sequence[PendingAction], job: JobFact) -> tuple[PendingAction, ...]:
+def current(pending: Sequence[PendingAction], job: JobFact) -> tuple[PendingAction, ...]:
     """Return what still concerns a job: nothing of a run that was ended, and nothing once the job ends its pods."""
     if not job.heeds_policies:
         return ()
-    return tuple(each for each in known if each.uid == job.uid and each.version >= job.version)
+    return tuple(each for each in pending if each.uid == job.uid and each.version >= job.version)
 
 
-def due(known: Sequence[PendingAction], now: int) -> list[Request]:
+def due(pending: Sequence[PendingAction], now: int) -> list[Request]:
     """Return what is to be done now."""
-    return [each.request() for each in known if not each.delay_ms or each.due <= now]
+    return [each.request() for each in pending if not each.delay_ms or each.due <= now]
 
 
-def after(known: Sequence[PendingAction], carried_out: Iterable[Request]) -> tuple[PendingAction, ...]:
+def after(pending: Sequence[PendingAction], carried_out: Iterable[Request]) -> tuple[PendingAction, ...]:
     """Return what is left to be done when requests have been carried out.
 
     Whatever else was to be done with the same part of the job is called off.
     """
     done = {scope(request.action, request.target) for request in carried_out} - {()}
-    return tuple(each for each in known if scope(each.action, each.target) not in done)
+    return tuple(each for each in pending if scope(each.action, each.target) not in done)
 
 
 def scope(action: Action | None, target: Target) -> tuple[Any, ...]:
@@ -109,12 +110,12 @@ def scope(action: Action | None, target: Target) -> tuple[Any, ...]:
     return ("job",)
 
 
-def timers(key: str, known: Sequence[PendingAction], now: int) -> list[Timer]:
+def timers(key: str, pending: Sequence[PendingAction], now: int) -> list[Timer]:
     """Return the timer in which everything that is asked of a job stands; none when nothing is."""
-    if not known:
+    if not pending:
         return []
-    first = min(each.due if each.delay_ms and each.due > now else now + SOON_MS for each in known)
-    return [Timer(ASKED, key, first, {"asked": msgspec.to_builtins(known)})]
+    first = min(each.due if each.delay_ms and each.due > now else now + SOON_MS for each in pending)
+    return [Timer(ASKED, key, first, {"asked": msgspec.to_builtins(pending)})]
 
 
 def read(timer: Timer) -> tuple[PendingAction, ...]:

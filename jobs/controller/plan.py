@@ -21,6 +21,7 @@ from cluster.writes import Create, Delete, Patch, Update, Write
 from jobs.controller import namespace_limits, plugin_objects, pod_diff, pod_group, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.plugin_objects import Id, PluginObjectFact
+from jobs.controller.pod_diff import PodDiff
 from jobs.controller.pods import Blueprint, claim_name
 from jobs.controller.requests import Request, pods_named, together
 from jobs.lifecycle import causes, dependencies, messages, phases, policy_firings, requester
@@ -30,7 +31,6 @@ from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.requester import Requester
 from jobs.lifecycle.situation import Situation
 from jobs.plugins.contract import KeyPair
-from jobs.plugins.table import PLUGINS
 from kube import events, pod_health
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import OUT_OF_SYNC
@@ -42,7 +42,7 @@ from kube.volcano.evictions import FIRST_EVICTED
 COMPONENT = "vc-controller-manager"
 MOST_EXIT_CODES = 32  # that a status lists
 ROOM = 1000  # pods made or deleted in one round: a transaction of about a tenth of a second
-_TOLD = {  # reason → that of the event
+_EVENT_REASONS = {  # reason → that of the event
     phases.UNSCHEDULABLE: "PodGroupPending",
     "FailedCreate": "FailedCreate",
     "PluginBlocked": "PluginError",
@@ -52,7 +52,7 @@ _UNHAPPY = (JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED)
 
 
 class ObservedJob(Struct):
-    """What is known of one job: the stored versions of it and of what was made for it."""
+    """The stored versions of one job and of what was made for it, as last read."""
 
     job: JobFact
     pods: dict[str, PodFact] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Outcome(NamedTuple):
 
     `refused` says that pods are missing which the namespace's bounds do not let exist. `waiting` are the requests that
     the writes do not carry out: they are to be made again. With the writes, pod group and products are `in_step` with
-    this version of the job. `unsaid`: its first status was left out.
+    this version of the job. `is_unreported`: its first status was left out.
     """
 
     writes: list[Write]
@@ -84,21 +84,21 @@ class Outcome(NamedTuple):
     refused: bool = False
     waiting: Sequence[Request] = ()
     in_step: bool = False
-    unsaid: bool = False
+    is_unreported: bool = False
 
 
-def lacks_pods(known: ObservedJob) -> bool:
+def lacks_pods(observed: ObservedJob) -> bool:
     """Say whether a job may be given pods: before it is, the account of its namespace has to have counted them."""
-    return known.group is not None and known.group.is_admitted and pod_diff.lacks(known.job, known.pods)
+    return observed.group is not None and observed.group.is_admitted and pod_diff.lacks(observed.job, observed.pods)
 
 
-def lacks_keys(known: ObservedJob) -> bool:
-    """Say whether a job needs a key pair that nobody has made: then one has to be given to `reconcile`."""
-    return plugin_objects.lacks_keys(known.job, known.plugin_objects)
+def lacks_keys(observed: ObservedJob) -> bool:
+    """Return whether a job lacks its key pair; then `reconcile` needs a new one."""
+    return plugin_objects.lacks_keys(observed.job, observed.plugin_objects)
 
 
 def reconcile(
-    known: ObservedJob,
+    observed: ObservedJob,
     world: World,
     now: int,
     *,
@@ -113,25 +113,29 @@ def reconcile(
     be over before anybody could read it.
     """
     # A job that no controller has seen is Pending first.
-    taken = () if known.job.is_new else together(requests)
-    round_ = _Round(known, world, now, keys, room, taken, is_crowd=is_crowd)
+    current = () if observed.job.is_new else together(requests)
+    round_ = _Round(observed, world, now, keys, room, current, is_crowd=is_crowd)
     if round_.kill_part():
         return Outcome(round_.writes, again=True, waiting=requests, in_step=round_.in_step)
     round_.take_requests()
-    is_idle = bool(taken) and (known.job.is_finished or taken[0].action is None)
-    if not (is_idle or known.job.deleting):
+    is_idle = bool(current) and (observed.job.is_finished or current[0].action is None)
+    if not (is_idle or observed.job.deleting):
         round_.act()
-    again = round_.again or bool(taken)
-    left = requests[len(taken) :]
-    return Outcome(round_.writes, again, bool(round_.refusal), left, round_.in_step, round_.unsaid)
+    again = round_.again or bool(current)
+    postponed = requests[len(current) :]
+    return Outcome(round_.writes, again, bool(round_.refusal), postponed, round_.in_step, round_.is_unreported)
 
 
 class _Round:
-    """One round of work on a job: what was found, the writes so far, and for how many pods there is room left."""
+    """One round of work on a job: it reads, decides, and collects the writes.
+
+    What is read is set once, in `__init__`. `writes`, `room` (how many more pods may be made or deleted), `counts`, `again`, `in_step`,
+    `refusal`, `is_unreported` and `sent_events` are what comes of the round.
+    """
 
     def __init__(
         self,
-        known: ObservedJob,
+        observed: ObservedJob,
         world: World,
         now: int,
         keys: KeyPair | None,
@@ -140,33 +144,24 @@ class _Round:
         *,
         is_crowd: bool,
     ) -> None:
-        self.known, self.job, self.world, self.now, self.room = known, known.job, world, now, room
-        self.keys, self.requests, self.is_crowd, self.unsaid = keys, requests, is_crowd, False
+        self.observed, self.job, self.world, self.now, self.room = observed, observed.job, world, now, room
+        self.keys, self.requests, self.is_crowd, self.is_unreported = keys, requests, is_crowd, False
         self.step = phases.step_for(self.job.phase, (requests and requests[0].action) or Action.SYNC_JOB)
         self.writes: list[Write] = []
         self.again = False
-        self.in_step = known.in_step
+        self.in_step = observed.in_step
         self.refusal = ""
-        self.told: set[tuple[str, str]] = set()
-        self.is_admitted = known.group is not None and known.group.is_admitted
-        self.blocked = plugin_objects.blocking(self.job, known.plugin_objects)
-        self.diff = pod_diff.compare(self.job, known.pods.values())
+        self.sent_events: set[tuple[str, str]] = set()
+        self.is_admitted = observed.group is not None and observed.group.is_admitted
+        self.blocked = plugin_objects.blocking(self.job, observed.plugin_objects)
+        self.diff = pod_diff.compare(self.job, observed.pods.values())
         self.counts = self.diff.counts
-        self.by = self._requester()
+        self.own = [pod for pod in observed.pods.values() if pod.owner == self.job.uid]
+        self.by = _requester(self.job, requests)
 
     @cached_property
     def whole(self) -> Object:
         return self.job.whole()
-
-    def _requester(self) -> Requester | None:
-        """Return who asked for what the job does now; while it ends its pods its status says that."""
-        phase = self.job.phase
-        if self.requests and phase is not JobPhase.RESTARTING:
-            request = self.requests[0]
-            # Who asks to look at a job asks for none of what it does.
-            if request.action in phases.STEPS[phase] and request.action is not Action.SYNC_JOB:
-                return request.by
-        return requester.of_status(self.job.status) if phase in phases.STOPPING else None
 
     def take_requests(self) -> None:
         """Say which requests are heeded, and delete the Commands that made them."""
@@ -175,7 +170,7 @@ class _Round:
             if command is not None:
                 self.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
             kind = events.WARNING if request.action is None else events.NORMAL
-            self._tell(request.reason, request.why, kind, request.firing)
+            self._send_event(request.reason, request.why, kind, request.firing)
 
     def act(self) -> None:
         """Do what is asked for, or what a job does that nothing is asked of."""
@@ -193,7 +188,7 @@ class _Round:
             if decision.phase in phases.FINISHED:
                 # What still runs ends in the same round; a job without retries left makes no pods (§10, Q-19).
                 changes = self._end(phases.SOFT, "the job is over")
-                self._write_status(decision, **changes, **self._took(decision))
+                self._write_status(decision, **changes, **self._duration(decision))
                 return
         self._keep_in_step()
         self._remove(self.diff.leftovers.values(), "they belong to a run that was ended")
@@ -207,9 +202,9 @@ class _Round:
 
     def kill(self) -> None:
         """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
-        changes = self._end(self._retained, self.step.why)
+        changes = self._end(_retained(self.job, self.step), self.step.why)
         decision = self._decide(self.step.rules, is_admitted=True)
-        changes |= self._took(decision) | self._retry()
+        changes |= self._duration(decision) | _retry(self.job, self.step)
         self._write_status(decision, **changes)
 
     def kill_target(self) -> None:
@@ -217,12 +212,11 @@ class _Round:
 
         A partition without pods changes nothing; a task or a pod that is not there restarts the job all the same.
         """
-        named = pods_named(self.requests, self.job, self._own())
+        named = pods_named(self.requests, self.job, self.own)
         if not named and all(request.action is Action.RESTART_PARTITION for request in self.requests):
             return
-        self._remove(self._ending(named, self._retained), self.step.why)
-        changes = self._retry()
-        self._write_status(self._decide(self.step.rules, is_admitted=True), **changes)
+        self._remove(_ending(named, _retained(self.job, self.step)), self.step.why)
+        self._write_status(self._decide(self.step.rules, is_admitted=True), **_retry(self.job, self.step))
 
     def kill_part(self) -> bool:
         """End some of the pods that are asked about if they are more than there is room for; say whether they are.
@@ -231,29 +225,14 @@ class _Round:
         """
         if self.step.procedure is not Procedure.KILL_TARGET or self.job.deleting:
             return False
-        ending = self._ending(pods_named(self.requests, self.job, self._own()), self._retained)
+        ending = _ending(pods_named(self.requests, self.job, self.own), _retained(self.job, self.step))
         if len(ending) <= self.room:
             return False
         self._remove(ending, self.step.why)
         self._write_status(self._decide(phases.UNCHANGED, is_admitted=True))
         return True
 
-    def _own(self) -> Iterator[PodFact]:
-        return (pod for pod in self.known.pods.values() if pod.owner == self.job.uid)
-
-    def _ending(self, pods: Iterable[PodFact], retain: Collection[str]) -> list[PodFact]:
-        return [pod for pod in pods if not pod.deleting and pod.phase not in retain]
-
-    @property
-    def _retained(self) -> Collection[str]:
-        """The phases of the pods that stay; those that ended do when no other run follows, for their logs."""
-        is_last = self.job.retry_count + self.step.is_retry >= self.job.max_retry
-        return phases.SOFT if is_last and self.step.why == phases.AGAIN else self.step.retain
-
-    def _retry(self) -> dict[str, Any]:
-        return {"retryCount": self.job.retry_count + 1} if self.step.is_retry else {}
-
-    def _took(self, decision: Decision) -> dict[str, Any]:
+    def _duration(self, decision: Decision) -> dict[str, Any]:
         """Return how long the job took when its pods are ended, from its creation to this phase (§2.2, step 9)."""
         is_next = decision.phase != self.job.phase
         return {"runningDuration": status.running_duration(self.job, self.now)} if is_next else {}
@@ -263,12 +242,12 @@ class _Round:
 
         Retained pods stay counted (§10, Q-1).
         """
-        ending = self._ending(self._own(), retain)
+        ending = _ending(self.own, retain)
         self.again = len(ending) > self.room
         self._remove(ending, why)
-        self.writes += plugin_objects.end(self.job, self.known.plugin_objects)
+        self.writes += plugin_objects.end(self.job, self.observed.plugin_objects)
         self.in_step = False
-        group = self.known.group
+        group = self.observed.group
         if group is not None:
             self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
             # The job is to know when its pods were first evicted for others, as the group goes that says it.
@@ -281,51 +260,26 @@ class _Round:
         return {"version": self.job.version + 1}
 
     def _keep_in_step(self) -> None:
-        group = self.known.group
-        if group is not None and self.known.in_step:
+        group = self.observed.group
+        if group is not None and self.observed.in_step:
             return
         self.in_step = True
         whole = self.whole
-        self.writes += plugin_objects.in_step(self.job, whole, self.known.plugin_objects, self.keys)
+        self.writes += plugin_objects.in_step(self.job, whole, self.observed.plugin_objects, self.keys)
         if group is None:
-            self._make_claims(whole)
-            for name in plugin_objects.left_alone(self.job, whole, self.known.plugin_objects):
+            self.writes += _claims(self.job, whole, self.world.claims.get(self.job.namespace, ()))
+            for name in plugin_objects.left_alone(self.job, whole, self.observed.plugin_objects):
                 text = f"{name} was there before and is left as it is; delete it to have the plugin's."
-                self._tell("PluginError", text, events.WARNING)
+                self._send_event("PluginError", text, events.WARNING)
             self.writes.append(Create(POD_GROUPS, pod_group.pod_group(self.job, whole, self.world.priorities)))
             return
-        wanted = pod_group.spec_in_step(self.job, whole, self.world.priorities)
-        changes = {}
-        for name in pod_group.KEPT_IN_STEP:
-            old, new = group.spec.get(name), wanted.get(name)
-            if old == new:
-                continue
-            if isinstance(old, dict) and isinstance(new, dict):  # a merge patch takes away what it sets to null
-                new = {**dict.fromkeys(old.keys() - new.keys()), **new}
-            changes[name] = new
+        changes = pod_group.spec_changes(self.job, whole, group.spec, self.world.priorities)
         if changes:
             self.writes.append(Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid))
 
-    def _make_claims(self, whole: Object) -> None:
-        """Make the claims that volumes describe, and store their names in the job (reference: volcano-job §4.3)."""
-        volumes = whole["spec"].get("volumes") or []
-        named = []
-        for number, volume in enumerate(volumes):
-            if not volume.get("volumeClaim"):
-                named.append(volume)
-                continue
-            name = volume.get("volumeClaimName") or claim_name(self.job, number)
-            named.append({**volume, "volumeClaimName": name})
-            if name not in self.world.claims.get(self.job.namespace, ()):
-                content = {"spec": volume["volumeClaim"]}
-                self.writes.append(Create(CLAIMS, plugin_objects.owned(self.job, whole, CLAIMS, name, content)))
-        if named != volumes:
-            changes = {"spec": {"volumes": named}}
-            self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, changes, uid=self.job.uid))
-
     def _make(self) -> None:
         """Make missing pods."""
-        missing = pod_diff.missing(self.job, self.known.pods, self.diff)
+        missing = pod_diff.missing(self.job, self.observed.pods, self.diff)
         namespace = self.job.namespace
         ranges, account = self.world.ranges.get(namespace, ()), self.world.accounts.get(namespace)
         bounds = [each for each in ranges if limit_ranges.bounds(each)]
@@ -337,8 +291,8 @@ class _Round:
         claims = self.world.claims.get(namespace, ())
         blueprints: dict[int, Blueprint] = {}
 
-        def pod(place: namespace_limits.Place) -> Object:
-            task, index = place
+        def pod(position: namespace_limits.PodPosition) -> Object:
+            task, index = position
             if task not in blueprints:
                 blueprints[task] = Blueprint(self.job, whole, task, self.world.priorities, claims, ranges)
             return blueprints[task].pod(index)
@@ -349,21 +303,23 @@ class _Round:
             wanted = wanted[: self.room]
         self.room -= len(wanted)
         if wanted:
-            self.writes.extend(Create(PODS, pod(place)) for place in wanted)
-            self._tell_made(wanted, whole, claims)
+            self.writes.extend(Create(PODS, pod(position)) for position in wanted)
+            self._report_created(wanted, whole, claims)
 
-    def _tell_made(self, wanted: Sequence[namespace_limits.Place], whole: Object, claims: Collection[str]) -> None:
+    def _report_created(
+        self, wanted: Sequence[namespace_limits.PodPosition], whole: Object, claims: Collection[str]
+    ) -> None:
         for task, number in Counter(task for task, _ in wanted).items():
             self.counts.add_pending(self.job.tasks[task].name, number)
-        for volume in whole["spec"].get("volumes") or () if not self.known.pods else ():
+        for volume in whole["spec"].get("volumes") or () if not self.observed.pods else ():
             name = volume.get("volumeClaimName")
             if name and name not in claims:
                 text = f"There is no claim {name} in namespace {self.job.namespace}; the pods get an empty directory at {volume['mountPath']}."
-                self._tell("ClaimMissing", text, events.WARNING)
+                self._send_event("ClaimMissing", text, events.WARNING)
         if self.job.replicas == 1:
             return  # the pod itself says as much
         total = f" of {self.job.replicas}" if len(wanted) < self.job.replicas else ""
-        self._tell("SuccessfulCreate", f"Created {len(wanted)}{total} pods.")
+        self._send_event("SuccessfulCreate", f"Created {len(wanted)}{total} pods.")
 
     def _remove(self, unwanted: Iterable[PodFact], why: str, *, is_surplus: bool = False) -> None:
         """Delete as many pods as there is room for, marked first: it is no eviction (reference: volcano-job §10, Q-3)."""
@@ -378,7 +334,7 @@ class _Round:
                 self.counts.end("" if is_surplus else pod.task, pod.phase)
         self.counts.sum_up()
         if removed:
-            self._tell("SuccessfulDelete", f"Deleted {messages.pods(len(removed))}: {why}.")
+            self._send_event("SuccessfulDelete", f"Deleted {messages.pods(len(removed))}: {why}.")
 
     def _decide(self, rules: tuple[phases.PhaseRule, ...], is_admitted: bool) -> Decision:
         situation = self._situation(is_admitted)
@@ -389,7 +345,7 @@ class _Round:
         return phases.decide(self.job.phase, rules, situation)
 
     def _situation(self, is_admitted: bool) -> Situation:
-        group = self.known.group
+        group = self.observed.group
         tasks = {task.name: task for task in self.job.tasks}
         deadlock = dependencies.deadlock(self.job.tasks, self.job.dependencies, self.job.min_available)
         failed = self.diff.failed[:MOST_FAILURES]
@@ -404,10 +360,10 @@ class _Round:
             admitted=is_admitted,
             waiting=group.waiting if group else "",
             failures=tuple(pod.how_failed for pod in failed),
-            kept=tuple(pod.kept for pod in self.diff.kept[:MOST_FAILURES] if pod.kept is not None),
-            kept_pods=len(self.diff.kept),
+            kept=tuple(pod.obstacle for pod in self.diff.stuck[:MOST_FAILURES] if pod.obstacle is not None),
+            kept_pods=len(self.diff.stuck),
             obstacles_before=causes.in_status(self.job.status) if self.job.phase in phases.STOPPING else Causes(),
-            held=tuple(self.diff.held),
+            held=tuple(self.diff.foreign),
             held_back=tuple(dependencies.held_back(self.job.dependencies, tasks, self.diff.named, self.diff.ready)),
             deadlock=f"{deadlock.why}; set minAvailable to {deadlock.enough}" if deadlock is not None else "",
             blocked=self.blocked,
@@ -416,11 +372,11 @@ class _Round:
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
         if self.is_crowd and self.job.is_new and decision.reason == phases.WAITING_FOR_QUEUE:
-            self.unsaid = True
+            self.is_unreported = True
             return
         if self.job.is_new:
-            changes["controlledResources"] = self._controlled() or None
-        changes |= self._causes(decision) | self._while_ending(decision)
+            changes["controlledResources"] = status.controlled_resources(self.job, self.whole) or None
+        changes |= _searched(self.job, self.observed.group, self.diff, decision) | self._while_ending(decision)
         wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
         if wanted == self.job.status:
             return
@@ -433,34 +389,10 @@ class _Round:
                 following = phases.decide(decision.phase, phases.RUNNING_RULES, situation)
             self.again |= following != decision
             kind = events.WARNING if decision.phase in _UNHAPPY else events.NORMAL
-            self._tell(decision.reason, f"{decision.phase}: {decision.text.whole}", kind)
-        elif decision.reason in _TOLD and decision.reason != before:
-            self._tell(_TOLD[decision.reason], decision.text.whole, events.WARNING)
+            self._send_event(decision.reason, f"{decision.phase}: {decision.text.whole}", kind)
+        elif decision.reason in _EVENT_REASONS and decision.reason != before:
+            self._send_event(_EVENT_REASONS[decision.reason], decision.text.whole, events.WARNING)
         self.writes.append(Update(JOBS, {**about(self.job), "status": wanted}, "status"))
-
-    def _controlled(self) -> dict[str, str]:
-        """Return what the job controls beside its pods (reference: volcano-job §1.5)."""
-        controlled = {f"plugin-{name}": name for name in self.job.plugins if PLUGINS[name].is_registered}
-        for number, volume in enumerate(self.whole["spec"].get("volumes") or []):
-            name = volume.get("volumeClaimName") or (claim_name(self.job, number) if volume.get("volumeClaim") else "")
-            if name:
-                controlled[f"volume-pvc-{name}"] = name
-        return controlled
-
-    def _causes(self, decision: Decision) -> dict[str, Any]:
-        """Say in words and numbers that can be searched why the job waits, and how its pods ended."""
-        codes = sorted({code for pod in self.diff.failed for code in pod.exit_codes})
-        group = self.known.group
-        why = group.waiting_reason if group and decision.reason == phases.UNSCHEDULABLE else ""
-        if decision.reason == pod_health.PODS_KEPT:
-            why = Counter(pod.kept.kept for pod in self.diff.kept if pod.kept is not None).most_common(1)[0][0]
-        changes: dict[str, Any] = {"waitingReason": why or None}
-        if decision.reason:
-            changes[causes.FIELD] = causes.written(decision.text.causes)
-        # Pods that a job which is over does without have ended all the same.
-        if codes or self.job.phase not in phases.FINISHED:
-            changes["exitCodes"] = codes[:MOST_EXIT_CODES] or None
-        return changes
 
     def _while_ending(self, decision: Decision) -> dict[str, Any]:
         """Return what a status holds while the job ends its pods, for the message of the end: later nobody knows it.
@@ -474,12 +406,71 @@ class _Round:
             obstacles = messages.obstacles(self._situation(self.is_admitted))
         return {requester.FIELD: requester.written(self.by), causes.FIELD: causes.written(obstacles)}
 
-    def _tell(self, reason: str, message: str, kind: str = events.NORMAL, firing: PolicyFiring | None = None) -> None:
-        """Tell people of something; the same twice in one round is one event."""
-        if (reason, message) in self.told:
+    def _send_event(
+        self, reason: str, message: str, kind: str = events.NORMAL, firing: PolicyFiring | None = None
+    ) -> None:
+        """Write an Event; the same reason and message twice in one round is one Event."""
+        if (reason, message) in self.sent_events:
             return
-        self.told.add((reason, message))
+        self.sent_events.add((reason, message))
         self.writes.append(Create(EVENTS, event(self.job, reason, message, self.now, kind=kind, firing=firing)))
+
+
+def _requester(job: JobFact, requests: Sequence[Request]) -> Requester | None:
+    """Return who requested what the job does now; while it ends its pods its status says that."""
+    if requests and job.phase is not JobPhase.RESTARTING:
+        request = requests[0]
+        # Who asks to look at a job asks for none of what it does.
+        if request.action in phases.STEPS[job.phase] and request.action is not Action.SYNC_JOB:
+            return request.by
+    return requester.of_status(job.status) if job.phase in phases.STOPPING else None
+
+
+def _retained(job: JobFact, step: phases.Step) -> Collection[str]:
+    """Return the phases of the pods that stay; those that ended do when no other run follows, for their logs."""
+    is_last = job.retry_count + step.is_retry >= job.max_retry
+    return phases.SOFT if is_last and step.why == phases.AGAIN else step.retain
+
+
+def _ending(pods: Iterable[PodFact], retain: Collection[str]) -> list[PodFact]:
+    """Return the pods that are to be deleted: those that nobody has deleted yet, but for the phases to retain."""
+    return [pod for pod in pods if not pod.deleting and pod.phase not in retain]
+
+
+def _retry(job: JobFact, step: phases.Step) -> dict[str, Any]:
+    """Return the changes of a status by which a step counts as a retry."""
+    return {"retryCount": job.retry_count + 1} if step.is_retry else {}
+
+
+def _claims(job: JobFact, whole: Object, existing: Collection[str]) -> Iterator[Write]:
+    """Yield the claims that volumes describe and do not exist, and the job with their names (reference: volcano-job §4.3)."""
+    volumes = whole["spec"].get("volumes") or []
+    named = []
+    for number, volume in enumerate(volumes):
+        if not volume.get("volumeClaim"):
+            named.append(volume)
+            continue
+        name = volume.get("volumeClaimName") or claim_name(job, number)
+        named.append({**volume, "volumeClaimName": name})
+        if name not in existing:
+            yield Create(CLAIMS, plugin_objects.owned(job, whole, CLAIMS, name, {"spec": volume["volumeClaim"]}))
+    if named != volumes:
+        yield Patch(JOBS, job.namespace, job.name, {"spec": {"volumes": named}}, uid=job.uid)
+
+
+def _searched(job: JobFact, group: GroupFact | None, diff: PodDiff, decision: Decision) -> dict[str, Any]:
+    """Return the fields of a status by which jobs are searched: why a job waits, and how its pods ended."""
+    codes = sorted({code for pod in diff.failed for code in pod.exit_codes})
+    why = group.waiting_reason if group and decision.reason == phases.UNSCHEDULABLE else ""
+    if decision.reason == pod_health.PODS_KEPT:
+        why = Counter(pod.obstacle.kept for pod in diff.stuck if pod.obstacle is not None).most_common(1)[0][0]
+    changes: dict[str, Any] = {"waitingReason": why or None}
+    if decision.reason:
+        changes[causes.FIELD] = causes.written(decision.text.causes)
+    # Pods that a job which is over does without have ended all the same.
+    if codes or job.phase not in phases.FINISHED:
+        changes["exitCodes"] = codes[:MOST_EXIT_CODES] or None
+    return changes
 
 
 def event(

@@ -37,7 +37,7 @@ class PluginObjectFact(Struct, frozen=True, kw_only=True):
 
     uid: str
     owner: str  # the uid of what controls it
-    held: dict[str, str]  # key of its data that is kept in step → digest of the value
+    digests: dict[str, str]  # key of its data that is kept in step → digest of the value
 
 
 def ids(job: JobFact) -> dict[Id, PluginObject]:
@@ -58,58 +58,60 @@ def jobs_named(resource: str, name: str) -> Iterator[str]:
 
 def read(product: PluginObject, body: bytes) -> PluginObjectFact:
     """Read what matters of a product; msgspec.ValidationError if it is not one."""
-    found = _decode(body)
-    owner = next((each.uid for each in found.metadata.owner_references if each.controller), "")
-    held = {key: _digest(value) for key, value in found.data.items() if product.keeps(key)}
-    return PluginObjectFact(uid=found.metadata.uid, owner=owner, held=held)
+    decoded = _decode(body)
+    owner = next((each.uid for each in decoded.metadata.owner_references if each.controller), "")
+    digests = {key: _digest(value) for key, value in decoded.data.items() if product.keeps(key)}
+    return PluginObjectFact(uid=decoded.metadata.uid, owner=owner, digests=digests)
 
 
-def lacks_keys(job: JobFact, known: Mapping[Id, PluginObjectFact]) -> bool:
+def lacks_keys(job: JobFact, observed: Mapping[Id, PluginObjectFact]) -> bool:
     """Say whether a key pair has to be made for a job before its products are planned."""
     if ssh.PLUGIN.name not in job.plugins or job.deleting or job.phase not in RUNS:
         return False
-    if (SECRETS.id, f"{job.name}{ssh.SUFFIX}") in known:
+    if (SECRETS.id, f"{job.name}{ssh.SUFFIX}") in observed:
         return False
     return any(plugin is ssh.PLUGIN and ssh.makes_keys(context) for plugin, context in of_job(job.whole()))
 
 
-def blocking(job: JobFact, known: Mapping[Id, PluginObjectFact]) -> tuple[str, ...]:
+def blocking(job: JobFact, observed: Mapping[Id, PluginObjectFact]) -> tuple[str, ...]:
     """Describe the objects of somebody else without whose names no container of the job starts."""
     return tuple(
-        _described(id_) for id_ in ids(job) if id_[0] in MOUNTED and id_ in known and known[id_].owner != job.uid
+        _described(id_) for id_ in ids(job) if id_[0] in MOUNTED and id_ in observed and observed[id_].owner != job.uid
     )
 
 
-def left_alone(job: JobFact, whole: Object, known: Mapping[Id, PluginObjectFact]) -> list[str]:
+def left_alone(job: JobFact, whole: Object, observed: Mapping[Id, PluginObjectFact]) -> list[str]:
     """Describe the objects of somebody else that stand in the place of products, and let the job's pods start."""
     wanted = (id_ for id_, product, _ in _wanted(job, whole, None) if product.resource.id not in MOUNTED)
-    return [_described(id_) for id_ in wanted if id_ in known and known[id_].owner != job.uid]
+    return [_described(id_) for id_ in wanted if id_ in observed and observed[id_].owner != job.uid]
 
 
-def in_step(job: JobFact, whole: Object, known: Mapping[Id, PluginObjectFact], keys: KeyPair | None) -> Iterator[Write]:
+def in_step(
+    job: JobFact, whole: Object, observed: Mapping[Id, PluginObjectFact], keys: KeyPair | None
+) -> Iterator[Write]:
     """Yield the writes that make what is missing, and keep what exists as the plugins say.
 
     `keys` is a new pair for a job that lacks one (`lacks_keys`); ValueError if it is not given.
     """
-    if keys is None and lacks_keys(job, known):
+    if keys is None and lacks_keys(job, observed):
         raise ValueError(f"Job {job.key} lacks a key pair, which has to be made before it is planned.")
     for (kind, name), product, content in _wanted(job, whole, keys):
-        fact = known.get((kind, name))
+        fact = observed.get((kind, name))
         if fact is None:
             yield Create(product.resource, owned(job, whole, product.resource, name, content))
         elif fact.owner == job.uid:
             # A merge patch of the part of `data` that is kept in step.
             data = {key: value for key, value in (content.get("data") or {}).items() if product.keeps(key)}
-            changes: dict[str, Any] = dict.fromkeys(fact.held.keys() - data.keys())
-            changes |= {key: value for key, value in data.items() if fact.held.get(key) != _digest(value)}
+            changes: dict[str, Any] = dict.fromkeys(fact.digests.keys() - data.keys())
+            changes |= {key: value for key, value in data.items() if fact.digests.get(key) != _digest(value)}
             if changes:
                 yield Patch(product.resource, job.namespace, name, {"data": changes}, uid=fact.uid)
 
 
-def end(job: JobFact, known: Mapping[Id, PluginObjectFact]) -> Iterator[Write]:
+def end(job: JobFact, observed: Mapping[Id, PluginObjectFact]) -> Iterator[Write]:
     """Yield the writes that delete what the plugins made for a job."""
     for id_, product in ids(job).items():
-        fact = known.get(id_)
+        fact = observed.get(id_)
         if fact is not None and fact.owner == job.uid:
             yield Delete(product.resource, job.namespace, id_[1], uid=fact.uid)
 

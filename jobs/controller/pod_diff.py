@@ -21,8 +21,8 @@ class PodDiff(Struct):
     named: dict[str, int] = field(default_factory=dict)  # task → how many of its names are taken by its own pods
     ready: dict[str, int] = field(default_factory=dict)  # task → pods that let other tasks start
     failed: list[PodFact] = field(default_factory=list)
-    kept: list[PodFact] = field(default_factory=list)  # that do not run although they have their nodes
-    held: list[str] = field(default_factory=list)  # names that pods of somebody else have
+    stuck: list[PodFact] = field(default_factory=list)  # that do not run although they have their nodes
+    foreign: list[str] = field(default_factory=list)  # names that pods of somebody else have
 
 
 def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
@@ -39,7 +39,7 @@ def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
     version = job.version if job.runs_on else 0
     for pod in pods:
         if pod.owner != uid:
-            diff.held.append(pod.name)
+            diff.foreign.append(pod.name)
             continue
         task = pod.task
         wanted = pod.index < replicas.get(task, 0)
@@ -59,8 +59,8 @@ def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
         phases[pod.phase] = phases.get(pod.phase, 0) + 1
         if pod.phase == failed:
             diff.failed.append(pod)
-        if pod.kept is not None:
-            diff.kept.append(pod)
+        if pod.obstacle is not None:
+            diff.stuck.append(pod)
             diff.counts.idle += pod.phase == PodPhase.RUNNING
         if has_waiting and pod.is_ready_for_others:
             ready[task] = ready.get(task, 0) + 1

@@ -41,12 +41,12 @@ def marks(events: Iterable[JobEvent]) -> tuple[bytes, ...]:
     return tuple(f'"{phase}"'.encode() for phase in phases)
 
 
-def is_worth_a_look(body: bytes, sought: Collection[bytes], *, is_gone: bool) -> bool:
+def is_worth_a_look(body: bytes, sought: Collection[bytes], *, is_deleted: bool) -> bool:
     """Say whether anything can have happened; nearly all changes are told from others without decoding them."""
-    return (is_gone or any(mark in body for mark in sought)) and _MARKED not in body
+    return (is_deleted or any(mark in body for mark in sought)) and _MARKED not in body
 
 
-def happened(before: PodFact | None, after: PodFact, *, is_gone: bool) -> JobEvent | None:
+def happened(before: PodFact | None, after: PodFact, *, is_deleted: bool) -> JobEvent | None:
     """Return what happened to a pod.
 
     PodFailed      it failed, however often it is written afterwards
@@ -57,7 +57,7 @@ def happened(before: PodFact | None, after: PodFact, *, is_gone: bool) -> JobEve
     """
     if after.out_of_sync:
         return None
-    if is_gone:
+    if is_deleted:
         return JobEvent.POD_EVICTED
     if before is None:
         return None
@@ -74,29 +74,29 @@ _NEW_PHASE = {
 }
 
 
-def concerns(happening: PodEvent, job: JobFact) -> bool:
+def concerns(pod_event: PodEvent, job: JobFact) -> bool:
     """Say whether what happened to a pod means something to the job that stands under its job's name now.
 
     A job that is being deleted loses its pods, one that is finished may lose
     them, and those of a run that was ended are none of its own any more (§3.4).
     """
-    pod = happening.pod
+    pod = pod_event.pod
     is_of_earlier_run = job.runs_on and -1 < pod.version < job.version
     if pod.owner != job.uid or job.deleting or is_of_earlier_run:
         return False
-    return not (job.is_finished and happening.event is JobEvent.POD_EVICTED)
+    return not (job.is_finished and pod_event.event is JobEvent.POD_EVICTED)
 
 
-def happened_to_task(happening: PodEvent, job: JobFact, pods: Iterable[PodFact]) -> bool:
+def happened_to_task(pod_event: PodEvent, job: JobFact, pods: Iterable[PodFact]) -> bool:
     """Say whether with this pod its whole task completed or failed, as the job's pods are now (§3.3).
 
     TaskCompleted  as many pods of the task as it has replicas succeeded
     TaskFailed     containers of its living pods were started again as often as its maxRetry says
     """
-    name = happening.pod.task
+    name = pod_event.pod.task
     own = [pod for pod in pods if pod.owner == job.uid and pod.task == name and pod.is_in_run]
     replicas = next((task.replicas for task in job.tasks if task.name == name), 0)
-    if happening.event is JobEvent.TASK_COMPLETED:
+    if pod_event.event is JobEvent.TASK_COMPLETED:
         return 0 < replicas <= sum(pod.phase == PodPhase.SUCCEEDED for pod in own)
     most = job.task_retries.get(name, 0) or _RETRIES
     return replicas > 0 and -1 < most <= sum(pod.restarts for pod in own if pod.phase in _ALIVE)

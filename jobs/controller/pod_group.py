@@ -32,8 +32,8 @@ def pod_group(job: JobFact, whole: Object, priorities: PriorityClasses) -> Objec
     notes[ESTIMATE_ANNOTATION] = whole["spec"].get("runningEstimate")
     # That room was given back is said of one pod group, not of those that the job gets later.
     written = whole["metadata"].get("annotations") or {}
-    annotations = {name: said for name, said in written.items() if name != RELEASED}
-    metadata["annotations"] = {**annotations, **{name: said for name, said in notes.items() if said}}
+    annotations = {name: value for name, value in written.items() if name != RELEASED}
+    metadata["annotations"] = {**annotations, **{name: value for name, value in notes.items() if value}}
     return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
 
@@ -51,6 +51,20 @@ def spec_in_step(job: JobFact, whole: Object, priorities: PriorityClasses) -> di
     if sub_groups:
         spec["subGroupPolicy"] = sub_groups
     return spec
+
+
+def spec_changes(job: JobFact, whole: Object, spec: Object, priorities: PriorityClasses) -> dict[str, Any]:
+    """Return the merge patch of a pod group's spec that brings it in step with the job's; empty if it is."""
+    wanted = spec_in_step(job, whole, priorities)
+    changes = {}
+    for name in KEPT_IN_STEP:
+        old, new = spec.get(name), wanted.get(name)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):  # a merge patch takes away what it sets to null
+            new = {**dict.fromkeys(old.keys() - new.keys()), **new}
+        changes[name] = new
+    return changes
 
 
 def min_resources(job_spec: Object, min_available: int, priorities: PriorityClasses) -> Amounts:

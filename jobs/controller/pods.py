@@ -94,10 +94,10 @@ class Blueprint:
     def drafts(self, index: int) -> Iterator[tuple[str, Draft]]:
         """Yield the pod with an index as it is made: first without plugins, then after each of them, with its name."""
         draft = Draft(self.spec, self.annotations)
-        place = PodIdentity(self.task, index, f"{self.job.name}-{self.task}-{index}")
+        identity = PodIdentity(self.task, index, f"{self.job.name}-{self.task}-{index}")
         yield "", draft
         for name, hook in self.hooks:
-            draft = hook(draft, place)
+            draft = hook(draft, identity)
             yield name, draft
 
     def _annotations(self, template: Object, job_metadata: Object, task: Object) -> dict[str, str]:

@@ -29,40 +29,40 @@ class PolicyActions(NamedTuple):
 
 
 def to_pods(
-    job: JobFact, pods: Collection[PodFact], known: Sequence[PendingAction], happenings: Iterable[PodEvent], now: int
+    job: JobFact, pods: Collection[PodFact], pending: Sequence[PendingAction], happened: Iterable[PodEvent], now: int
 ) -> PolicyActions:
     """Return what is asked of a job after these happenings, in their order; `pods` are the job's as they are now."""
-    found, delayed = tuple(known), list[PendingAction]()
+    actions, delayed = tuple(pending), list[PendingAction]()
     if not job.heeds_policies:
-        return PolicyActions(found)
-    seen: set[tuple[JobEvent, str]] = set()
-    for happening in happenings:
-        event, pod = happening
+        return PolicyActions(actions)
+    judged: set[tuple[JobEvent, str]] = set()
+    for pod_event in happened:
+        event, pod = pod_event
         if event is JobEvent.POD_RUNNING:
-            found = pending_actions.runs_again(found, pod.name)
+            actions = pending_actions.runs_again(actions, pod.name)
             continue
         if event in OF_TASKS:
             # What many pods of a task lead to together is looked at once.
-            if (event, pod.task) in seen:
+            if (event, pod.task) in judged:
                 continue
-            seen.add((event, pod.task))
+            judged.add((event, pod.task))
         policy = job.policy_for(event, pod.task, pod.exit_codes)
         if policy is None or -1 < pod.version < job.version:
             continue
-        if event in OF_TASKS and not pod_events.happened_to_task(happening, job, pods):
+        if event in OF_TASKS and not pod_events.happened_to_task(pod_event, job, pods):
             continue
         new = _asked(job, pod, event, policy, now)
-        before, found = found, pending_actions.add(found, new)
-        if new.delay_ms and new in found and new not in before:
+        before, actions = actions, pending_actions.add(actions, new)
+        if new.delay_ms and new in actions and new not in before:
             delayed.append(new)
-    return PolicyActions(found, tuple(delayed))
+    return PolicyActions(actions, tuple(delayed))
 
 
-def to_group(job: JobFact, known: Sequence[PendingAction], now: int) -> PolicyActions:
+def to_group(job: JobFact, pending: Sequence[PendingAction], now: int) -> PolicyActions:
     """Return what is asked of a job when its pod group has become Unknown: some of its pods run, and others have no place."""
     policy = job.policy_for(JobEvent.UNKNOWN) if job.heeds_policies else None
     if policy is None:
-        return PolicyActions(tuple(known))
+        return PolicyActions(tuple(pending))
     firing = PolicyFiring(
         event=JobEvent.UNKNOWN,
         what="some of the job's pods run, and there is no room for the others it needs",
@@ -79,8 +79,8 @@ def to_group(job: JobFact, known: Sequence[PendingAction], now: int) -> PolicyAc
         uid=job.uid,
         version=job.version,
     )
-    found = pending_actions.add(known, new)
-    return PolicyActions(found, (new,) if new.delay_ms and new in found and new not in known else ())
+    actions = pending_actions.add(pending, new)
+    return PolicyActions(actions, (new,) if new.delay_ms and new in actions and new not in pending else ())
 
 
 class Overdue(NamedTuple):
@@ -96,10 +96,10 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
     A pod that is Pending says so for as long as it is, so nothing has to be
     remembered. It would be answered again and again, if the answer left it as it is: such an answer is none.
     """
-    found: tuple[PendingAction, ...] = ()
+    actions: tuple[PendingAction, ...] = ()
     following: list[int] = []
     if not (job.heeds_policies and JobEvent.POD_PENDING in job.answered):
-        return Overdue(found, None)
+        return Overdue(actions, None)
     for pod in pods:
         if pod.owner != job.uid or pod.phase != PodPhase.PENDING or not pod.is_in_run or not pod.created:
             continue
@@ -112,8 +112,10 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
         if due > now:
             following.append(due)
         else:
-            found = pending_actions.add(found, replace(_asked(job, pod, JobEvent.POD_PENDING, policy, now), delay_ms=0))
-    return Overdue(found, min(following, default=None))
+            actions = pending_actions.add(
+                actions, replace(_asked(job, pod, JobEvent.POD_PENDING, policy, now), delay_ms=0)
+            )
+    return Overdue(actions, min(following, default=None))
 
 
 def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int) -> PendingAction:

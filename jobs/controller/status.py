@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from jobs.controller.facts import JobFact
+from jobs.controller.pods import claim_name
 from jobs.lifecycle.counts import Counts
 from jobs.lifecycle.phases import Decision
+from jobs.plugins.table import PLUGINS
 from kube import meta
+from kube.meta import Object
 
 _RECOUNTED = ("pending", "running", "succeeded", "failed", "unknown", "terminating", "taskStatusCount")
 
@@ -43,3 +46,13 @@ def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **c
 def running_duration(job: JobFact, now: int) -> str:
     """Return how long the job took from its creation, as a kill writes it."""
     return meta.duration_text(max(now - job.created, 0) // 1000 * 1000)
+
+
+def controlled_resources(job: JobFact, whole: Object) -> dict[str, str]:
+    """Return what a job controls beside its pods (reference: volcano-job §1.5)."""
+    controlled = {f"plugin-{name}": name for name in job.plugins if PLUGINS[name].is_registered}
+    for number, volume in enumerate(whole["spec"].get("volumes") or []):
+        name = volume.get("volumeClaimName") or (claim_name(job, number) if volume.get("volumeClaim") else "")
+        if name:
+            controlled[f"volume-pvc-{name}"] = name
+    return controlled

@@ -82,19 +82,19 @@ def wanted(cron: CronJob, now: int) -> Run | None:
 
 
 def reconcile(
-    known: ObservedCronJob, run: Run | None, view: JobRulesView, now: int, *, is_taken: bool = False
+    observed: ObservedCronJob, run: Run | None, view: JobRulesView, now: int, *, is_occupied: bool = False
 ) -> Outcome:
     """Return what a cron job needs.
 
-    `run` is the job that is `wanted`; `is_taken` says that its name belongs to somebody else.
+    `run` is the job that is `wanted`; `is_occupied` says that its name belongs to somebody else.
     """
-    cron = known.cron
+    cron = observed.cron
     if cron.metadata.deletion_timestamp:
         return Outcome(())
-    round_ = _Round(known, now)
+    round_ = _Round(observed, now)
     round_.note_ends()
     round_.trim()
-    notice = None if run is None else round_.start(run, view, is_taken=is_taken)
+    notice = None if run is None else round_.start(run, view, is_occupied=is_occupied)
     round_.write_status()
     refused = notice is not None and notice.reason == "FailedCreate"
     return Outcome(round_.writes, upcoming(cron, now), notice, refused)
@@ -112,11 +112,11 @@ def job_for(cron: CronJob, at: int) -> dict[str, Any]:
 class _Round:
     """One look at a cron job: what was found, the status as it should be, and the writes so far."""
 
-    def __init__(self, known: ObservedCronJob, now: int) -> None:
-        self.cron, self.before, self.now = known.cron, known.status, now
-        self.jobs, self.gone = known.jobs, known.gone
-        self.active = [job for job in known.jobs if not job.is_finished]
-        self.status: dict[str, Any] = {key: value for key, value in known.status.items() if key != "active"}
+    def __init__(self, observed: ObservedCronJob, now: int) -> None:
+        self.cron, self.before, self.now = observed.cron, observed.status, now
+        self.jobs, self.gone = observed.jobs, observed.gone
+        self.active = [job for job in observed.jobs if not job.is_finished]
+        self.status: dict[str, Any] = {key: value for key, value in observed.status.items() if key != "active"}
         self.writes: list[Write] = []
 
     def note_ends(self) -> None:
@@ -140,14 +140,14 @@ class _Round:
             for job in oldest_first[: max(len(ended) - most, 0)]:
                 self._delete(job)
 
-    def start(self, run: Run, view: JobRulesView, *, is_taken: bool) -> Notice | None:
+    def start(self, run: Run, view: JobRulesView, *, is_occupied: bool) -> Notice | None:
         """Make the job of a time, or return why it is not made."""
         names = ", ".join(job.name for job in self.active)
         policy = self.cron.spec.concurrency_policy
         if any(job.name == run.name for job in self.jobs):
             self._note_run(run)
             return None
-        if is_taken:
+        if is_occupied:
             self._note_run(run)  # its time passes, as the name stays taken
             return Notice("ForeignJob", f"A job named {run.name} exists that is not of this cron job")
         if self.active and policy == ConcurrencyPolicy.FORBID:

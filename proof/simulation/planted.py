@@ -424,7 +424,7 @@ def products_left(put: Put) -> None:
 def products_unknown(put: Put) -> None:
     from jobs.consumers import state
 
-    put(state, "_remember_products", lambda jobs: None)
+    put(state, "_remember_plugin_objects", lambda jobs: None)
 
 
 # ---- what makes jobs
@@ -463,9 +463,9 @@ def alone_when_running(put: Put) -> None:
 
     start = _Round.start
 
-    def hasty(self: _Round, run: Run, view: JobRulesView, *, is_taken: bool) -> Notice | None:
+    def hasty(self: _Round, run: Run, view: JobRulesView, *, is_occupied: bool) -> Notice | None:
         self.active = [job for job in self.active if job.phase is JobPhase.RUNNING]
-        return start(self, run, view, is_taken=is_taken)
+        return start(self, run, view, is_occupied=is_occupied)
 
     put(_Round, "start", hasty)
 
@@ -971,7 +971,7 @@ def asked_of_nobody(put: Put) -> None:
     def load_all(self: JobConsumer, shard: int, revision: int) -> JobsState:
         state = load(self, shard, revision)
         for timer in timers_of(self.name, shard, pending_actions.ASKED):
-            state.note_asked(timer.key, pending_actions.read(timer))
+            state.set_pending_actions(timer.key, pending_actions.read(timer))
         return state
 
     def at_once(key: str, known: Sequence[PendingAction], now: int) -> list[Timer]:

@@ -49,15 +49,19 @@ class Late(Script):
         return {
             "made": " ".join(each["metadata"]["name"].removeprefix("demo-") for each in pods),
             "plans": str(len(groups)),
-            "pods": " ".join(name.removeprefix("demo-") for name in sorted(entry.known.pods)) if entry else "",
+            "pods": " ".join(name.removeprefix("demo-") for name in sorted(entry.observed.pods)) if entry else "",
             "others": " ".join(self.known("other").pods) if "default/other" in self.state.entries else "",
-            "job": "" if not entry else "current" if entry.known.job.uid in {each.uid for each in current} else "old",
-            "replicas": str(entry.known.job.tasks[0].replicas) if entry else "",
+            "job": ""
+            if not entry
+            else "current"
+            if entry.observed.job.uid in {each.uid for each in current}
+            else "old",
+            "replicas": str(entry.observed.job.tasks[0].replicas) if entry else "",
             "remembers": "more" if self.state.ahead or self.state.sent else "nothing",
         }
 
     def known(self, name="demo"):
-        return self.state.entries[f"default/{name}"].known
+        return self.state.entries[f"default/{name}"].observed
 
     def plan(self, *timers, now=None):
         now = clock.milliseconds() if now is None else now

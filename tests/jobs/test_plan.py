@@ -287,6 +287,6 @@ def test_an_event_is_heeded_as_long_as_a_job_answers_it(steps):
         else:
             of_job, of_task = ([{"event": each, "action": "AbortJob"} for each in events] for events in policies)
             obj = job(task(policies=of_task), name=name, policies=of_job)
-            found.keep(JobEntry(ObservedJob(facts.read_job(json.encode(obj)))))
+            found.add(JobEntry(ObservedJob(facts.read_job(json.encode(obj)))))
             answered[name] = {JobEvent(event) for each in policies for event in each}
         assert found.heeded == set().union(*answered.values())

@@ -243,7 +243,7 @@ IN_INIT = started_again(2, "Pending", "initContainerStatuses")
     "deleted by the controller": (None, pod_fact(marked=True), True, None),
 })  # fmt: skip
 def test_what_happened_between_two_versions(before, after, is_gone, expected):
-    assert pod_events.happened(before, after, is_gone=is_gone) is expected
+    assert pod_events.happened(before, after, is_deleted=is_gone) is expected
 
 
 def test_of_many_pods_three_are_named():

@@ -34,7 +34,7 @@ class Memory:
         known = self._known.setdefault(process.name, {})
         for runner in process.runners.values():
             for key, entry in runner.state.entries.items() if runner.state else ():
-                before, body = known.get(key), entry.known.job.body
+                before, body = known.get(key), entry.observed.job.body
                 if before is not None and before.body is body:
                     continue
                 now = known[key] = _Known(body, *_identity(body))

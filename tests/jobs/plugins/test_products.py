@@ -216,4 +216,4 @@ def test_nothing_but_the_secret_holds_the_private_key(controller):
     encoded = store.get(SECRETS, "default", "demo-ssh").object["data"]["id_rsa"]
     bodies = [change.body for change in store.changes(0) if change.resource != SECRETS.id]
     assert not [body for body in bodies if key.encode() in body or encoded.encode() in body]
-    assert key not in repr(msgspec.to_builtins(controller.state.entries["default/demo"].known.plugin_objects))
+    assert key not in repr(msgspec.to_builtins(controller.state.entries["default/demo"].observed.plugin_objects))
