@@ -360,11 +360,13 @@ class _Round:
             admitted=is_admitted,
             waiting=group.waiting if group else "",
             failures=tuple(pod.how_failed for pod in failed),
-            kept=tuple(pod.obstacle for pod in self.diff.stuck[:MOST_FAILURES] if pod.obstacle is not None),
-            kept_pods=len(self.diff.stuck),
+            obstacles=tuple(pod.obstacle for pod in self.diff.stuck[:MOST_FAILURES] if pod.obstacle is not None),
+            stuck_pods=len(self.diff.stuck),
             obstacles_before=causes.in_status(self.job.status) if self.job.phase in phases.STOPPING else Causes(),
-            held=tuple(self.diff.foreign),
-            held_back=tuple(dependencies.held_back(self.job.dependencies, tasks, self.diff.named, self.diff.ready)),
+            foreign_names=tuple(self.diff.foreign),
+            waiting_tasks=tuple(
+                dependencies.waiting_tasks(self.job.dependencies, tasks, self.diff.named, self.diff.ready)
+            ),
             deadlock=f"{deadlock.why}; set minAvailable to {deadlock.enough}" if deadlock is not None else "",
             blocked=self.blocked,
             refused=self.refusal,
@@ -463,7 +465,7 @@ def _searched(job: JobFact, group: GroupFact | None, diff: PodDiff, decision: De
     codes = sorted({code for pod in diff.failed for code in pod.exit_codes})
     why = group.waiting_reason if group and decision.reason == phases.UNSCHEDULABLE else ""
     if decision.reason == pod_health.PODS_KEPT:
-        why = Counter(pod.obstacle.kept for pod in diff.stuck if pod.obstacle is not None).most_common(1)[0][0]
+        why = Counter(pod.obstacle.obstacle for pod in diff.stuck if pod.obstacle is not None).most_common(1)[0][0]
     changes: dict[str, Any] = {"waitingReason": why or None}
     if decision.reason:
         changes[causes.FIELD] = causes.written(decision.text.causes)

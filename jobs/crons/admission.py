@@ -58,9 +58,9 @@ def validate(cron: Object, old: Object | None, view: JobRulesView) -> list[Cause
         return causes
     if not lenient.mapping(template, "spec"):
         return [*causes, required(_TEMPLATE, "describe the jobs that are made: add tasks.")]
-    place = lenient.text(cron, "metadata", "namespace")
+    namespace = lenient.text(cron, "metadata", "namespace")
     causes += templates.check_metadata(lenient.mapping(template, "metadata"), "spec.jobTemplate.metadata")
-    return [*causes, *jobs.check_spec(_longest(cron), place, template["spec"], view, _TEMPLATE)]
+    return [*causes, *jobs.check_spec(_longest(cron), namespace, template["spec"], view, _TEMPLATE)]
 
 
 def warn(cron: Object, old: Object | None, view: JobRulesView) -> list[str]:

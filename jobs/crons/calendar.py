@@ -49,11 +49,11 @@ def weeks(times: Times | None, jobs: Sequence[OwnedJob], where: tzinfo, now: int
     moments = (_local(at, where) for at in (times.after(now) if times is not None else ()))
     for day, clock in takewhile(lambda pair: pair[0] <= days[-1], moments):
         coming[day].append(Run(clock))
-    found = []
+    calendar_days = []
     for day in days:
-        shown = [*past[day][-MOST:], *coming[day][:MOST]]
-        found.append(Day(day, day == today, shown, len(past[day]) + len(coming[day]) - len(shown)))
-    return [found[start : start + 7] for start in range(0, len(found), 7)]
+        runs = [*past[day][-MOST:], *coming[day][:MOST]]
+        calendar_days.append(Day(day, day == today, runs, len(past[day]) + len(coming[day]) - len(runs)))
+    return [calendar_days[start : start + 7] for start in range(0, len(calendar_days), 7)]
 
 
 def moment_of(job: OwnedJob) -> int:

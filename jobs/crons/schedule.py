@@ -128,10 +128,10 @@ def parse(text: str, where: tzinfo, created: int) -> Times:
             " the week, such as 0 2 * * *."
         )
     minutes, hours, days, months, weekdays = map(_field, fields, _PARTS)
-    found = Cron(minutes, hours, days, months, weekdays, where, fields[1].startswith(("*", "?")))
-    if not any(found.falls_on(date(2000, 1, 1) + number * _DAY) for number in range(LONGEST_DAYS)):
+    cron = Cron(minutes, hours, days, months, weekdays, where, fields[1].startswith(("*", "?")))
+    if not any(cron.falls_on(date(2000, 1, 1) + number * _DAY) for number in range(LONGEST_DAYS)):
         raise ScheduleError("there is no such day, so it would never come; correct the day or the month.")
-    return found
+    return cron
 
 
 def _field(text: str, part: _Part) -> _Values:
@@ -225,8 +225,8 @@ class Cron:
                 return None
             if self.falls_on(day):
                 moments = self._on(day)
-                if found := bisect_right(moments, moment):
-                    return moments[found - 1]
+                if count := bisect_right(moments, moment):
+                    return moments[count - 1]
             day -= _DAY
         return None
 
@@ -251,12 +251,12 @@ class Cron:
             begin = meta.milliseconds(start)
             clock = product(self.hours.values, self.minutes.values)
             return [begin + (60 * hour + minute) * MINUTE_MS for hour, minute in clock]
-        found = set()
+        moments = set()
         for hour, minute in product(self.hours.values, self.minutes.values):
             for fold in (0, 1) if self.is_hourly else (0,):
                 # A skipped time has the offset from before the change (fold 0), so it comes later by the jump.
                 local = datetime.combine(day, time(hour, minute), self.where).replace(fold=fold)
                 moment = local.astimezone(UTC)
                 if fold == 0 or moment.astimezone(self.where).replace(tzinfo=None) == local.replace(tzinfo=None):
-                    found.add(meta.milliseconds(moment))
-        return sorted(found)
+                    moments.add(meta.milliseconds(moment))
+        return sorted(moments)

@@ -37,8 +37,8 @@ def validate(flow: Object, old: Object | None, view: JobRulesView) -> list[Cause
 
     What depends on templates is judged by those that are there; a flow may be created before them.
     """
-    if told := schema.check(flow, definitions.of(JOB_FLOWS)):
-        return told
+    if schema_problems := schema.check(flow, definitions.of(JOB_FLOWS)):
+        return schema_problems
     if old is not None:
         if lenient.sequence(flow, "spec", "flows") == lenient.sequence(old, "spec", "flows"):
             return []
@@ -56,22 +56,22 @@ def warn(flow: Object, old: Object | None, view: JobRulesView) -> list[str]:
     """Return what a person should know about a new flow although it is accepted."""
     if old is not None:
         return []
-    place = lenient.text(flow, "metadata", "namespace")
+    namespace = lenient.text(flow, "metadata", "namespace")
     first: dict[str, str] = {}
-    told = []
+    warnings = []
     for path, step in _steps(flow):
         name = lenient.text(step, "name")
         if name in first:
-            told.append(
+            warnings.append(
                 f"{path}.name: {first[name]} names {name} too; a flow makes one job of each template, by the first"
                 " of these that may start. For a second job make another template."
             )
-        elif name and view.get(JOB_TEMPLATES, place, name) is None:
-            told.append(
-                f"{path}.name: there is no job template {name} in namespace {place}; the job is made when there is one."
+        elif name and view.get(JOB_TEMPLATES, namespace, name) is None:
+            warnings.append(
+                f"{path}.name: there is no job template {name} in namespace {namespace}; the job is made when there is one."
             )
         first.setdefault(name, path)
-    return told
+    return warnings
 
 
 def default_template(template: Object, old: Object | None, _view: JobRulesView) -> None:
@@ -93,8 +93,8 @@ def warn_template(template: Object, old: Object | None, view: JobRulesView) -> l
     """Return what a person should know about a new template although it is accepted."""
     if old is not None:
         return []
-    place = lenient.text(template, "metadata", "namespace")
-    return jobs.warnings(_name(template), place, lenient.mapping(template, "spec"), view, "spec")
+    namespace = lenient.text(template, "metadata", "namespace")
+    return jobs.warnings(_name(template), namespace, lenient.mapping(template, "spec"), view, "spec")
 
 
 def _name(owner: Object) -> str:
@@ -147,11 +147,11 @@ def _check_probes(flow: Object) -> Iterator[Cause]:
         for field in ("httpGetList", "tcpSocketList"):
             if lenient.sequence(probe, field):
                 yield forbidden(f"{where}.{field}", UNSENT)
-        asked = lenient.sequence(probe, "taskStatusList")
-        if asked and not lenient.texts(step, "dependsOn", "targets"):
+        statuses = lenient.sequence(probe, "taskStatusList")
+        if statuses and not lenient.texts(step, "dependsOn", "targets"):
             detail = "a probe asks about the tasks of targets; name the jobs that have them."
             yield required(f"{path}.dependsOn.targets", detail)
-        for number, each in enumerate(asked):
+        for number, each in enumerate(statuses):
             for field, remedy in (
                 ("taskName", "name a task of a target."),
                 ("phase", "say which phase its pods must have come to, such as Running."),
@@ -162,21 +162,21 @@ def _check_probes(flow: Object) -> Iterator[Cause]:
 
 def _check_templates(flow: Object, view: JobRulesView) -> Iterator[Cause]:
     """Patches fit the templates that are there, what comes of them is a job, and probes name tasks of theirs."""
-    place = lenient.text(flow, "metadata", "namespace")
+    namespace = lenient.text(flow, "metadata", "namespace")
     whole = msgspec.convert({key: value for key, value in flow.items() if key != "status"}, JobFlow)
-    found = {step.name: view.get(JOB_TEMPLATES, place, step.name) for step in whole.spec.flows}
+    templates = {step.name: view.get(JOB_TEMPLATES, namespace, step.name) for step in whole.spec.flows}
     for number, step in enumerate(whole.spec.flows):
-        path, template = f"spec.flows[{number}]", found[step.name]
+        path, template = f"spec.flows[{number}]", templates[step.name]
         if template is not None:
             yield from _check_job(whole, step, template, view, path)
-        probe, targets = step.depends_on.probe, [found.get(name) for name in step.depends_on.targets]
+        probe, targets = step.depends_on.probe, [templates.get(name) for name in step.depends_on.targets]
         if probe is None or any(target is None for target in targets):
             continue
         tasks = {lenient.text(task, "name") for each in targets for task in lenient.sequence(each, "spec", "tasks")}
-        for index, asked in enumerate(probe.task_status_list):
-            if asked.task_name not in tasks:
+        for index, status in enumerate(probe.task_status_list):
+            if status.task_name not in tasks:
                 detail = f"no target has this task; choose one of {', '.join(sorted(tasks))}."
-                yield invalid(f"{path}.dependsOn.probe.taskStatusList[{index}].taskName", asked.task_name, detail)
+                yield invalid(f"{path}.dependsOn.probe.taskStatusList[{index}].taskName", status.task_name, detail)
 
 
 def _check_job(flow: JobFlow, step: Flow, template: Object, view: JobRulesView, path: str) -> Iterator[Cause]:

@@ -44,7 +44,7 @@ class Graph(NamedTuple):
 
 def of(flow: JobFlow, status: Object) -> Graph:
     """Return the graph of a flow with what its status tells of each job; its jobs form no circle."""
-    told = {lenient.text(each, "name"): each for each in lenient.sequence(status, "jobStatusList")}
+    statuses = {lenient.text(each, "name"): each for each in lenient.sequence(status, "jobStatusList")}
     waits_for = {step.name: step.depends_on.targets for step in flow.spec.flows}
     columns = dict.fromkeys(waits_for, 0)
     try:
@@ -58,7 +58,7 @@ def of(flow: JobFlow, status: Object) -> Graph:
         named = (step.depends_on.targets for step in flow.spec.flows if step.name == template)
         column, name = columns[template], steps.job_name(flow.metadata.name, template)
         row = rows[column] = rows.get(column, -1) + 1
-        entry = told.get(name)
+        entry = statuses.get(name)
         nodes.append(
             Node(
                 template,

@@ -32,16 +32,16 @@ _BEGUN = (JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.COMPLETING, JobPhase.C
 class ObservedFlow(NamedTuple):
     """A flow and what there is for it.
 
-    `jobs` were made for it and are there, `gone` have been deleted since it was last looked at, both by their names.
-    `templates` are those that it names. `taken` are names of jobs that belong to somebody else.
+    `jobs` were made for it and are there, `deleted` have been deleted since it was last looked at, both by their names.
+    `templates` are those that it names. `occupied` are names of jobs that belong to somebody else.
     """
 
     flow: JobFlow
     status: Object  # as it is stored
     jobs: Mapping[str, OwnedJob]
-    gone: Mapping[str, OwnedJob]
+    deleted: Mapping[str, OwnedJob]
     templates: Mapping[str, Object]
-    taken: Collection[str]
+    occupied: Collection[str]
 
 
 class Outcome(NamedTuple):
@@ -62,31 +62,31 @@ class Problem(NamedTuple):
     message: str
 
 
-def reconcile(known: ObservedFlow, view: JobRulesView, now: int) -> Outcome:
+def reconcile(observed: ObservedFlow, view: JobRulesView, now: int) -> Outcome:
     """Return what brings a flow one step further."""
-    if known.flow.metadata.deletion_timestamp:
+    if observed.flow.metadata.deletion_timestamp:
         state = {"phase": str(FlowPhase.TERMINATING), "reason": "Deleted", "message": "The flow is being deleted."}
-        return Outcome(_status_group(known, {**known.status, "state": state}, now))
-    ended = {name: job for name, job in known.gone.items() if job.is_finished and name not in known.jobs}
-    counted = {**ended, **known.jobs}
-    entries = status.entries(known.flow, known.status, counted, now)
+        return Outcome(_status_group(observed, {**observed.status, "state": state}, now))
+    ended = {name: job for name, job in observed.deleted.items() if job.is_finished and name not in observed.jobs}
+    counted = {**ended, **observed.jobs}
+    entries = status.entries(observed.flow, observed.status, counted, now)
     phases = {step: phase_of(entry["state"]) for step, entry in entries.items()}
-    phase = _phase(known.flow, phases)
+    phase = _phase(observed.flow, phases)
     problems: list[Problem] = []
     groups: list[Group] = []
     if phase not in FINISHED:
-        groups = _make(known, phases, problems, view, now)
-    before, flow = known.flow.status.state, known.flow
+        groups = _make(observed, phases, problems, view, now)
+    before, flow = observed.flow.status.state, observed.flow
     reason, message = before.reason, before.message
     if phase not in FINISHED or before.phase != phase:  # those of a flow that is over stay
-        reason, message = _told(flow, phase, phases, problems)
+        reason, message = _reason(flow, phase, phases, problems)
     state = {"phase": str(phase), "reason": reason, "message": message}
-    after = status.status_after(known.status, entries, counted, state)
-    groups = [*_status_group(known, after, now), *groups]
+    after = status.status_after(observed.status, entries, counted, state)
+    groups = [*_status_group(observed, after, now), *groups]
     if phase is FlowPhase.SUCCEED and flow.spec.job_retain_policy == RetainPolicy.DELETE:
         deletions = [
             Delete(JOBS, flow.metadata.namespace, job.name, uid=job.uid)
-            for job in known.jobs.values()
+            for job in observed.jobs.values()
             if not job.is_deleted
         ]
         groups += [Group([each], key_of(flow)) for each in deletions]
@@ -117,41 +117,41 @@ def _phase(flow: JobFlow, phases: Mapping[str, JobPhase]) -> FlowPhase:
 
 
 def _make(
-    known: ObservedFlow, phases: Mapping[str, JobPhase], problems: list[Problem], view: JobRulesView, now: int
+    observed: ObservedFlow, phases: Mapping[str, JobPhase], problems: list[Problem], view: JobRulesView, now: int
 ) -> list[Group]:
     """Make the jobs whose turn it is; note why one cannot be made."""
-    flow = known.flow
-    made = {
-        step.name: known.jobs[name]
+    flow = observed.flow
+    existing = {
+        step.name: observed.jobs[name]
         for step in flow.spec.flows
-        if (name := steps.job_name(flow.metadata.name, step.name)) in known.jobs
+        if (name := steps.job_name(flow.metadata.name, step.name)) in observed.jobs
     }
     groups = []
-    seen = set(phases)
+    begun = set(phases)
     for step in flow.spec.flows:
-        if step.name in seen or not steps.may_start(step, made, phases):
+        if step.name in begun or not steps.may_start(step, existing, phases):
             continue
-        seen.add(step.name)
-        found = _job(known, step, view)
-        if isinstance(found, Problem):
-            problems.append(found)
+        begun.add(step.name)
+        job = _job(observed, step, view)
+        if isinstance(job, Problem):
+            problems.append(job)
         else:
-            text = f"Created job {found['metadata']['name']} from template {step.name}."
-            groups.append(Group([Create(JOBS, found), _event(flow, "Created", text, now)], key_of(flow)))
+            text = f"Created job {job['metadata']['name']} from template {step.name}."
+            groups.append(Group([Create(JOBS, job), _event(flow, "Created", text, now)], key_of(flow)))
     return groups
 
 
-def _job(known: ObservedFlow, step: Flow, view: JobRulesView) -> Object | Problem:
+def _job(observed: ObservedFlow, step: Flow, view: JobRulesView) -> Object | Problem:
     """Return the job of a step, or why it cannot be made now."""
-    name, template = steps.job_name(known.flow.metadata.name, step.name), known.templates.get(step.name)
-    if name in known.taken:
+    name, template = steps.job_name(observed.flow.metadata.name, step.name), observed.templates.get(step.name)
+    if name in observed.occupied:
         text = f"A job named {name} exists that is not of this flow; delete it, or make the flow under another name."
         return Problem("NameTaken", text)
     if template is None:
-        text = f"There is no job template {step.name} in namespace {known.flow.metadata.namespace}; create it."
+        text = f"There is no job template {step.name} in namespace {observed.flow.metadata.namespace}; create it."
         return Problem("TemplateNotFound", text)
     try:
-        job = steps.job_for(known.flow, step, template)
+        job = steps.job_for(observed.flow, step, template)
     except PatchError as error:
         return Problem("JobRefused", f"The patch of {step.name} does not fit its template: {error}")
     causes = jobs.complete(job, view)
@@ -160,7 +160,9 @@ def _job(known: ObservedFlow, step: Flow, view: JobRulesView) -> Object | Proble
     return job
 
 
-def _told(flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]) -> tuple[str, str]:
+def _reason(
+    flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]
+) -> tuple[str, str]:
     total = len(steps.templates(flow))
     if phase is FlowPhase.FAILED:
         bad = [f"{steps.job_name(flow.metadata.name, step)} ({each})" for step, each in phases.items() if each in _BAD]
@@ -177,14 +179,14 @@ def _told(flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], probl
     return IN_PROGRESS, f"{completed} of {total} jobs have completed."
 
 
-def _status_group(known: ObservedFlow, after: dict[str, Any], now: int) -> list[Group]:
+def _status_group(observed: ObservedFlow, after: dict[str, Any], now: int) -> list[Group]:
     """Return the writes of a status that is another than before, with an event when the state tells something new."""
-    if after == known.status:
+    if after == observed.status:
         return []
-    flow, state, before = known.flow, after["state"], known.flow.status.state
+    flow, state, before = observed.flow, after["state"], observed.flow.status.state
     writes: list[Update | Create] = [Update(JOB_FLOWS, {**about(flow), "status": after}, "status")]
-    is_news = (state["phase"], state["reason"]) != (before.phase, before.reason)
-    if is_news and state["reason"] != IN_PROGRESS:
+    is_change = (state["phase"], state["reason"]) != (before.phase, before.reason)
+    if is_change and state["reason"] != IN_PROGRESS:
         kind = events.NORMAL if state["phase"] == FlowPhase.SUCCEED else events.WARNING
         writes.append(_event(flow, state["reason"], state["message"], now, kind))
     return [Group(writes, key_of(flow))]

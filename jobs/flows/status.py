@@ -41,36 +41,36 @@ def entries(flow: JobFlow, before: Object, jobs: Mapping[str, OwnedJob], now: in
     `jobs` are those that are there, and those that have just been deleted, by their names. One that was deleted before
     it had ended does not count: it is made again.
     """
-    known = {lenient.text(each, "name"): each for each in lenient.sequence(before, "jobStatusList")}
-    found = {}
+    previous = {lenient.text(each, "name"): each for each in lenient.sequence(before, "jobStatusList")}
+    current = {}
     for step in flow.spec.flows:
         name = job_name(flow.metadata.name, step.name)
         if name in jobs:
-            found[step.name] = _entry(jobs[name], known.get(name), now)
-        elif name in known and phase_of(lenient.text(known[name], "state")) in FINISHED:
-            found[step.name] = known[name]
-    return found
+            current[step.name] = _entry(jobs[name], previous.get(name), now)
+        elif name in previous and phase_of(lenient.text(previous[name], "state")) in FINISHED:
+            current[step.name] = previous[name]
+    return current
 
 
 def status_after(
-    before: Object, made: Mapping[str, dict[str, Any]], jobs: Mapping[str, OwnedJob], state: Mapping[str, str]
+    before: Object, current: Mapping[str, dict[str, Any]], jobs: Mapping[str, OwnedJob], state: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the status of a flow with these entries and this state; what nobody here writes is kept."""
     ours = {*LIST_OF.values(), "jobStatusList", "conditions", "state"}
     status: dict[str, Any] = {key: value for key, value in before.items() if key not in ours}
-    for entry in made.values():
+    for entry in current.values():
         status.setdefault(LIST_OF[phase_of(entry["state"])], []).append(entry["name"])
     conditions = dict(lenient.mapping(before, "conditions"))
-    for name in {entry["name"] for entry in made.values()} & jobs.keys():
+    for name in {entry["name"] for entry in current.values()} & jobs.keys():
         job = jobs[name]
         conditions[name] = {"phase": str(job.phase), "createTime": job.metadata.creation_timestamp}
         if job.status.running_duration:
             conditions[name]["runningDuration"] = job.status.running_duration
         if job.status.task_status_count:
             conditions[name]["taskStatusCount"] = msgspec.to_builtins(job.status.task_status_count)
-    if made:
-        status["jobStatusList"] = list(made.values())
-        names = [entry["name"] for entry in made.values()]
+    if current:
+        status["jobStatusList"] = list(current.values())
+        names = [entry["name"] for entry in current.values()]
         status["conditions"] = {name: conditions[name] for name in names if conditions.get(name)}
     return {**status, "state": dict(state)}
 

@@ -177,11 +177,11 @@ class _Draft:
 
 def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
     """Return what a pod's containers ran, with what its status shows now."""
-    known = {(each.container, each.started): each for each in before}
+    stretches = {(each.container, each.started): each for each in before}
     for status in pod.status.container_statuses:
         for state in (status.last_state, status.state):
             if (ended := state.terminated) and (started := moment(ended.started_at)) is not None:
-                known[status.name, started] = Stretch(
+                stretches[status.name, started] = Stretch(
                     container=status.name,
                     started=started,
                     finished=moment(ended.finished_at),
@@ -189,8 +189,8 @@ def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
                     reason=ended.reason,
                 )
             elif state.running and (started := moment(state.running.started_at)) is not None:
-                known[status.name, started] = Stretch(container=status.name, started=started)
-    ordered = sorted(known.values(), key=lambda each: (each.started, each.container))
+                stretches[status.name, started] = Stretch(container=status.name, started=started)
+    ordered = sorted(stretches.values(), key=lambda each: (each.started, each.container))
     if len(ordered) > MOST_STRETCHES:
         ordered = [ordered[0], *ordered[1 - MOST_STRETCHES :]]
     return ordered
@@ -200,7 +200,7 @@ def _asked(before: PodSpan | None, pod: Pod, change: Change) -> int | None:
     """Return when a pod was asked to end before it had; one that had ended by itself is only tidied away."""
     if before is None:
         return change.at if pod.is_stopped else None
-    is_asked = bool(pod.metadata.deletion_timestamp) or change.verb == "DELETED"
-    if before.asked is not None or not is_asked or before.pod.is_ended:
+    is_ending = bool(pod.metadata.deletion_timestamp) or change.verb == "DELETED"
+    if before.asked is not None or not is_ending or before.pod.is_ended:
         return before.asked
     return change.at

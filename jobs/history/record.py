@@ -110,15 +110,15 @@ def events(history: History) -> dict[str, Event]:
     """Return what is told as the events that it was, by their names."""
     return {
         name: Event(
-            metadata=ObjectMeta(name=name, annotations=policy_firings.as_annotations(told.firing)),
-            involved_object=ObjectReference(kind=told.kind, name=told.name),
-            type=told.type,
-            reason=told.reason,
-            message=told.message,
-            last_timestamp=meta.now_text(told.last),
-            count=told.times,
+            metadata=ObjectMeta(name=name, annotations=policy_firings.as_annotations(event.firing)),
+            involved_object=ObjectReference(kind=event.kind, name=event.name),
+            type=event.type,
+            reason=event.reason,
+            message=event.message,
+            last_timestamp=meta.now_text(event.last),
+            count=event.times,
         )
-        for name, told in history.told.items()
+        for name, event in history.told.items()
     }
 
 

@@ -65,7 +65,7 @@ class Failure(NamedTuple):
     """How a pod failed: its full name and task, the exit codes of the containers that ended badly, why, and what was said of it.
 
     `reason` is the pod's, else that of the first of these containers; `message` has one line.
-    Of a pod that has not ended it says what keeps it from running, and `kept` is the word for that; where that is a
+    Of a pod that has not ended it says what keeps it from running, and `obstacle` is the word for that; where that is a
     crash loop, the rest is how the container ended last, with its code also when that is 0.
     """
 
@@ -74,7 +74,7 @@ class Failure(NamedTuple):
     exit_codes: tuple[int, ...] = ()
     reason: str = ""
     message: str = ""
-    kept: str = ""
+    obstacle: str = ""
 
     @property
     def short(self) -> str:
@@ -84,7 +84,7 @@ class Failure(NamedTuple):
     @property
     def said(self) -> str:
         """Why the pod failed: `exit 1`, `exit 1 and 42`, `out of memory`, `Poisoned (exit 3)`; or does not run: `crash-looping, exit 1`."""
-        return _words(self.reason, self.exit_codes, self.kept)
+        return _words(self.reason, self.exit_codes, self.obstacle)
 
 
 def _short(pod: str, task: str) -> str:
@@ -156,11 +156,11 @@ def of_status(pod: str, task: str, status: Status) -> Failure:
         [each.state.terminated for each in statuses if each.state.terminated]
         for statuses in (status.container_statuses, status.init_container_statuses)
     )
-    found = failure(pod, task, status.reason, status.message, containers, inits)
-    if found.reason or found.exit_codes or status.phase != PodPhase.FAILED:
-        return found
+    ended = failure(pod, task, status.reason, status.message, containers, inits)
+    if ended.reason or ended.exit_codes or status.phase != PodPhase.FAILED:
+        return ended
     waited = _waits_for(pod, task, PodPhase.PENDING, status)
-    return waited._replace(kept="") if waited is not None and not waited.exit_codes else found
+    return waited._replace(obstacle="") if waited is not None and not waited.exit_codes else ended
 
 
 def start_obstacle(pod: str, task: str, status: Status, *, is_ending: bool) -> Failure | None:
@@ -170,25 +170,25 @@ def start_obstacle(pod: str, task: str, status: Status, *, is_ending: bool) -> F
 
 def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | None:
     statuses, inits = status.container_statuses, status.init_container_statuses
-    found = pod_health.trouble(
+    trouble = pod_health.trouble(
         phase, is_ending=False, containers=pod_health.states(statuses), inits=pod_health.states(inits)
     )
-    if found is None:
+    if trouble is None:
         return None
-    container, kept = [*statuses, *inits][found.position], found.cause.value
+    container, obstacle = [*statuses, *inits][trouble.position], trouble.cause.value
     waiting, ended = container.state.waiting, container.last_state.terminated
-    if found.cause is Kept.CRASH_LOOP:
-        looping = Failure(pod, task, kept=kept)
+    if trouble.cause is Kept.CRASH_LOOP:
+        looping = Failure(pod, task, obstacle=obstacle)
         if ended is None:
             return looping
         return looping._replace(exit_codes=(ended.exit_code,), reason=ended.reason, message=one_line(ended.message))
     if waiting is None:
-        return Failure(pod, task, reason=kept, kept=kept)
+        return Failure(pod, task, reason=obstacle, obstacle=obstacle)
     message = waiting.message
-    if found.cause is Kept.IMAGE:
+    if trouble.cause is Kept.IMAGE:
         message = f"{container.image}: {image_waits.registry_message(message)}"
-    reason = waiting.reason if found.cause is Kept.OTHER else kept
-    return Failure(pod, task, reason=reason, message=one_line(message), kept=kept)
+    reason = waiting.reason if trouble.cause is Kept.OTHER else obstacle
+    return Failure(pod, task, reason=reason, message=one_line(message), obstacle=obstacle)
 
 
 def one_line(text: str) -> str:
@@ -314,7 +314,7 @@ def _cause(group: Sequence[Failure]) -> Cause:
         reason=first.reason,
         exit_codes=list(first.exit_codes),
         message=first.message,
-        obstacle=first.kept,
+        obstacle=first.obstacle,
         pods=names[:MOST_NAMES],
         more=max(len(names) - MOST_NAMES, 0),
     )

@@ -56,7 +56,7 @@ def may_start(
     return any(answers) if wanted.any else all(answers)
 
 
-def held_back(
+def waiting_tasks(
     dependencies: Mapping[str, Dependency],
     tasks: Mapping[str, Task],
     named: Mapping[str, int],

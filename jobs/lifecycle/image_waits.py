@@ -61,6 +61,6 @@ def remedy(reason: str, message: str, *, elsewhere: bool = False) -> str:
         helps = "Build or pull the image on the node, or let it be pulled: imagePullPolicy IfNotPresent."
     else:
         text = registry_message(message)
-        found = next((each for words, each in _BY_WORDS if words.search(text)), "Check the image's name and tag.")
-        helps = f"{found} {_TRIED}"
+        advice = next((each for words, each in _BY_WORDS if words.search(text)), "Check the image's name and tag.")
+        helps = f"{advice} {_TRIED}"
     return helps if elsewhere else f"{helps} {_WITHOUT}"

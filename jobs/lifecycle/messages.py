@@ -89,7 +89,7 @@ def obstacle_summary(s: Situation) -> Text:
 
 def obstacles(s: Situation) -> Causes:
     """Return what keeps pods from running."""
-    return causes.summed_up(s.kept, s.kept_pods - len(s.kept))
+    return causes.summed_up(s.obstacles, s.stuck_pods - len(s.obstacles))
 
 
 def plugin_blocked(s: Situation) -> Text:
@@ -103,18 +103,18 @@ def plugin_blocked(s: Situation) -> Text:
 def names_taken(s: Situation) -> Text:
     """Name a pod that stands in the way."""
     return Text(
-        f"{_progress(s)} Pod {s.held[0]} has the name of a pod of this job and belongs to something else; delete it."
+        f"{_progress(s)} Pod {s.foreign_names[0]} has the name of a pod of this job and belongs to something else; delete it."
     )
 
 
 def waiting_for_tasks(s: Situation) -> Text:
     """Name the tasks without pods and those that they wait for, and say so where these can never be ready any more."""
-    listed = "; ".join(s.held_back)
-    told = f"{_progress(s)} {listed[0].upper()}{listed[1:]}."
+    listed = "; ".join(s.waiting_tasks)
+    text = f"{_progress(s)} {listed[0].upper()}{listed[1:]}."
     counts = s.counts
-    if counts.pending or counts.running or counts.unknown or counts.terminating or s.held:
-        return Text(told)
-    return Text(f"{told} No pod is left that could become ready: restart the job, or terminate it.")
+    if counts.pending or counts.running or counts.unknown or counts.terminating or s.foreign_names:
+        return Text(text)
+    return Text(f"{text} No pod is left that could become ready: restart the job, or terminate it.")
 
 
 def deadlock(s: Situation) -> Text:
@@ -255,5 +255,5 @@ def _ended(s: Situation) -> str:
 
 def _failures(s: Situation) -> Causes:
     """Return how pods failed, or where none did what kept them from running."""
-    found = causes.summed_up(s.failures, max(s.counts.failed - len(s.failures), 0))
-    return found if found.groups else s.obstacles_before
+    summed_up = causes.summed_up(s.failures, max(s.counts.failed - len(s.failures), 0))
+    return summed_up if summed_up.groups else s.obstacles_before

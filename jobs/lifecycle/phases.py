@@ -82,12 +82,12 @@ PENDING_RULES = (
     PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
     # The scheduler only counts the pods that are not there; why they are not is known here.
-    PhaseRule(lambda s: bool(s.held_back and s.deadlock), None, TASK_DEADLOCK, messages.deadlock),
+    PhaseRule(lambda s: bool(s.waiting_tasks and s.deadlock), None, TASK_DEADLOCK, messages.deadlock),
     PhaseRule(lambda s: not s.admitted and not s.waiting, None, WAITING_FOR_QUEUE, messages.waiting_for_queue),
     PhaseRule(lambda s: bool(s.waiting), None, UNSCHEDULABLE, messages.unschedulable),
-    PhaseRule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),
-    PhaseRule(lambda s: bool(s.kept), None, pod_health.PODS_KEPT, messages.obstacle_summary),
-    PhaseRule(lambda s: bool(s.held_back), None, "WaitingForTasks", messages.waiting_for_tasks),
+    PhaseRule(lambda s: bool(s.foreign_names), None, "NamesTaken", messages.names_taken),
+    PhaseRule(lambda s: bool(s.obstacles), None, pod_health.PODS_KEPT, messages.obstacle_summary),
+    PhaseRule(lambda s: bool(s.waiting_tasks), None, "WaitingForTasks", messages.waiting_for_tasks),
     PhaseRule(always, None, "WaitingForPods", messages.progress),
 )
 
@@ -126,8 +126,8 @@ RUNNING_RULES = (
     ),
     PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
-    PhaseRule(lambda s: bool(s.kept), None, pod_health.PODS_KEPT, messages.obstacle_summary),
-    PhaseRule(lambda s: bool(s.held_back), None, "WaitingForTasks", messages.waiting_for_tasks),
+    PhaseRule(lambda s: bool(s.obstacles), None, pod_health.PODS_KEPT, messages.obstacle_summary),
+    PhaseRule(lambda s: bool(s.waiting_tasks), None, "WaitingForTasks", messages.waiting_for_tasks),
     PhaseRule(always, None, "PodsRunning", messages.progress),
 )
 

@@ -42,8 +42,8 @@ class Policy(Struct, frozen=True):
         """
         if self.exit_code is not None:
             return frozenset({JobEvent.POD_FAILED})
-        found = ANSWERED if JobEvent.ANY in self.events else self.events & ANSWERED
-        return found if self.delay_ms else found - {JobEvent.POD_PENDING}
+        answered = ANSWERED if JobEvent.ANY in self.events else self.events & ANSWERED
+        return answered if self.delay_ms else answered - {JobEvent.POD_PENDING}
 
     def fits(self, event: JobEvent, exit_codes: Collection[int]) -> bool:
         """Say whether the policy answers an event, with the exit codes of the pod that it happened to.

@@ -91,7 +91,7 @@ def of_job(job: Job, deleted: int = 0, health: Health | None = None) -> Progress
 
 def of_tasks(job: Job, idle: Sequence[str] = ()) -> list[tuple[str, Progress]]:
     """Return each task's name and progress; idle are the tasks of pods in phase Running that do not run."""
-    found = []
+    progresses = []
     for index, task in enumerate(job.spec.tasks):
         name = task.name or f"default{index}"
         counts = job.status.task_status_count.get(name)
@@ -104,18 +104,18 @@ def of_tasks(job: Job, idle: Sequence[str] = ()) -> list[tuple[str, Progress]]:
             failed=phases.get("Failed", 0),
             is_finished=job.phase in ENDING,
         )
-        found.append((name, progress))
-    return found
+        progresses.append((name, progress))
+    return progresses
 
 
 def of_past_tasks(job: Job, phases: Mapping[str, Sequence[str]]) -> list[tuple[str, Progress]]:
     """Return each task's name and progress in a run that is over; `phases` are those that its pods came to, by task."""
-    found = []
+    progresses = []
     for name, now in of_tasks(job):
         own = phases.get(name, ())
         ended = Progress(len(own), now.minimum, 0, own.count("Succeeded"), own.count("Failed"), True)
-        found.append((name, ended))
-    return found
+        progresses.append((name, ended))
+    return progresses
 
 
 def of_past(tasks: Sequence[tuple[str, Progress]], minimum: int) -> Progress:
@@ -163,8 +163,8 @@ def ran(phases: Sequence[tuple[str, int]], begun: int = 0, ended: int | None = N
 
 def phases_of(job: Job) -> list[tuple[str, int]]:
     """Return the phases that a job came to by its status, which keeps the last time of each."""
-    told = ((each.status, moment(each.last_transition_time)) for each in job.status.conditions)
-    return [(phase, at) for phase, at in told if at is not None]
+    transitions = ((each.status, moment(each.last_transition_time)) for each in job.status.conditions)
+    return [(phase, at) for phase, at in transitions if at is not None]
 
 
 def came_back(job: Job, created: int) -> bool:

@@ -200,15 +200,15 @@ class Pod(View):
         return list(dict.fromkeys(device.resource_id for each in allocated for device in each.resources))
 
     @property
-    def kept(self) -> Failure | None:
+    def obstacle(self) -> Failure | None:
         """What keeps the pod from running although it has its node."""
         is_ending = bool(self.metadata.deletion_timestamp)
         return causes.start_obstacle(self.metadata.name, self.task, self.status, is_ending=is_ending)
 
     @property
-    def kept_word(self) -> str:
+    def obstacle_word(self) -> str:
         """The same in a word or two, beside the phase: `crash-looping`; empty where nothing does."""
-        return pod_health.TEXTS[self.kept.kept] if self.kept else ""
+        return pod_health.TEXTS[self.obstacle.obstacle] if self.obstacle else ""
 
     @property
     def is_ended(self) -> bool:
@@ -252,17 +252,17 @@ class Pod(View):
         A pod that its node has taken on may wait for long until a container begins, such as for its image, or end before:
         it has not started.
         """
-        taken_on = moment(self.status.start_time)
-        if self.restarts and taken_on is not None:
-            return taken_on
+        accepted = moment(self.status.start_time)
+        if self.restarts and accepted is not None:
+            return accepted
         statuses = self.status.container_statuses
         runs = (status.state.running for status in statuses)
         starts = [*(each.started_at for each in self._ended()), *(each.started_at for each in runs if each)]
-        known = [time for text in starts if (time := moment(text)) is not None]
+        times = [time for text in starts if (time := moment(text)) is not None]
         has_waited = bool(statuses) and all(each.state.waiting is not None for each in statuses)
-        if not known and (has_waited or self.status.phase not in (PodPhase.RUNNING, PodPhase.UNKNOWN)):
+        if not times and (has_waited or self.status.phase not in (PodPhase.RUNNING, PodPhase.UNKNOWN)):
             return None
-        return min(known, default=taken_on)
+        return min(times, default=accepted)
 
     @property
     def finished(self) -> int | None:
@@ -275,8 +275,8 @@ class Pod(View):
         ends = [each.finished_at for each in self._ended()]
         if not any(ends) or any(each.state.running for each in self.status.container_statuses):
             ends += [each.last_transition_time for each in self.status.conditions]
-        known = [end for text in ends if (end := moment(text)) is not None]
-        return max(known, default=moment(self.status.start_time) or moment(self.metadata.creation_timestamp))
+        times = [end for text in ends if (end := moment(text)) is not None]
+        return max(times, default=moment(self.status.start_time) or moment(self.metadata.creation_timestamp))
 
     @property
     def bad_exit_codes(self) -> tuple[int, ...]:

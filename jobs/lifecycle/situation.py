@@ -37,14 +37,14 @@ class Situation(Struct, frozen=True, kw_only=True):
     admitted: bool = True  # the scheduler has let the pod group into its queue
     waiting: str = ""  # why the pod group is not placed, in the scheduler's words
     failures: tuple[Failure, ...] = ()  # some of them, where many failed
-    kept: tuple[Failure, ...] = ()  # what keeps pods from running that have their nodes; of some, where it is many
-    kept_pods: int = 0  # how many these pods are
+    obstacles: tuple[Failure, ...] = ()  # what keeps pods from running that have their nodes; of some, where it is many
+    stuck_pods: int = 0  # how many these pods are
     obstacles_before: Causes = Causes()  # what kept pods from running when they were last ended
     refused: str = ""  # why the namespace's bounds let no more pods exist
     blocked: tuple[str, ...] = ()  # objects of somebody else that have the names of what plugins make for the pods
-    held_back: tuple[str, ...] = ()  # "task b waits for a": why tasks lack pods
+    waiting_tasks: tuple[str, ...] = ()  # "task b waits for a": why tasks lack pods
     deadlock: str = ""  # why the gang needs pods that are made only once it runs, with the remedy
-    held: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
+    foreign_names: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
 
     @property
     def replicas(self) -> int:

@@ -62,7 +62,7 @@ def newest(backwards: Sequence[Iterable[Entry[L]]], *, lines: int, size: int, si
     At most so many lines of at most `size` bytes, and none before the time `since`; one is returned however long it is.
     The pieces of a line count as one, so that an hour of a progress bar does not fill the page.
     """
-    found: list[Entry[L]] = []
+    entries: list[Entry[L]] = []
     number = 0
     # Of lines of one moment, those of the first log come first in the end.
     for entry in merge(*reversed(backwards), key=lambda entry: entry.line.time, reverse=True):
@@ -70,7 +70,7 @@ def newest(backwards: Sequence[Iterable[Entry[L]]], *, lines: int, size: int, si
             break
         size -= len(entry.line.data)
         number += entry.line.whole
-        if found and (number > lines or size < 0 or len(found) == lines * MOST_PIECES):
-            return Newest(found[::-1], is_cut=True)
-        found.append(entry)
-    return Newest(found[::-1], is_cut=False)
+        if entries and (number > lines or size < 0 or len(entries) == lines * MOST_PIECES):
+            return Newest(entries[::-1], is_cut=True)
+        entries.append(entry)
+    return Newest(entries[::-1], is_cut=False)

@@ -124,15 +124,15 @@ class ShownLine:
                 self._at, self._has_returned = 0, self._has_returned or self._at > 0
             elif sign == "\b":
                 self._at = max(self._at - 1, 0)
-            elif shown := _SILENT.get(sign, _PICTURES.get(sign, "\ufffd")):
-                self._write(shown)
+            elif picture := _SILENT.get(sign, _PICTURES.get(sign, "\ufffd")):
+                self._write(picture)
             return at + 1
-        if found := _SEQUENCE.match(text, at):
-            if found["string"]:
-                self._string = found["string"]
-            elif found["final"]:
-                self._act(found["final"], found["numbers"])
-            return found.end()
+        if sequence := _SEQUENCE.match(text, at):
+            if sequence["string"]:
+                self._string = sequence["string"]
+            elif sequence["final"]:
+                self._act(sequence["final"], sequence["numbers"])
+            return sequence.end()
         begun = _BEGUN.match(text, at)
         end = begun.end() if begun else at + 1
         if end == len(text) and not whole:
@@ -141,9 +141,9 @@ class ShownLine:
 
     def _string_end(self, text: str, at: int) -> int:
         found = _END.search(text, at)
-        kept = self._string or ""
+        string = self._string or ""
         end = found.start() if found else len(text)
-        kept = self._string = kept + text[at : min(end, at + MOST_STRING - len(kept))]
+        string = self._string = string + text[at : min(end, at + MOST_STRING - len(string))]
         if not found:
             return len(text)
         if found[0] == "\x1b" and found.end() == len(text):
@@ -151,9 +151,9 @@ class ShownLine:
             return len(text)
         self._string = None
         is_whole = found[0] in "\x07\x9c" or text.startswith("\x1b\\", found.start())
-        if is_whole and kept.startswith("]8;"):
-            address = _HYPERLINK.fullmatch(kept, 1)
-            is_one = len(kept) < MOST_STRING and address and _ADDRESS.fullmatch(address[1])
+        if is_whole and string.startswith("]8;"):
+            address = _HYPERLINK.fullmatch(string, 1)
+            is_one = len(string) < MOST_STRING and address and _ADDRESS.fullmatch(address[1])
             self._pen = self._pen._replace(link=address[1] if address and is_one else "")
         return found.start() if found[0] == "\x1b" else found.end()
 

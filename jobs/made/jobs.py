@@ -111,20 +111,20 @@ def check_spec(name: str, namespace: str, spec: Any, view: JobRulesView, path: s
     are called by it. Whether the queue takes jobs is asked when one is made.
     """
     job = {"metadata": {"name": name, "namespace": namespace}, "spec": copy.deepcopy(spec)}
-    found = []
+    causes = []
     for cause in complete(job, view):
         if cause.field != "spec.queue" and not cause.field.startswith("metadata."):
             below = cause.field.removeprefix("spec").removeprefix(".")
-            found.append(cause._replace(field=f"{path}.{below}" if below else path))
-    return found
+            causes.append(cause._replace(field=f"{path}.{below}" if below else path))
+    return causes
 
 
 def warnings(name: str, namespace: str, spec: Any, view: JobRulesView, path: str) -> list[str]:
     """Return what a person should know about a spec from which jobs will be made, such as that its queue is closed."""
     job = {"metadata": {"name": name, "namespace": namespace}, "spec": copy.deepcopy(spec)}
     closed = [str(cause) for cause in complete(job, view) if cause.field == "spec.queue"]
-    found = [*closed, *admission.warn(job, None, view)]
-    return [f"{path}{text.removeprefix('spec')}" if text.startswith("spec") else text for text in found]
+    texts = [*closed, *admission.warn(job, None, view)]
+    return [f"{path}{text.removeprefix('spec')}" if text.startswith("spec") else text for text in texts]
 
 
 def default_spec(owner: Object, old: Object | None) -> None:

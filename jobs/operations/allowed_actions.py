@@ -16,10 +16,10 @@ DEFAULT = "default"  # the namespace of who may submit in all of them
 
 def home(actor: Actor, resource: Resource = JOBS) -> str | None:
     """Return the namespace that a new job, or template, of the actor's begins in; None when the actor may make it nowhere."""
-    places = access.namespaces(actor, resource, "create")
-    if isinstance(places, access.Everywhere) or DEFAULT in places:
+    allowed = access.namespaces(actor, resource, "create")
+    if isinstance(allowed, access.Everywhere) or DEFAULT in allowed:
         return DEFAULT
-    return min(places, default=None)
+    return min(allowed, default=None)
 
 
 def nowhere(what: str, resource: Resource = JOBS) -> Forbidden:

@@ -97,12 +97,12 @@ def _ask(actor: Actor, action: Action, items: Sequence[OperationItem]) -> None:
     _write([(item, verdicts[item.pk]) for item in items if item.pk in verdicts])
 
 
-def answered(asked: Sequence[T], outcomes: Sequence[Stored | ApiError]) -> list[tuple[T, Stored | ApiError]]:
+def answered(items: Sequence[T], outcomes: Sequence[Stored | ApiError]) -> list[tuple[T, Stored | ApiError]]:
     """Return what was asked and its outcome; what the cluster could not take waits for the next batch.
 
     ServiceUnavailable when it took nothing: then the batch is left undone.
     """
-    pairs = [pair for pair in zip(asked, outcomes, strict=True) if not isinstance(pair[1], ServiceUnavailable)]
+    pairs = [pair for pair in zip(items, outcomes, strict=True) if not isinstance(pair[1], ServiceUnavailable)]
     if outcomes and not pairs:
         raise next(outcome for outcome in outcomes if isinstance(outcome, ServiceUnavailable))
     return pairs
@@ -116,9 +116,9 @@ def settle_all() -> None:
 
 def settle(operation: Operation) -> None:
     """Look at the jobs that were asked, and give results to those whose jobs show it or had their time."""
-    asked = operation.items.filter(result=Result.ASKED).order_by("pk")
+    requested = operation.items.filter(result=Result.ASKED).order_by("pk")
     after = 0
-    while items := list(asked.filter(pk__gt=after)[: bulk.BATCH]):
+    while items := list(requested.filter(pk__gt=after)[: bulk.BATCH]):
         after = items[-1].pk
         jobs = store.by_keys(JOBS, [item.key for item in items])
         now = clock.milliseconds()

@@ -21,12 +21,12 @@ class Selection(NamedTuple):
     """Jobs by uid with their namespace/name keys, in the order of the keys, and how they were chosen."""
 
     jobs: dict[str, str]
-    said: str
+    description: str
 
 
 def draft(actor: Actor, action: Action, selection: Selection) -> Operation:
     """Store which jobs an action would be about; nothing is done before `confirm`."""
-    operation = new(actor, action, chosen_by=selection.said, total=len(selection.jobs), is_bulk=True)
+    operation = new(actor, action, chosen_by=selection.description, total=len(selection.jobs), is_bulk=True)
     items = [item_of(operation, key, uid) for uid, key in selection.jobs.items()]
     for start in range(0, len(items), PER_INSERT):
         OperationItem.objects.bulk_create(items[start : start + PER_INSERT])
@@ -76,6 +76,6 @@ def prune(now: int) -> int:
     """Forget drafts that nobody confirmed, and what is older than the audit keeps; return how many operations went."""
     old = Operation.objects.filter(drafted__lt=now - settings.AUDIT_DAYS * DAY_MS)
     forgotten = Operation.objects.filter(confirmed=0, drafted__lt=now - DRAFT_MS)
-    numbers = [pk for found in (old, forgotten) for pk in found.values_list("pk", flat=True)]
+    numbers = [pk for operations in (old, forgotten) for pk in operations.values_list("pk", flat=True)]
     Operation.objects.filter(pk__in=numbers).delete()
     return len(numbers)

@@ -61,10 +61,10 @@ def verdict(item: OperationItem, job: Job | None, now: int) -> Verdict | None:
     if item.result != Result.ASKED:
         return Verdict(Result(item.result), item.why)
     action = actions.BY_NAME[item.operation.action]
-    found = actions.verdict(action, job, item.marked)
-    if found is None and job is not None and now - item.asked >= actions.TIME_LIMIT_MS:
+    decided = actions.verdict(action, job, item.marked)
+    if decided is None and job is not None and now - item.asked >= actions.TIME_LIMIT_MS:
         return actions.overdue(action, job)
-    return found
+    return decided
 
 
 def again(item: OperationItem, decided: Verdict | None, now: int) -> int:

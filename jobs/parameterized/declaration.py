@@ -55,8 +55,8 @@ def declare(yaml: str, parameters: Sequence[Parameter]) -> Declaration:
     try:
         template = placeholders.read(yaml)
     except YamlError as error:
-        told = (f"Line {each.line}. {each.message}" if each.line else each.message for each in error.problems)
-        raise DeclarationError(*told) from None
+        yaml_problems = (f"Line {each.line}. {each.message}" if each.line else each.message for each in error.problems)
+        raise DeclarationError(*yaml_problems) from None
     declared = [each.name for each in parameters]
     problems = [
         f"The placeholder {name} is not declared; declare it." for name in template.names if name not in declared
@@ -89,7 +89,7 @@ def read(template: Mapping[str, Any]) -> Declaration | None:
     if not text:
         return None
     try:
-        found = json.loads(text)
+        declared = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DeclarationError(f"This is not JSON: {error}.") from None
     parameters = [
@@ -100,21 +100,21 @@ def read(template: Mapping[str, Any]) -> Declaration | None:
             lenient.text(each, "kind") or TEXT,
             choices=tuple(lenient.texts(each, "choices")),
         )
-        for each in lenient.sequence(found, "parameters")
+        for each in lenient.sequence(declared, "parameters")
     ]
-    return declare(lenient.text(found, "yaml"), parameters)
+    return declare(lenient.text(declared, "yaml"), parameters)
 
 
 def of_stored(template: Mapping[str, Any]) -> Declaration:
     """Return what a stored JobTemplate declares; NotFound where that is nothing, or nothing that can be read."""
     name = lenient.text(template, "metadata", "name")
     try:
-        found = read(template)
+        declared = read(template)
     except DeclarationError as error:
         raise NotFound(f"The parameters of the template {name} cannot be read: {error}") from None
-    if found is None:
+    if declared is None:
         raise NotFound(f"The template {name} declares no parameters.")
-    return found
+    return declared
 
 
 def write(declaration: Declaration, namespace: str, name: str) -> dict[str, Any]:
@@ -134,14 +134,14 @@ def write(declaration: Declaration, namespace: str, name: str) -> dict[str, Any]
 
 def validate(template: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
     """Return what is wrong with what a JobTemplate declares, each cause at its annotation."""
-    given = lenient.text(template, "metadata", "annotations", ANNOTATION)
-    if not given or (old is not None and given == lenient.text(old, "metadata", "annotations", ANNOTATION)):
+    text = lenient.text(template, "metadata", "annotations", ANNOTATION)
+    if not text or (old is not None and text == lenient.text(old, "metadata", "annotations", ANNOTATION)):
         return []
     try:
-        found = read(template)
+        declared = read(template)
     except DeclarationError as error:
         return [Cause("FieldValueInvalid", problem, FIELD) for problem in error.problems]
-    job = {} if found is None else found.job()
-    name, place = (lenient.text(template, "metadata", key) for key in ("name", "namespace"))
-    causes = jobs.check_spec(name, place, lenient.mapping(job, "spec"), view, "spec")
+    job = {} if declared is None else declared.job()
+    name, namespace = (lenient.text(template, "metadata", key) for key in ("name", "namespace"))
+    causes = jobs.check_spec(name, namespace, lenient.mapping(job, "spec"), view, "spec")
     return [cause._replace(message=f"{cause.field}: {cause.message}", field=FIELD) for cause in causes]

@@ -48,7 +48,7 @@ class TemplateDraft:
     @classmethod
     def begin(cls, namespace: str) -> TemplateDraft:
         """Return what the page begins with."""
-        said = {
+        fields = {
             "text": BEGINNING.replace("namespace: default", f"namespace: {namespace}"),
             "meaning-replicas": "How many pods there are",
             "kind-replicas": "whole",
@@ -56,7 +56,7 @@ class TemplateDraft:
             "meaning-words": "What each of them says",
             "default-words": "hello",
         }
-        return cls.read(said)
+        return cls.read(fields)
 
     @classmethod
     def read(cls, data: Mapping[str, str]) -> TemplateDraft:
@@ -66,8 +66,8 @@ class TemplateDraft:
             template = placeholders.read(text)
         except YamlError:
             # What was said of the placeholders stays until the YAML can be read again.
-            said = [key.removeprefix("meaning-") for key in data if key.startswith("meaning-")]
-            return cls(text, data.get("name", ""), "", tuple(_parameter(data, name) for name in said))
+            described = [key.removeprefix("meaning-") for key in data if key.startswith("meaning-")]
+            return cls(text, data.get("name", ""), "", tuple(_parameter(data, name) for name in described))
         return cls(
             text,
             data.get("name", "").strip() or template.stem(),

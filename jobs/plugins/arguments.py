@@ -59,8 +59,8 @@ def _read(word: str, left: list[str], flags: Flags) -> tuple[str, Value]:
     # The first character is never the separator.
     name, separator, text = body.partition("=")
     if name not in flags:
-        known = ", ".join(f"--{each}" for each in flags) or "none"
-        raise _Wrong(f"--{name} is not known (flags: {known})")
+        names = ", ".join(f"--{each}" for each in flags) or "none"
+        raise _Wrong(f"--{name} is not known (flags: {names})")
     default = flags[name]
     if isinstance(default, bool):
         if separator and text not in _YES | _NO:

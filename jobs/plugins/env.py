@@ -6,8 +6,8 @@ from jobs.plugins import containers
 from jobs.plugins.contract import Draft, Plugin, PodIdentity
 
 
-def _with_index(draft: Draft, place: PodIdentity) -> Draft:
-    index = str(place.index)
+def _with_index(draft: Draft, identity: PodIdentity) -> Draft:
+    index = str(identity.index)
     variables = [{"name": "VK_TASK_INDEX", "value": index}, {"name": "VC_TASK_INDEX", "value": index}]
     return draft._replace(spec=containers.with_variables(draft.spec, variables))
 

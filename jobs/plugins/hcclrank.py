@@ -15,14 +15,14 @@ def _pods(context: Context) -> PodHook:
     master, worker = context.text("master"), context.text("worker")
     masters = context.replicas(master)
 
-    def hook(draft: Draft, place: PodIdentity) -> Draft:
+    def hook(draft: Draft, identity: PodIdentity) -> Draft:
         if draft.annotations.get(RANK):
             return draft
         # The first RANK that a container is told counts.
         variables = (each for container in draft.spec.get("containers") or () for each in container.get("env") or ())
         rank = next((each.get("value") or "" for each in variables if each.get("name") == "RANK"), "")
-        if not rank and place.task in (master, worker):
-            rank = str(place.index if place.task == master else masters + place.index)
+        if not rank and identity.task in (master, worker):
+            rank = str(identity.index if identity.task == master else masters + identity.index)
         return draft._replace(annotations={**draft.annotations, RANK: rank}) if rank else draft
 
     return hook

@@ -19,9 +19,9 @@ def _pods(context: Context) -> PodHook:
     hosts = [] if worker is None else addresses.of_task(context.job, worker)
     variables = [{"name": "MPI_HOST", "value": ",".join(host.address for host in hosts)}]
 
-    def hook(draft: Draft, place: PodIdentity) -> Draft:
+    def hook(draft: Draft, identity: PodIdentity) -> Draft:
         spec = draft.spec
-        if place.task == master:
+        if identity.task == master:
             if worker is None:
                 return draft
             spec = containers.with_variables(spec, variables)

@@ -46,12 +46,12 @@ def _pods(context: Context) -> PodHook:
         script = _WAIT.format(host=host, port=port, seconds=context.number("wait-master-timeout"))
         waiter = {"name": WAITER, "image": context.text("wait-master-image"), "command": ["sh", "-c", script]}
 
-    def hook(draft: Draft, place: PodIdentity) -> Draft:
-        rank = {master: "0", worker: str(place.index + 1)}.get(place.task)
+    def hook(draft: Draft, identity: PodIdentity) -> Draft:
+        rank = {master: "0", worker: str(identity.index + 1)}.get(identity.task)
         variables = common if rank is None else [*common, {"name": "RANK", "value": rank}]
         spec = containers.with_port(draft.spec, port, PORT_NAME, containers.MAIN)
         spec = containers.with_variables(spec, variables, containers.MAIN)
-        if waiter is not None and place.task == worker:
+        if waiter is not None and identity.task == worker:
             before = spec.get("initContainers") or []
             if all(each.get("name") != WAITER for each in before):
                 spec["initContainers"] = [*before, waiter]

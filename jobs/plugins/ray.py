@@ -38,10 +38,10 @@ def _pods(context: Context) -> PodHook:
         return unchanged  # admission refuses such a job; one that was stored before is left as it is
     address = f"{addresses.of_pod(context.job, first, 0).address}:{context.number('port')}"
 
-    def hook(draft: Draft, place: PodIdentity) -> Draft:
-        if place.task not in (head, worker):
+    def hook(draft: Draft, identity: PodIdentity) -> Draft:
+        if identity.task not in (head, worker):
             return draft
-        leads = place.task == head
+        leads = identity.task == head
         name = context.text("headContainer" if leads else "workerContainer")
         command = f"ray start --block --address={address}"
         if leads:
@@ -69,8 +69,8 @@ def _pods(context: Context) -> PodHook:
 
 def _starts(context: Context, role: str) -> bool:
     """Whether the task of a role has the container in which Ray is started."""
-    found = lenient.sequence(context.task(context.text(role)), "template", "spec", "containers")
-    return any(lenient.text(each, "name") == context.text(f"{role}Container") for each in found)
+    containers = lenient.sequence(context.task(context.text(role)), "template", "spec", "containers")
+    return any(lenient.text(each, "name") == context.text(f"{role}Container") for each in containers)
 
 
 def _service(context: Context) -> Object:

@@ -34,10 +34,10 @@ def _pods(context: Context) -> PodHook:
     if not context.arguments["inject-hosts-env"]:
         variables = []
 
-    def hook(draft: Draft, place: PodIdentity) -> Draft:
+    def hook(draft: Draft, identity: PodIdentity) -> Draft:
         spec = containers.with_variables(draft.spec, variables) if variables else draft.spec
         spec = containers.with_volume(spec, volume, {"mountPath": DIRECTORY})
-        spec["hostname"] = spec.get("hostname") or place.name
+        spec["hostname"] = spec.get("hostname") or identity.name
         spec["subdomain"] = spec.get("subdomain") or context.job
         return draft._replace(spec=spec)
 

@@ -34,5 +34,5 @@ def of_job(job: Object, keys: KeyPair | None = None) -> Iterator[tuple[Plugin, C
     for name, plugin in PLUGINS.items():
         if name in wanted:
             values = arguments.parse(lenient.texts(wanted, name), plugin.flags).values
-            place = lenient.text(metadata, "name"), lenient.text(metadata, "namespace")
-            yield plugin, Context(*place, tasks, values, keys)
+            key = lenient.text(metadata, "name"), lenient.text(metadata, "namespace")
+            yield plugin, Context(*key, tasks, values, keys)

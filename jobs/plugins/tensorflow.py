@@ -19,8 +19,8 @@ def _pods(context: Context) -> PodHook:
     cluster = {role: found for role in ROLES if (found := _addresses(context, role))}
     roles = {context.text(role): role for role in reversed(ROLES)}
 
-    def hook(draft: Draft, place: PodIdentity) -> Draft:
-        task = {"type": roles.get(place.task, place.task), "index": place.index}
+    def hook(draft: Draft, identity: PodIdentity) -> Draft:
+        task = {"type": roles.get(identity.task, identity.task), "index": identity.index}
         text = json.dumps({"cluster": cluster, "task": task}, separators=(",", ":"))
         variables = [{"name": "TF_CONFIG", "value": text}]
         return draft._replace(spec=containers.with_variables(draft.spec, variables, containers.MAIN))

@@ -236,9 +236,9 @@ def lacking(job: Job) -> int:
 
 def overdue(action: Action, job: Job) -> Verdict:
     """Say what is the matter with an action that has not had its effect within TIME_LIMIT_MS."""
-    said = job.status.state.text
+    text = job.status.state.text
     if job.metadata.deletion_timestamp:
-        said = "It is being deleted, and its pods have not ended yet."
+        text = "It is being deleted, and its pods have not ended yet."
     elif action is SCALE:
-        said = f"Its pods do not yet match the number wished for, by {lacking(job)}. {said}".strip()
-    return Verdict(Result.TIMED_OUT, f"After {TIME_LIMIT_MS // 1000} s it is {job.phase}. {said}".strip())
+        text = f"Its pods do not yet match the number wished for, by {lacking(job)}. {text}".strip()
+    return Verdict(Result.TIMED_OUT, f"After {TIME_LIMIT_MS // 1000} s it is {job.phase}. {text}".strip())

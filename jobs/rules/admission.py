@@ -103,9 +103,9 @@ def _keep_what_was_made(spec: dict[str, Any], before: dict[str, Any]) -> None:
     added what its types always write, such as empty `resources`.
     """
     for volume, old in zip(lenient.sequence(spec, "volumes"), lenient.sequence(before, "volumes"), strict=False):
-        made = lenient.text(old, "volumeClaimName")
-        if made and lenient.mapping(volume, "volumeClaim") and "volumeClaimName" not in volume:
-            volume["volumeClaimName"] = made
+        claim = lenient.text(old, "volumeClaimName")
+        if claim and lenient.mapping(volume, "volumeClaim") and "volumeClaimName" not in volume:
+            volume["volumeClaimName"] = claim
     for task, old in zip(lenient.sequence(spec, "tasks"), lenient.sequence(before, "tasks"), strict=False):
         template, stored = lenient.mapping(task, "template"), lenient.mapping(old, "template")
         if stored and template != stored and _without_empty(template) == _without_empty(stored):
@@ -154,9 +154,9 @@ def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
     classes = {lenient.text(spec, "priorityClassName"): "spec.priorityClassName"}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path, pod = f"spec.tasks[{number}].template", lenient.mapping(task, "template", "spec")
-        given = {container for name, container in commanded if name == lenient.text(task, "name")}
+        by_plugins = {container for name, container in commanded if name == lenient.text(task, "name")}
         if not view.runs_images():
-            found += pods.command_warnings(pod, f"{path}.spec", view, given)
+            found += pods.command_warnings(pod, f"{path}.spec", view, by_plugins)
         if unknown := constraints.warning(pod, f"{path}.spec"):
             found.append(unknown)
         found += simulation.warnings(lenient.mapping(task, "template"), f"{path}.")
@@ -164,8 +164,8 @@ def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
     for name, path in classes.items():
         if name and view.priority_class(name) is None:
             found.append(f"{path}: there is no priority class {name}; until it exists this counts as if it named none.")
-    known = [] if old is None else warn(old, None, view)
-    return [warning for warning in found if warning not in known]
+    earlier = [] if old is None else warn(old, None, view)
+    return [warning for warning in found if warning not in earlier]
 
 
 def respell(spec: dict[str, Any], before: dict[str, Any]) -> None:
@@ -204,13 +204,13 @@ def _check_tasks(spec: dict[str, Any], view: JobRulesView) -> Iterator[Cause]:
     tasks = lenient.sequence(spec, "tasks")
     if not tasks:
         yield required("spec.tasks", "No task specified in job spec; add a task with replicas and a pod template.")
-    seen: set[str] = set()
+    task_names: set[str] = set()
     for number, task in enumerate(tasks):
         path, name = f"spec.tasks[{number}]", lenient.text(task, "name")
-        if name in seen:
+        if name in task_names:
             cause = duplicate(f"{path}.name", name)
             yield cause._replace(message=f"{cause.message}: duplicated task name; give each task its own.")
-        seen.add(name)
+        task_names.add(name)
         yield from policies.check(lenient.sequence(task, "policies"), f"{path}.policies")
         template = lenient.mapping(task, "template")
         yield from templates.check(template, f"{path}.template", elsewhere=view.runs_images())

@@ -22,6 +22,6 @@ def warn(command: Object, _old: Object | None, view: JobRulesView) -> list[str]:
     if action is None or (target.get("apiVersion"), target.get("kind")) != (JOBS.api_version, JOBS.kind):
         return []
     name = lenient.text(target, "name")
-    found = view.get(JOBS, lenient.text(command, "metadata", "namespace"), name)
-    said = actions.problem(action, msgspec.convert(found, Job)) if found else ""
-    return [f"target: The job {name} stays as it is. {said}"] if said else []
+    job = view.get(JOBS, lenient.text(command, "metadata", "namespace"), name)
+    problem = actions.problem(action, msgspec.convert(job, Job)) if job else ""
+    return [f"target: The job {name} stays as it is. {problem}"] if problem else []

@@ -119,10 +119,10 @@ def effect(before: Fields, after: Fields) -> str:
     changes = [value - (before.get(name) or 0) for name, value in after.items() if name.endswith(".replicas")]
     more = sum(change for change in changes if change > 0)
     fewer = -sum(change for change in changes if change < 0)
-    said = [f"{_pods(more)} more will be started, when there is room."] if more else []
+    sentences = [f"{_pods(more)} more will be started, when there is room."] if more else []
     if fewer:
-        said.append(f"{_pods(fewer)} will be removed.")
-    return " ".join(said)
+        sentences.append(f"{_pods(fewer)} will be removed.")
+    return " ".join(sentences)
 
 
 def _pods(number: int) -> str:

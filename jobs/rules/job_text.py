@@ -132,17 +132,17 @@ def _items(document: Tree) -> list[Tree]:
     value = document.value
     if not isinstance(value, dict) or value.get("kind") != "List" or not isinstance(value.get("items"), list):
         return [document]
-    found = []
+    items = []
     for index, item in enumerate(value["items"]):
         prefix = f"items[{index}]"
-        places = {
-            path.removeprefix(prefix + "."): place
-            for path, place in document.places.items()
+        positions = {
+            path.removeprefix(prefix + "."): position
+            for path, position in document.places.items()
             if path.startswith(prefix + ".")
         }
         line = document.places.get(prefix, (document.line, 1))[0]
-        found.append(replace(document, value=item, line=line, places=places))
-    return found
+        items.append(replace(document, value=item, line=line, places=positions))
+    return items
 
 
 def _name(value: Any) -> str:
@@ -157,20 +157,20 @@ def _kind_problems(tree: Tree) -> list[Problem]:
         return []
     missing = [
         Problem(f"{key} is missing; write {key}: {wanted}.", tree.line, 1, key)
-        for key, found, wanted in (("apiVersion", version, API_VERSION), ("kind", kind, KIND))
-        if not found
+        for key, written, wanted in (("apiVersion", version, API_VERSION), ("kind", kind, KIND))
+        if not written
     ]
     if missing:
         return missing
     path = "apiVersion" if version != API_VERSION else "kind"
-    known = f"This is {kind} of {version}"
+    identified = f"This is {kind} of {version}"
     if kind == KIND and str(version).startswith("batch/"):
-        known += ", the Job of Kubernetes itself"
+        identified += ", the Job of Kubernetes itself"
     line = tree.places.get(path, (tree.line, 1))[0]
-    told = f"{known}; this editor takes a Job of {API_VERSION}."
+    message = f"{identified}; this editor takes a Job of {API_VERSION}."
     if str(version).startswith("scheduling.volcano.sh/") and kind == "Queue":
-        told += " A queue is made on the page Queues, under New queue, or with kubectl."
-    return [Problem(told, line, 1, path)]
+        message += " A queue is made on the page Queues, under New queue, or with kubectl."
+    return [Problem(message, line, 1, path)]
 
 
 def _renamed(tree: Tree) -> tuple[dict[str, Any], list[Note]]:
@@ -184,8 +184,8 @@ def _renamed(tree: Tree) -> tuple[dict[str, Any], list[Note]]:
         job["spec"] = spec = {("tasks" if key == "taskSpecs" else key): spec[key] for key in spec}
         notes.append(Note("taskSpecs is the older name of tasks; it was read as tasks.", _at(tree, "spec.taskSpecs")))
         tree.places |= {
-            path.replace("spec.taskSpecs", "spec.tasks", 1): place
-            for path, place in tree.places.items()
+            path.replace("spec.taskSpecs", "spec.tasks", 1): position
+            for path, position in tree.places.items()
             if path.startswith("spec.taskSpecs")
         }
     tasks = spec.get("tasks")

@@ -45,15 +45,15 @@ def of_job(job: Object) -> Iterator[str]:
         kinds = {
             kind: [_listed(each) for each in lenient.sequence(spec, kind) if isinstance(each, dict)] for kind in EVERY
         }
-        written = {**_listed(spec), **{kind: found for kind, found in kinds.items() if found}}
-        draft, place = Draft(written, {}), PodIdentity(task_name, 0, f"{name}-{task_name}-0")
+        written = {**_listed(spec), **{kind: items for kind, items in kinds.items() if items}}
+        draft, identity = Draft(written, {}), PodIdentity(task_name, 0, f"{name}-{task_name}-0")
         for plugin, hook in hooks:
-            before, draft = draft, hook(draft, place)
-            made = _Made(plugin, before.spec, draft.spec)
-            yield from _of_pod(made, written, f"spec.tasks[{number}].template.spec")
+            before, draft = draft, hook(draft, identity)
+            change = _Made(plugin, before.spec, draft.spec)
+            yield from _of_pod(change, written, f"spec.tasks[{number}].template.spec")
             for at, volume in enumerate(lenient.sequence(job, "spec", "volumes")):
                 where = lenient.text(volume, "mountPath")
-                if any(_place(where) in _added(one, "volumeMounts") for one in _containers(made, "containers")):
+                if any(_place(where) in _added(one, "volumeMounts") for one in _containers(change, "containers")):
                     yield _hides(f"spec.volumes[{at}].mountPath", plugin, where)
 
 
@@ -64,43 +64,43 @@ def _listed(owner: dict[str, Any]) -> dict[str, Any]:
     return {**owner, **lists}
 
 
-def _of_pod(made: _Made, written: dict[str, Any], path: str) -> Iterator[str]:
-    names = _added(made, "volumes")
+def _of_pod(change: _Made, written: dict[str, Any], path: str) -> Iterator[str]:
+    names = _added(change, "volumes")
     for number, volume in enumerate(written.get("volumes", ())):
         if lenient.text(volume, "name") in names:
-            yield f"{path}.volumes[{number}].name: the plugin {made.plugin} adds a volume of this name; give yours another."
+            yield f"{path}.volumes[{number}].name: the plugin {change.plugin} adds a volume of this name; give yours another."
     for kind in EVERY:
-        for number, one in enumerate(_containers(made, kind)):
+        for number, one in enumerate(_containers(change, kind)):
             if number < len(written.get(kind, ())):
                 yield from _of_container(one, written[kind][number], f"{path}.{kind}[{number}]")
 
 
-def _containers(made: _Made, kind: str) -> list[_Made]:
-    pairs = zip(made.before.get(kind, ()), made.after.get(kind, ()), strict=False)
-    return [_Made(made.plugin, before, after) for before, after in pairs]
+def _containers(change: _Made, kind: str) -> list[_Made]:
+    pairs = zip(change.before.get(kind, ()), change.after.get(kind, ()), strict=False)
+    return [_Made(change.plugin, before, after) for before, after in pairs]
 
 
-def _of_container(made: _Made, written: Object, path: str) -> Iterator[str]:
-    variables, places = _added(made, "env"), _added(made, "volumeMounts")
+def _of_container(change: _Made, written: Object, path: str) -> Iterator[str]:
+    variables, mount_paths = _added(change, "env"), _added(change, "volumeMounts")
     for number, each in enumerate(written.get("env", ())):
         if (name := lenient.text(each, "name")) in variables:
             yield (
-                f"{path}.env[{number}]: the plugin {made.plugin} sets {name} as well, and what it sets counts; "
+                f"{path}.env[{number}]: the plugin {change.plugin} sets {name} as well, and what it sets counts; "
                 "rename this variable or remove it."
             )
     for number, each in enumerate(written.get("volumeMounts", ())):
-        if _place(where := lenient.text(each, "mountPath")) in places:
-            yield _hides(f"{path}.volumeMounts[{number}].mountPath", made.plugin, where)
+        if _place(where := lenient.text(each, "mountPath")) in mount_paths:
+            yield _hides(f"{path}.volumeMounts[{number}].mountPath", change.plugin, where)
     for field in written.keys() - set(_KEPT):
-        if made.after.get(field) != made.before.get(field):
-            yield f"{path}.{field}: the plugin {made.plugin} puts its own in its place; remove yours, or name the container otherwise."
-    if written.get("args") and made.after.get("command") != made.before.get("command"):
-        yield f"{path}.args: the plugin {made.plugin} gives the container a command that reads no arguments; remove them."
+        if change.after.get(field) != change.before.get(field):
+            yield f"{path}.{field}: the plugin {change.plugin} puts its own in its place; remove yours, or name the container otherwise."
+    if written.get("args") and change.after.get("command") != change.before.get("command"):
+        yield f"{path}.args: the plugin {change.plugin} gives the container a command that reads no arguments; remove them."
 
 
-def _added(made: _Made, field: str) -> set[str]:
+def _added(change: _Made, field: str) -> set[str]:
     """Return what names the items that a plugin has added to a list."""
-    before, after = (one.get(field) or () for one in (made.before, made.after))
+    before, after = (one.get(field) or () for one in (change.before, change.after))
     return {_place(lenient.text(each, _LISTS[field])) for each in after[len(before) :]}
 
 

@@ -187,8 +187,8 @@ def _exit_codes(written: PolicyAt) -> Iterator[str]:
 def _answers(task: Any, event: str, exit_code: int | None = None) -> bool:
     for policy in lenient.sequence(task, "policies"):
         handled = policies.events_of(policy)
-        is_heard = event in handled or JobEvent.ANY in handled
-        if is_heard and (event != JobEvent.POD_PENDING or _waits(policy)):
+        is_handled = event in handled or JobEvent.ANY in handled
+        if is_handled and (event != JobEvent.POD_PENDING or _waits(policy)):
             return True
         if exit_code is not None and lenient.whole(policy, "exitCode") == exit_code:
             return True

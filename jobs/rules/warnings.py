@@ -75,14 +75,14 @@ def _dependencies(spec: dict[str, Any]) -> Iterator[str]:
         if names := tuple(lenient.texts(task, "dependsOn", "name")):
             is_any = lenient.text(task, "dependsOn", "iteration") == "any" and len(names) > 1
             waits[lenient.text(task, "name")] = Dependency(names, is_any)
-    found = None
+    deadlock = None
     if not dependencies.cycle({name: each.names for name, each in waits.items()}):
-        found = dependencies.deadlock(tasks, waits, lenient.whole(spec, "minAvailable") or 0)
-    if found is not None:
-        number = next(at for at, each in enumerate(tasks) if each.name == found.task)
+        deadlock = dependencies.deadlock(tasks, waits, lenient.whole(spec, "minAvailable") or 0)
+    if deadlock is not None:
+        number = next(at for at, each in enumerate(tasks) if each.name == deadlock.task)
         yield (
-            f"spec.tasks[{number}].dependsOn: the job can never start: {found.why}; "
-            f"set spec.minAvailable to {found.enough}."
+            f"spec.tasks[{number}].dependsOn: the job can never start: {deadlock.why}; "
+            f"set spec.minAvailable to {deadlock.enough}."
         )
     empty = {each.name for each in tasks if each.replicas == 0}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
@@ -136,7 +136,7 @@ def _missing_claims(spec: dict[str, Any], namespace: str, view: ThingsView) -> I
 
 def _missing_sources(job: Object, namespace: str, view: ThingsView) -> Iterator[str]:
     """Name the Secrets and ConfigMaps without which containers do not start; those that plugins make come with the job."""
-    known = {
+    covered = {
         (product.resource, f"{context.job}{product.suffix}")
         for plugin, context in table.of_job(job)
         for product in plugin.products
@@ -144,9 +144,9 @@ def _missing_sources(job: Object, namespace: str, view: ThingsView) -> Iterator[
     for number, task in enumerate(lenient.sequence(job, "spec", "tasks")):
         for each in mentions.of(lenient.mapping(task, "template", "spec"), f"spec.tasks[{number}].template.spec"):
             thing = each.resource, each.name
-            if each.resource not in (CONFIGMAPS, SECRETS) or each.optional or not each.name or thing in known:
+            if each.resource not in (CONFIGMAPS, SECRETS) or each.optional or not each.name or thing in covered:
                 continue
-            known.add(thing)
+            covered.add(thing)
             if view.get(each.resource, namespace, each.name) is None:
                 yield (
                     f"{each.path}: there is no {each.resource.kind} {each.name} in namespace {namespace}, so the "
@@ -174,23 +174,23 @@ def _network(spec: dict[str, Any], view: ThingsView) -> Iterator[str]:
     owners = {"spec": spec}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         owners[f"spec.tasks[{number}].partitionPolicy"] = lenient.mapping(task, "partitionPolicy")
-    asked = {path: lenient.mapping(owner, "networkTopology") for path, owner in owners.items()}
-    asked = {path: each for path, each in asked.items() if each and lenient.text(each, "mode") != "soft"}
-    if not asked:
+    topologies = {path: lenient.mapping(owner, "networkTopology") for path, owner in owners.items()}
+    topologies = {path: each for path, each in topologies.items() if each and lenient.text(each, "mode") != "soft"}
+    if not topologies:
         return
     hyper_nodes = [topology.read(each) for each in view.listed(HYPER_NODES, "")]
-    for path, each in asked.items():
+    for path, each in topologies.items():
         if problem := _missing_tier(each, hyper_nodes):
             yield f"{path}.networkTopology.{problem}"
 
 
-def _missing_tier(asked: dict[str, Any], hyper_nodes: list[HyperNode]) -> str:
+def _missing_tier(topology: dict[str, Any], hyper_nodes: list[HyperNode]) -> str:
     """Return the field by which no HyperNode is found and why, "" where there is one or none is asked for."""
-    name, highest = lenient.text(asked, "highestTierName"), lenient.whole(asked, "highestTierAllowed")
+    name, highest = lenient.text(topology, "highestTierName"), lenient.whole(topology, "highestTierAllowed")
     wait = "so the pods wait until there is one"
     if name and all(each.tier_name != name for each in hyper_nodes):
-        known = sorted({each.tier_name for each in hyper_nodes if each.tier_name})
-        remedy = f"choose {' or '.join(known)}" if known else "give highestTierAllowed, or leave both out"
+        tier_names = sorted({each.tier_name for each in hyper_nodes if each.tier_name})
+        remedy = f"choose {' or '.join(tier_names)}" if tier_names else "give highestTierAllowed, or leave both out"
         return f"highestTierName: no HyperNode has the tier {name}, {wait}; {remedy}."
     lowest = min((each.tier for each in hyper_nodes), default=WHOLE_TIER)
     if highest is not None and highest < lowest:

@@ -53,10 +53,10 @@ def written(job: Object, made_claims: Collection[str] = ()) -> Written:
         for path in paths:
             _remove(tried, path)
         filled = _defaulted(tried)
-        given = [path for path in paths if _at(filled, path) == _at(whole, path)]
-        for path in given:
+        defaults = [path for path in paths if _at(filled, path) == _at(whole, path)]
+        for path in defaults:
             _remove(left, path)
-        removed += given
+        removed += defaults
     filled = _defaulted(left)
     is_same = all(_at(filled, path) == _at(whole, path) for path in removed)
     return Written(left if is_same else whole, False)
@@ -77,10 +77,10 @@ def _applied(job: Object) -> dict[str, Any] | None:
     """Return the spec that `kubectl apply` noted; None where none is noted that can be read."""
     text = lenient.text(job, "metadata", "annotations", LAST_APPLIED)
     try:
-        found = msgspec.json.decode(text)
+        applied = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
-    spec = found.get("spec") if isinstance(found, dict) else None
+    spec = applied.get("spec") if isinstance(applied, dict) else None
     return spec if isinstance(spec, dict) else None
 
 

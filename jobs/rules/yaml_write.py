@@ -58,12 +58,12 @@ def copy_of(job: dict[str, Any], name: str) -> dict[str, Any]:
     return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job.get("spec", {})}
 
 
-def next_name(name: str, taken: frozenset[str]) -> str:
+def next_name(name: str, existing: frozenset[str]) -> str:
     """Return the first name of name-2, name-3 … that is not taken; 63 characters at most."""
     numbered = _NUMBERED.match(name)
     stem, number = (numbered[1], int(numbered[2])) if numbered else (name, 1)
     while True:
         number += 1
         candidate = f"{stem[: 62 - len(str(number))]}-{number}"
-        if candidate not in taken:
+        if candidate not in existing:
             return candidate

@@ -75,19 +75,19 @@ def plan(template: Template, values: Values) -> Plan:
         raise ValuesError(*problems)
     count = len(values.rows)
     if template.holds_placeholder("metadata", "name"):
-        found = tuple(template.name(values.row(index)) for index in range(count))
+        job_names = tuple(template.name(values.row(index)) for index in range(count))
     else:  # as many digits as the last one needs
-        found = tuple(f"{stem}-{number:0{len(str(count))}d}" for number in range(1, count + 1))
-    if problems := [*_name_problems(found)]:
+        job_names = tuple(f"{stem}-{number:0{len(str(count))}d}" for number in range(1, count + 1))
+    if problems := [*_name_problems(job_names)]:
         raise ValuesError(*problems)
     namespace = lenient.text(template.document.object, "metadata", "namespace") or "default"
-    return Plan(template, values, namespace, stem, found)
+    return Plan(template, values, namespace, stem, job_names)
 
 
-def _name_problems(found: Sequence[str]) -> Iterator[ValueProblem]:
+def _name_problems(job_names: Sequence[str]) -> Iterator[ValueProblem]:
     first: dict[str, int] = {}
-    told = 0
-    for row, name in enumerate(found, 1):
+    count = 0
+    for row, name in enumerate(job_names, 1):
         problem = ""
         if len(name) > LONGEST_NAME:
             problem = f"has {len(name)} characters; {LONGEST_NAME} are allowed: shorten metadata.name"
@@ -103,11 +103,11 @@ def _name_problems(found: Sequence[str]) -> Iterator[ValueProblem]:
         first.setdefault(name, row)
         if problem:
             yield ValueProblem(f"Row {row}: the job's name {name} {problem}.", row)
-            told += 1
-            if told == MOST_PROBLEMS:
+            count += 1
+            if count == MOST_PROBLEMS:
                 return
 
 
-def _with(given: Any, more: dict[str, str]) -> Any:
+def _with(mapping: Any, more: dict[str, str]) -> Any:
     """Return a mapping with more in it; what is no mapping stays as it is, for admission to refuse."""
-    return (given or {}) | more if given is None or isinstance(given, dict) else given
+    return (mapping or {}) | more if mapping is None or isinstance(mapping, dict) else mapping

@@ -50,13 +50,13 @@ def read(config_map: Mapping[str, Any]) -> Record | None:
     data = lenient.mapping(config_map, "data")
     text, table, jobs = (lenient.text(data, key) for key in (TEXT, VALUES, JOBS))
     try:
-        found = values.from_csv(table)
+        table_values = values.from_csv(table)
     except values.ValuesError:
         return None
     names = tuple(jobs.split("\n"))
-    if len(names) != len(found.rows):
+    if len(names) != len(table_values.rows):
         return None
-    return Record(name_of(lenient.text(config_map, "metadata", "name")), text, found, names)
+    return Record(name_of(lenient.text(config_map, "metadata", "name")), text, table_values, names)
 
 
 def holder_of(name: str) -> str:

@@ -94,13 +94,13 @@ def from_csv(text: str) -> Values:
             problems.append(ValueProblem(message, column=name))
     if problems:
         raise ValuesError(*problems)
-    rows, places = [], []
+    rows, line_numbers = [], []
     for line, cells in lines:
         rows.append(tuple(cells))
-        places.append(line)
+        line_numbers.append(line)
         if len(rows) > MOST_ROWS:
             raise ValuesError(_too_many(f"more than {MOST_ROWS:,}"))
-    return _checked(names, rows, places)
+    return _checked(names, rows, line_numbers)
 
 
 def from_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Values:
@@ -143,22 +143,22 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        why = next((known for words, known in _CSV_ERRORS.items() if words in str(error)), str(error))
+        why = next((meaning for words, meaning in _CSV_ERRORS.items() if words in str(error)), str(error))
         raise ValuesError(ValueProblem(f"Line {line} cannot be read: {why}.", line=line)) from None
 
 
 def _choices(name: str, text: str, problems: list[ValueProblem]) -> list[str]:
     try:
-        found = [cell.strip() for _, cells in _lines(text.replace("\r\n", "\n")) for cell in cells]
+        choices = [cell.strip() for _, cells in _lines(text.replace("\r\n", "\n")) for cell in cells]
     except ValuesError as error:
         problems += [ValueProblem(f"{name}: {each.message}", column=name) for each in error.problems]
         return []
-    found = [cell for cell in found if cell]
-    if not found:
+    choices = [cell for cell in choices if cell]
+    if not choices:
         problems.append(ValueProblem(f"{name} has no values; write some, separated by commas.", column=name))
-    for value in sorted(cell for cell, times in Counter(found).items() if times > 1):
+    for value in sorted(cell for cell, times in Counter(choices).items() if times > 1):
         problems.append(ValueProblem(f"{name} has the value {value} twice; remove one.", column=name))
-    return found
+    return choices
 
 
 def _checked(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], lines: Sequence[int]) -> Values:

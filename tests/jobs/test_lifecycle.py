@@ -105,7 +105,7 @@ def main(*numbers, **fields):
     "failures": (P.RUNNING, situation(("a", 4, 0), least=3, counted={"a": (0, 0, 2, 2)}, **ONE_FAILED)),
     "pods that failed alike": (P.RUNNING, situation(("a", 4, 0), least=3, counted={"a": (0, 0, 1, 3)}, failures=ALIKE)),
     "a task's minimum": (P.RUNNING, main(0, 0, 3, 1)),
-    "name taken": (P.PENDING, main(2, 1, held=("j-main-0",))),
+    "name taken": (P.PENDING, main(2, 1, foreign_names=("j-main-0",))),
     "resumed": (P.RESTARTING, main()),
     "restarted by a policy": (P.RESTARTING, main(retry_count=1, by=POLICY)),
     "restarted by a person": (P.RESTARTING, main(retry_count=1, by=COMMAND)),
