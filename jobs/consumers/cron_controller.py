@@ -43,7 +43,7 @@ class CronConsumer(Maker):
                 log.exception("cron job %s cannot be planned; it waits until something about it changes", key)
                 continue
             status = family.owner.object.get("status") or {}
-            observed[key] = ObservedCronJob(cron, status, [*family.jobs.values()], [*family.gone.values()])
+            observed[key] = ObservedCronJob(cron, status, [*family.jobs.values()], [*family.deleted.values()])
         wanted = {f"{observed[key].cron.metadata.namespace}/{run.name}": key for key, run in runs.items() if run}
         existing = {f"{each.cron.metadata.namespace}/{job.name}" for each in observed.values() for job in each.jobs}
         occupied = maker.holders([key for key in wanted if key not in existing], state, wanted)

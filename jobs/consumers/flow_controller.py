@@ -67,7 +67,7 @@ class FlowConsumer(Maker):
                 flow,
                 family.owner.object.get("status") or {},
                 family.jobs,
-                family.gone,
+                family.deleted,
                 {key.removeprefix(prefix): each for key, each in templates.items() if key.startswith(prefix)},
                 {key.removeprefix(prefix) for key in occupied if key.startswith(prefix)},
             )

@@ -37,11 +37,11 @@ T = TypeVar("T")
 
 
 class Family(NamedTuple):
-    """An object and the jobs that were made for it, by their names; `gone` are those that were deleted since."""
+    """An object and the jobs that were made for it, by their names; `deleted` are those that were deleted since."""
 
     owner: Stored
     jobs: Mapping[str, OwnedJob]
-    gone: Mapping[str, OwnedJob]
+    deleted: Mapping[str, OwnedJob]
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class MakerState:
 
     stale: dict[str, None] = field(default_factory=dict)  # keys of objects
     # Key of an object → deleted jobs that its rule has not been told of.
-    gone: dict[str, dict[str, OwnedJob]] = field(default_factory=dict)
+    deleted_jobs: dict[str, dict[str, OwnedJob]] = field(default_factory=dict)
     # Key of somebody else's job → the object whose job should have its name.
     blocked: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)  # objects whose jobs cannot be made as things are
@@ -101,7 +101,7 @@ class Maker(Consumer[MakerState]):
     ) -> None:
         """Forget deleted jobs whose objects could be written; the others are told again with the next look."""
         failed = {group.key for group, outcome in zip(groups, outcomes, strict=True) if isinstance(outcome, ApiError)}
-        state.gone = {key: jobs for key, jobs in state.gone.items() if key in failed}
+        state.deleted_jobs = {key: jobs for key, jobs in state.deleted_jobs.items() if key in failed}
 
     def note(self, state: MakerState, change: Change) -> None:
         """Note which object a change is about."""
@@ -119,7 +119,7 @@ class Maker(Consumer[MakerState]):
         if key:
             state.stale[key] = None
             for job in _readable([change] if is_deleted else []):
-                state.gone.setdefault(key, {})[job.name] = job
+                state.deleted_jobs.setdefault(key, {})[job.name] = job
 
     def key_of(self, change: Change) -> str:
         """Return the key of the object that a change is about; none for what several objects depend on."""
@@ -147,7 +147,7 @@ class Maker(Consumer[MakerState]):
                 jobs[_controller(job)][job.name] = job
         families = []
         for key, owner in owners.items():
-            deleted = state.gone.get(key, {})
+            deleted = state.deleted_jobs.get(key, {})
             of_this_one = {name: job for name, job in deleted.items() if _controller(job) == owner.uid}
             families.append(Family(owner, jobs[owner.uid], of_this_one))
         return families

@@ -106,16 +106,18 @@ def _members(tasks: list[Object], min_available: int) -> list[int]:
         return _take([int(task.get("replicas") or 0) for task in tasks], left)
     members = _take(minimums, left)
     left -= sum(members)
-    rest = _take([int(task.get("replicas") or 0) - taken for task, taken in zip(tasks, members, strict=True)], left)
+    rest = _take(
+        [int(task.get("replicas") or 0) - member_count for task, member_count in zip(tasks, members, strict=True)], left
+    )
     return [first + second for first, second in zip(members, rest, strict=True)]
 
 
 def _take(available: list[int], wanted: int) -> list[int]:
-    taken = []
+    counts = []
     for number in available:
-        taken.append(max(0, min(number, wanted)))
-        wanted -= taken[-1]
-    return taken
+        counts.append(max(0, min(number, wanted)))
+        wanted -= counts[-1]
+    return counts
 
 
 def _minimum(task: Object) -> int:

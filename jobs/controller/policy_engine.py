@@ -51,7 +51,7 @@ def to_pods(
             continue
         if event in OF_TASKS and not pod_events.happened_to_task(pod_event, job, pods):
             continue
-        new = _asked(job, pod, event, policy, now)
+        new = _pending_action(job, pod, event, policy, now)
         before, actions = actions, pending_actions.add(actions, new)
         if new.delay_ms and new in actions and new not in before:
             delayed.append(new)
@@ -113,12 +113,12 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
             following.append(due)
         else:
             actions = pending_actions.add(
-                actions, replace(_asked(job, pod, JobEvent.POD_PENDING, policy, now), delay_ms=0)
+                actions, replace(_pending_action(job, pod, JobEvent.POD_PENDING, policy, now), delay_ms=0)
             )
     return Overdue(actions, min(following, default=None))
 
 
-def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int) -> PendingAction:
+def _pending_action(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int) -> PendingAction:
     firing = _firing(pod, event, policy)
     return PendingAction(
         action=policy.action,

@@ -62,7 +62,7 @@ class ObservedCronJob(NamedTuple):
     cron: CronJob
     status: Object  # as it is stored
     jobs: Sequence[OwnedJob]
-    gone: Sequence[OwnedJob] = ()
+    deleted: Sequence[OwnedJob] = ()
 
 
 def wanted(cron: CronJob, now: int) -> Run | None:
@@ -114,7 +114,7 @@ class _Round:
 
     def __init__(self, observed: ObservedCronJob, now: int) -> None:
         self.cron, self.before, self.now = observed.cron, observed.status, now
-        self.jobs, self.gone = observed.jobs, observed.gone
+        self.jobs, self.deleted = observed.jobs, observed.deleted
         self.active = [job for job in observed.jobs if not job.is_finished]
         self.status: dict[str, Any] = {key: value for key, value in observed.status.items() if key != "active"}
         self.writes: list[Write] = []
@@ -122,10 +122,10 @@ class _Round:
     def note_ends(self) -> None:
         """Tell which active jobs have ended, and note when one last completed."""
         were_active = {each.get("uid") for each in self.before.get("active") or ()}
-        for job in (*self.jobs, *self.gone):
+        for job in (*self.jobs, *self.deleted):
             if job.is_finished and job.uid in were_active:
                 self.tell("SawCompletedJob", f"Saw completed job: {job.name}, status: {job.phase}")
-        completed = [job.ended for job in (*self.jobs, *self.gone) if job.phase is JobPhase.COMPLETED]
+        completed = [job.ended for job in (*self.jobs, *self.deleted) if job.phase is JobPhase.COMPLETED]
         last = max([*completed, self.before.get("lastSuccessfulTime") or ""])
         if last:
             self.status["lastSuccessfulTime"] = last

@@ -48,11 +48,11 @@ def job_for(flow: JobFlow, step: Flow, template: Object) -> Object:
 
 def by_hand(template: Object) -> Object:
     """Return a job that somebody makes from a template and that belongs to no flow, without defaults."""
-    place, name = (lenient.text(template, "metadata", field) for field in ("namespace", "name"))
-    made_from = {BY_TEMPLATE: f"{place}.{name}"}
-    metadata: dict[str, Any] = {"generateName": f"{name}-", "namespace": place, "annotations": made_from}
-    if jobs.as_label(made_from[BY_TEMPLATE]):
-        metadata["labels"] = dict(made_from)
+    namespace, name = (lenient.text(template, "metadata", field) for field in ("namespace", "name"))
+    source = {BY_TEMPLATE: f"{namespace}.{name}"}
+    metadata: dict[str, Any] = {"generateName": f"{name}-", "namespace": namespace, "annotations": source}
+    if jobs.as_label(source[BY_TEMPLATE]):
+        metadata["labels"] = dict(source)
     spec = patch.merge(lenient.mapping(template, "spec"), {})
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}
 
@@ -65,7 +65,7 @@ def patched(spec: Object, changes: Mapping[str, Any]) -> Object:
     away.
     """
     rest = {key: value for key, value in changes.items() if key not in ("tasks", "volumes")}
-    found = patch.merge(spec, rest)
+    patched_spec = patch.merge(spec, rest)
 
     def task(before: Object, change: Object) -> Object:
         merged = patch.merge(before, {key: value for key, value in change.items() if key != "template"})
@@ -74,41 +74,41 @@ def patched(spec: Object, changes: Mapping[str, Any]) -> Object:
         return merged
 
     if "tasks" in changes:
-        found["tasks"] = _merged(spec.get("tasks"), changes["tasks"], "name", task)
+        patched_spec["tasks"] = _merged(spec.get("tasks"), changes["tasks"], "name", task)
     if "volumes" in changes:
-        found["volumes"] = _merged(spec.get("volumes"), changes["volumes"], "mountPath", patch.merge)
-    return found
+        patched_spec["volumes"] = _merged(spec.get("volumes"), changes["volumes"], "mountPath", patch.merge)
+    return patched_spec
 
 
 def _merged(items: Any, changes: Any, key: str, merge: Callable[[Object, Object], Object]) -> list[Any]:
     """Return a list in which the items that changes name are changed, and those that it adds come last."""
-    known = {lenient.text(item, key): item for item in items or () if isinstance(item, dict)}
+    by_key = {lenient.text(item, key): item for item in items or () if isinstance(item, dict)}
     for change in changes if isinstance(changes, list) else ():
         if not isinstance(change, dict) or not lenient.text(change, key):
             raise patch.PatchError(f"Each item must be an object with a {key}, by which it is found.")
         name = change[key]
-        known[name] = merge(known.get(name, {}), change)
-    return list(known.values())
+        by_key[name] = merge(by_key.get(name, {}), change)
+    return list(by_key.values())
 
 
-def may_start(step: Flow, made: Mapping[str, OwnedJob], phases: Mapping[str, JobPhase]) -> bool:
+def may_start(step: Flow, existing: Mapping[str, OwnedJob], phases: Mapping[str, JobPhase]) -> bool:
     """Say whether all that a job of a flow waits for has happened.
 
-    `made` are the flow's jobs that are there, `phases` those of all that were made, by the names of their templates. A
+    `existing` are the flow's jobs that are there, `phases` those of all that were made, by the names of their templates. A
     target must have completed, or the probe must hold for those of its tasks that it names.
     """
     probe = step.depends_on.probe
-    asked = probe.task_status_list if probe else []
+    statuses = probe.task_status_list if probe else []
     return all(
-        phases.get(target) is JobPhase.COMPLETED or (target in made and _holds(asked, made[target]))
+        phases.get(target) is JobPhase.COMPLETED or (target in existing and _holds(statuses, existing[target]))
         for target in step.depends_on.targets
     )
 
 
-def _holds(asked: Sequence[TaskStatus], job: OwnedJob) -> bool:
+def _holds(statuses: Sequence[TaskStatus], job: OwnedJob) -> bool:
     """Say whether enough pods of each task that is asked about are in the phase; False when the job has none of these."""
     least = {task.name: max(1 if task.min_available is None else task.min_available, 1) for task in job.spec.tasks}
-    of_job = [each for each in asked if each.task_name in least]
+    of_job = [each for each in statuses if each.task_name in least]
     for each in of_job:
         counted = job.status.task_status_count.get(each.task_name)
         # Who has succeeded has been running.

@@ -155,7 +155,7 @@ class _Draft:
         pods[change.uid] = replace(
             span,
             pod=replace(pod, metadata=slim),
-            asked=_asked(pods.get(change.uid), pod, change),
+            asked=_asked_to_end(pods.get(change.uid), pod, change),
             removed=removed,
             stretches=stretches_after(span.stretches, pod),
         )
@@ -196,7 +196,7 @@ def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
     return ordered
 
 
-def _asked(before: PodSpan | None, pod: Pod, change: Change) -> int | None:
+def _asked_to_end(before: PodSpan | None, pod: Pod, change: Change) -> int | None:
     """Return when a pod was asked to end before it had; one that had ended by itself is only tidied away."""
     if before is None:
         return change.at if pod.is_stopped else None

@@ -70,9 +70,9 @@ class Template:
 
 def read(text: str) -> Template:
     """Return the one job of a text as a template; YamlError names every problem with its line."""
-    if found := _RESERVED.search(text):
-        line = text.count("\n", 0, found.start()) + 1
-        message = f"The character U+{ord(found[0]):04X} cannot stand in the YAML of a sweep; remove it."
+    if reserved := _RESERVED.search(text):
+        line = text.count("\n", 0, reserved.start()) + 1
+        message = f"The character U+{ord(reserved[0]):04X} cannot stand in the YAML of a sweep; remove it."
         raise YamlError(Problem(message, line, 1))
     try:
         document = job_text.read(_WRITTEN.sub(rf"{_OPEN}{_OPEN}\1{_CLOSE}{_CLOSE}", text), plain=_plain)
@@ -83,15 +83,15 @@ def read(text: str) -> Template:
         raise YamlError(*written) from None
     if problems := [*_keys(document.object, "", document)]:
         raise YamlError(*problems)
-    found_names: dict[str, None] = {}
-    spots = _spots(document.object, found_names)
-    return Template(document, spots or {}, tuple(found_names))
+    names: dict[str, None] = {}
+    spots = _spots(document.object, names)
+    return Template(document, spots or {}, tuple(names))
 
 
 def first(text: str) -> tuple[str, int] | None:
     """Return the first placeholder of a text, as it is written, and its line; comments and broken YAML count too."""
-    found = _WRITTEN.search(text)
-    return None if found is None else (found[0], text.count("\n", 0, found.start()) + 1)
+    match = _WRITTEN.search(text)
+    return None if match is None else (match[0], text.count("\n", 0, match.start()) + 1)
 
 
 def is_placeholder_name(text: str) -> bool:
@@ -101,8 +101,8 @@ def is_placeholder_name(text: str) -> bool:
 
 def typed(value: str) -> scalar.Scalar:
     """Return what a value means in YAML without quotes; a number that JSON cannot hold stays text."""
-    found = scalar.resolve(value)
-    return value if isinstance(found, float) and not math.isfinite(found) else found
+    resolved = scalar.resolve(value)
+    return value if isinstance(resolved, float) and not math.isfinite(resolved) else resolved
 
 
 def _plain(text: str) -> scalar.Scalar:
@@ -125,8 +125,8 @@ def _keys(node: Any, path: str, document: Document) -> Iterator[Problem]:
         for key, item in node.items():
             below = child(path, key)
             if _MARK.search(key):
-                said = _unmarked(key)
-                message = f"The key {said} holds a placeholder; only values may hold one. Write the key out."
+                written = _unmarked(key)
+                message = f"The key {written} holds a placeholder; only values may hold one. Write the key out."
                 yield Problem(message, document.line_of(below), 0, _unmarked(below))
             yield from _keys(item, below, document)
 

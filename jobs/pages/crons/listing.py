@@ -211,9 +211,9 @@ def cron_detail(request: TopicRequest) -> Parts:
         return _read_detail(request).parts(request.actor)
     except NotFound:
         namespace, name = (request.params.get(each, "") for each in ("namespace", "name"))
-        gone = render_to_string("crons/_gone.html", {"namespace": namespace, "name": name})
+        html = render_to_string("crons/_gone.html", {"namespace": namespace, "name": name})
         return Parts(
-            {"cron-head": gone, "cron-actions": no_buttons("cron-actions")},
+            {"cron-head": html, "cron-actions": no_buttons("cron-actions")},
             watches=[Watch(CRON_JOBS.id, namespace, name)],
         )
 

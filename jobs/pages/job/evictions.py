@@ -175,7 +175,7 @@ def of_job(job: Stored) -> list[Eviction]:
     """Return the newest evictions of a job's pods, in all of its runs, the oldest first."""
     group = f"{job.name}-{job.uid}"
     about = decisions.Filters(namespaces=job.namespace, name=group, kind=Kind.EVICT)
-    evict_decisions = [kept.decision for kept in reversed(decisions.find(about, limit=MOST))]
+    evict_decisions = [stored.decision for stored in reversed(decisions.find(about, limit=MOST))]
     return [
         Eviction(each.at, each.pods, each.reason, each.other, frozenset(node for node, _ in each.nodes))
         for each in evict_decisions
