@@ -1,7 +1,5 @@
 """Jobs for tests, a cluster that admission may ask, and what the job controller remembers of stored objects."""
 
-from __future__ import annotations
-
 import copy
 import functools
 

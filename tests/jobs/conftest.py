@@ -1,7 +1,5 @@
 """What tests of jobs share: people, and jobs under the real controller."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

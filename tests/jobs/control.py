@@ -1,7 +1,5 @@
 """The job controller run by hand against the real store, and what people, the scheduler and nodes do meanwhile."""
 
-from __future__ import annotations
-
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
 from jobs.consumers.job_controller import JobConsumer

@@ -1,7 +1,5 @@
 """Lives of a job in words under the real controller and the real recorder: its record, and what its pages say."""
 
-from __future__ import annotations
-
 import yaml
 
 from cluster.bootstrap import bootstrap

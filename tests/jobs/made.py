@@ -1,7 +1,5 @@
 """Consumers run by hand against the real store, how they die, and what makes jobs."""
 
-from __future__ import annotations
-
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
 from jobs.flows import admission as flows

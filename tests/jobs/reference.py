@@ -4,8 +4,6 @@ Written from the reference and the decisions of docs/differences.md, and nothing
 got wrong together would look right. Objects are as they stand in the log.
 """
 
-from __future__ import annotations
-
 ALIVE = ("Pending", "Running")
 FINISHED = ("Completed", "Failed", "Terminated")
 

@@ -1,7 +1,5 @@
 """Stories: what happens, in words, and what is then seen; of a job here, of flows and cron jobs beside their tests."""
 
-from __future__ import annotations
-
 from cluster import access, api, clock
 from cluster.consumers import consumer
 from cluster.store import Create, Delete, Patch, store

@@ -1,7 +1,5 @@
 """What of a job is refused, filled in and kept: volcano-job §1, §7.1 to §7.4, a row for each rule."""
 
-from __future__ import annotations
-
 import copy
 import re
 

@@ -1,7 +1,5 @@
 """What the controller read beside the log, and what it wrote itself, against what the log tells later."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """Each piece of bad luck that a job may have, on its own; several at once are those of `test_lifecycle_machine`."""
 
-from __future__ import annotations
-
 import itertools
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """What the job controller makes of a job and keeps in step, in each backend (reference: volcano-job §1.5, §2.4)."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

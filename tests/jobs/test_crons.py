@@ -1,7 +1,5 @@
 """Cron jobs: their schedules and rules, their controller on the real store, and their pages."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import islice, pairwise, takewhile

@@ -1,7 +1,5 @@
 """Rules of flows and templates: phases, lists of jobs, who may start, patches, the graph, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The flow controller on the real store, and the pages of flows and templates."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.bootstrap import bootstrap

@@ -1,7 +1,5 @@
 """What the log of a job is folded into, in how many pieces ever, and when it is recorded, whatever crashes."""
 
-from __future__ import annotations
-
 import pytest
 from django.conf import settings
 from django.db import connection

@@ -1,7 +1,5 @@
 """The phases of a job: a row for each decision of volcano-job §2.5, and only the moves of §2.7; and why pods failed, in words."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import msgspec

@@ -3,8 +3,6 @@
 `tests.jobs.reference` says which phase follows, and the invariants of `proof.invariants` judge the log.
 """
 
-from __future__ import annotations
-
 import itertools
 from contextlib import nullcontext, suppress
 from random import Random

@@ -1,7 +1,5 @@
 """Who writes what in the log for a job of one pod, and how often a sync asks the database, however much it is about."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

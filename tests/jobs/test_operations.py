@@ -1,7 +1,5 @@
 """Bulk operations: what is chosen and shown before, who may see and do what, and each job once, with the rights of then."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

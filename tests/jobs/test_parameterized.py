@@ -1,7 +1,5 @@
 """Templates with parameters, of the product and of people: declared, refused, filled in, offered, and gone."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What is made for a job, whole (tests/golden/jobs) and key by key (reference: volcano-job §4)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """What happens to pods (volcano-job §3.3), which policy answers it (§3.4), what waits (§3.5), and what an action does (§2.3, §2.6)."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """The table of actions and the words of all that may happen, and what of a stored job was written."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Job controllers in several processes, and in another number of them than before."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What comes of a job as things happen to it (reference: volcano-job §1.5, §2, §3): how to read it, says tests/jobs/story.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.store import Create, Delete, store

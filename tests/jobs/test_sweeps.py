@@ -1,7 +1,5 @@
 """Sweeps: their placeholders, their values, the jobs and the record that are made of both, and their pages."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 

@@ -1,7 +1,5 @@
 """What is said of a job that is accepted and cannot work: what each rule speaks of, and what it leaves alone."""
 
-from __future__ import annotations
-
 import copy
 import re
 

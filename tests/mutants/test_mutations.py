@@ -49,8 +49,7 @@ def test_types_are_left_alone_and_what_says_whether_is_turned_round():
     assert made("def f(a) -> bool:\n  return g(a)") == ["g(a) -> not (g(a))"]
 
 
-SOURCE = """from __future__ import annotations
-class Counter:
+SOURCE = """class Counter:
     def __init__(self):
         self.total = 0  # ä
     def add(self, numbers):

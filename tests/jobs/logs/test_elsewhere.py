@@ -1,7 +1,5 @@
 """The logs of a cluster with an API of its own, of which only times and last lines are told, and of another machine."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster import access

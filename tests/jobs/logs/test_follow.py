@@ -1,7 +1,5 @@
 """The logs of one pod and of many together over real files, also of earlier runs and of deleted jobs."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 

@@ -1,7 +1,5 @@
 """The lines of many logs in one sequence, and what containers printed, as a terminal shows it."""
 
-from __future__ import annotations
-
 import re
 import time
 import unicodedata

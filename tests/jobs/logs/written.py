@@ -1,7 +1,5 @@
 """Logs on disk as the node writes them, and what readers get of them."""
 
-from __future__ import annotations
-
 import contextlib
 import zipfile
 from io import BytesIO

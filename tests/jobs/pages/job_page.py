@@ -1,7 +1,5 @@
 """What the page of a job, or of all, says."""
 
-from __future__ import annotations
-
 import json
 
 import lxml.html

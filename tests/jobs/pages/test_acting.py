@@ -1,7 +1,5 @@
 """What is done to one job from its page, edits and scaling included, and what the page tells of it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The page of a job: its head, pods, timeline, tabs and buttons, and why it waits."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster import clock

@@ -1,7 +1,5 @@
 """The editor of a new job: what it accepts, says where and shows in its form, and the samples; no text is lost."""
 
-from __future__ import annotations
-
 import copy
 from ast import literal_eval
 

@@ -1,7 +1,5 @@
 """What list, page, overview, filter and message say of one job's health, asked together: none contradicts another."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -1,7 +1,5 @@
 """The list of jobs and the owners that are offered, and Jobs of batch/v1, which are stored and not run."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from django.utils.http import urlencode

@@ -1,7 +1,5 @@
 """What the pages of a job say as it lives: how to read tests/golden/pages/lives.txt, says tests/jobs/life.py."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -1,7 +1,5 @@
 """A cluster as the job pages see it: jobs with their groups, pods and events, as controllers write them."""
 
-from __future__ import annotations
-
 from cluster.store import Create, Group, Patch, store
 from kube import resources
 from kube.meta import now_text, timestamp

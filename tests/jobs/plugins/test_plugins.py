@@ -1,7 +1,5 @@
 """What each plugin gives and what its arguments change (reference: volcano-job §5; whole pods: tests/golden/jobs), and what is said before."""
 
-from __future__ import annotations
-
 import base64
 import json
 

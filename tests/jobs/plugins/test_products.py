@@ -1,7 +1,5 @@
 """What plugins make for a job, against the real store: made, kept in step, deleted, and in somebody's way."""
 
-from __future__ import annotations
-
 import base64
 
 import msgspec
