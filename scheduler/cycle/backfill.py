@@ -39,11 +39,11 @@ class Backfill:
     def run(self, attempts: list[Attempt]) -> None:
         """Place more of the gangs of these attempts, which are in the order of gangs: replace those that are short, and add to others."""
         keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
-        standing = self._reservations.standing
-        short = [number for number, key in enumerate(keys) if key not in standing and _wants_more(attempts[number])]
+        reserved = self._reservations.standing
+        short = [number for number, key in enumerate(keys) if key not in reserved and _wants_more(attempts[number])]
         guaranteed = [number for number in short if _has_guarantee_left(gangs[number])]
         for number in order.in_turn(gangs, guaranteed):
-            attempts[number] = self._place(gangs[number], attempts[number], tuple(standing), by_right=True)
+            attempts[number] = self._place(gangs[number], attempts[number], tuple(reserved), by_right=True)
         if Action.BACKFILL not in self._world.policy.actions:
             return
         lifted = {number: rooms for number in short if (rooms := self._open_to(keys[number]))}
@@ -86,22 +86,22 @@ class Backfill:
             if (end is not None and end <= self._limit(each)) or self._may_be_evicted(group, gang, each)
         )
 
-    def _limit(self, standing: ReservedRoom) -> int:
+    def _limit(self, room: ReservedRoom) -> int:
         """Return when whoever uses kept room must have ended: as it was expected, or sooner if it is free sooner by now."""
-        limit = self._limits.get(standing.key)
+        limit = self._limits.get(room.key)
         if limit is None:
-            limit = self._reservations.kept[standing.key].expected
+            limit = self._reservations.kept[room.key].expected
             if limit is None:
                 limit = -1
-            elif (free := self._free_at(standing)) is not None:
+            elif (free := self._free_at(room)) is not None:
                 limit = min(limit, free)
-            self._limits[standing.key] = limit
+            self._limits[room.key] = limit
         return limit
 
-    def _free_at(self, standing: ReservedRoom) -> int | None:
+    def _free_at(self, room: ReservedRoom) -> int | None:
         """Return when all kept room is free, by what is known; None where it is not known."""
         last = self._world.now
-        for node in standing.nodes:
+        for node in room.nodes:
             free = self._world.cluster.free[node].copy()
             for departure in self._reservations.departures.on(node):
                 if (free >= 0).all():
@@ -115,14 +115,14 @@ class Backfill:
                     return None
         return last
 
-    def _may_be_evicted(self, group: Group, gang: Gang, standing: ReservedRoom) -> bool:
+    def _may_be_evicted(self, group: Group, gang: Gang, room: ReservedRoom) -> bool:
         """Tell whether the one for whom room is kept may preempt a group."""
-        keeper = self._world.gangs.get(standing.key)
+        keeper = self._world.gangs.get(room.key)
         if keeper is None or Action.PREEMPT not in self._world.policy.actions:
             return False
         if gang.account is not keeper.account or gang.level >= keeper.level or self._world.cluster.has_rules(keeper):
             return False
-        mine = self._world.snapshot.groups[standing.key]
+        mine = self._world.snapshot.groups[room.key]
         if not self._world.snapshot.preempts(mine.priority_class) or not all(
             pod.preempts for pod in mine.pending.values()
         ):
@@ -134,16 +134,16 @@ class Backfill:
 def _has_guarantee_left(gang: Gang) -> bool:
     """Tell whether some queue above a gang, or its own, has less of something than it is guaranteed."""
     line = gang.account.line if gang.account else ()
-    return any(used < kept for each in line for used, kept in zip(each.used, each.guarantee, strict=True))
+    return any(used < guaranteed for each in line for used, guaranteed in zip(each.used, each.guarantee, strict=True))
 
 
 def _covers(gang: Gang, request: Sequence[Amount], wanted: int) -> int:
     """Return how many times what is asked for is within what a queue of its line is guaranteed, of the resources that are."""
     found = 0
     for each in gang.account.line if gang.account else ():
-        kept = [(each.guarantee[c] - each.used[c]) // amount for c, amount in request if each.guarantee[c]]
-        if kept:
-            found = max(found, min(wanted, *kept))
+        counts = [(each.guarantee[c] - each.used[c]) // amount for c, amount in request if each.guarantee[c]]
+        if counts:
+            found = max(found, min(wanted, *counts))
     return found
 
 

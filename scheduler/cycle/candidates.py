@@ -34,8 +34,8 @@ class Candidates:
         """Note that pods of a group are asked to end: it may lose so many fewer."""
         self._going.setdefault(group.key, set()).update(pod.key for pod in pods)
 
-    def units(self, ranked: Ranked, going: list[Going], kept: ProtectedPods, *, gangs: bool) -> Iterator[Unit]:
-        """Yield what may go, in order, and note in `going` whose pods each is, and in `kept` who is protected. gangs: these may go whole.
+    def units(self, ranked: Ranked, going: list[Going], protection: ProtectedPods, *, gangs: bool) -> Iterator[Unit]:
+        """Yield what may go, in order, and note in `going` whose pods each is, and in `protection` who is protected. gangs: these may go whole.
 
         Groups of the least rank go first, of these all loose pods before gangs as a whole, those with a budget after the others, and
         newer groups before older ones.
@@ -48,7 +48,7 @@ class Candidates:
             limited: list[tuple[Group, Pod, Uses]] = []
             for group in (each for each in groups if self._has_loose(each)):
                 first, is_limited = len(going), self._world.protection.concerns(group)
-                for pod in self._evictable(group, kept).loose:
+                for pod in self._evictable(group, protection).loose:
                     if is_limited and (uses := self._world.protection.uses(group, (pod,))):
                         limited.append((group, pod, uses))
                         continue
@@ -58,14 +58,14 @@ class Candidates:
             for group, pod, uses in limited:
                 before[group.key].append(len(going))
                 going.append((group, (pod,)))
-                yield self._unit(group, (pod,), tier, uses=kept.heeded(uses))
+                yield self._unit(group, (pod,), tier, uses=protection.heeded(uses))
             for group in groups if gangs else ():
-                whole = self._evictable(group, kept, whole=True)
+                whole = self._evictable(group, protection, whole=True)
                 if pods := whole.core:
-                    if kept.concerns(group):  # of those who go with it some may not go alone
+                    if protection.concerns(group):  # of those who go with it some may not go alone
                         alone = {pod.key for number in before.get(group.key, ()) for pod in going[number][1]}
                         pods = tuple(pod for pod in (*whole.loose, *whole.core) if pod.key not in alone)
-                    uses = kept.heeded(self._world.protection.uses(group, pods))
+                    uses = protection.heeded(self._world.protection.uses(group, pods))
                     going.append((group, pods))
                     yield self._unit(group, pods, tier, before.get(group.key, ()), uses)
 
@@ -73,12 +73,12 @@ class Candidates:
         """Tell, without looking at its pods, whether not all of a group goes together."""
         return group.ready() - len(self._going.get(group.key, ())) != group.min_member
 
-    def _evictable(self, group: Group, kept: ProtectedPods, *, whole: bool = False) -> Evictable:
+    def _evictable(self, group: Group, protection: ProtectedPods, *, whole: bool = False) -> Evictable:
         """Return what of a group may be evicted. whole: it is asked whether all of it may go."""
         going = self._going.get(group.key, ())
-        if kept.concerns(group):
+        if protection.concerns(group):
             pods = (pod for pod in group.holders.values() if pod.key not in going)
-            protected = kept.protected(group, pods, together=not self._has_loose(group), whole=whole)
+            protected = protection.protected(group, pods, together=not self._has_loose(group), whole=whole)
             return evictable(group, self._world.snapshot.priority_of, going, protected)
         if going:
             return evictable(group, self._world.snapshot.priority_of, going)
@@ -108,10 +108,10 @@ class Candidates:
 
     def vector(self, shape: PodShape) -> list[int]:
         """Return what pods of a shape hold, by column."""
-        known = self._vectors.get(shape)
-        if known is None:
-            known = self._vectors[shape] = self._world.snapshot.nodes.vector(shape).tolist()
-        return known
+        amounts = self._vectors.get(shape)
+        if amounts is None:
+            amounts = self._vectors[shape] = self._world.snapshot.nodes.vector(shape).tolist()
+        return amounts
 
     def node(self, pod: Pod) -> int | None:
         """Return the number of the node of a pod, None when it is not there."""

@@ -81,8 +81,8 @@ def _place(
         if layout.pod_sets and not layout.absent and layout.constraint() is None and not snapshot.unbound_claim(group):
             world.gangs[group.key] = world.gang_of(group, layout)
     reservations.resume()
-    kept = reservations.keep(evictions.keep())
-    attempts = place(world.cluster, list(world.gangs.values()), pods=world.pods, tried=kept)
+    reserved = reservations.keep(evictions.keep())
+    attempts = place(world.cluster, list(world.gangs.values()), pods=world.pods, tried=reserved)
     reservations.make(dict(zip(world.gangs, attempts, strict=True)))
     if reservations.standing:
         Backfill(world, reservations).run(attempts)

@@ -83,22 +83,22 @@ class Departures:
     @cached_property
     def ordered(self) -> list[Departure]:
         """All of them."""
-        known: list[tuple[int, str, Departure]] = []
-        unknown: list[tuple[str, Departure]] = []
+        dated: list[tuple[int, str, Departure]] = []
+        undated: list[tuple[str, Departure]] = []
         for name, is_going, departure in (*self._of_bound(), *self._of_assumed()):
             if departure.end is None:
-                unknown.append((name, departure))
+                undated.append((name, departure))
             else:
-                known.append((0 if is_going else departure.end, name, departure))
-        known.sort(key=lambda each: each[:2])
-        on_node = Counter(each.leaver.node for _, each in unknown)
+                dated.append((0 if is_going else departure.end, name, departure))
+        dated.sort(key=lambda each: each[:2])
+        on_node = Counter(each.leaver.node for _, each in undated)
 
         def order(each: tuple[str, Departure]) -> tuple[int, int, str]:
             node = each[1].leaver.node
             return on_node[node], -1 if node is None else node, each[0]
 
-        unknown.sort(key=order)
-        return [each for *_, each in known] + [each for _, each in unknown]
+        undated.sort(key=order)
+        return [each for *_, each in dated] + [each for _, each in undated]
 
     def _of_bound(self) -> Iterator[tuple[str, bool, Departure]]:
         """Yield the pods that have nodes since earlier cycles: the key, and whether it is going."""

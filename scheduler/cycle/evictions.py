@@ -143,23 +143,23 @@ class Evictions:
         Groups of higher priority in the same queue come before them. One for which there is no room, also when all is
         gone that is going, is nominated no more.
         """
-        kept: dict[int, Attempt] = {}
+        attempts: dict[int, Attempt] = {}
         keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
         for number in order.first(self._world.gangs, self._world.snapshot.groups.nominated):
             key, gang = keys[number], gangs[number]
             with self._reservations.aside(key):
                 attempt = self._world.placer().place_minimum(gang)
                 if attempt.short is None:
-                    kept[number] = attempt
+                    attempts[number] = attempt
                     self._reservations.drop(key)
                 elif key in self._world.snapshot.groups.nominated:
                     with self._gone():
                         later = self._place_later(gang)
                     if later.short is None:
-                        kept[number] = attempt
+                        attempts[number] = attempt
                         self._waiting[key] = Cause(Reason.WAITING_FOR_VICTIMS)
                         self._kept.append(self._keep(key, gang, later))
-        return kept
+        return attempts
 
     def _place_later(self, gang: Gang) -> Attempt:
         """Place a minimum while those are gone who are going: on what they leave, if that is enough, since what is idle may others use meanwhile."""
@@ -365,8 +365,10 @@ class Evictions:
     def _helping_nodes(self, gang: Gang) -> frozenset[str] | None:
         """Return the nodes where it could help a gang that pods go, None for all: where a ceiling, or a rule about other pods, is in its way."""
         cluster = self._world.cluster
-        line, asked = gang.account.line if gang.account else (), cluster.asked(gang)
-        is_above = any(each.held[column] + amount > each.ceiling[column] for each in line for column, amount in asked)
+        line, requested = gang.account.line if gang.account else (), cluster.asked(gang)
+        is_above = any(
+            each.held[column] + amount > each.ceiling[column] for each in line for column, amount in requested
+        )
         if is_above or cluster.has_rules(gang):
             return None
         names = self._world.snapshot.nodes.names()
@@ -380,14 +382,14 @@ class Evictions:
         return is_open
 
     def _victims(
-        self, action: Action, drawn: Source | None, gang: Gang, going: list[Going], kept: ProtectedPods
+        self, action: Action, drawn: Source | None, gang: Gang, going: list[Going], protection: ProtectedPods
     ) -> list[Going] | None:
         """Return whose pods are to go for a gang, None where nothing helps; `going` has all who were looked at."""
         if drawn is None or not fits_on_empty_nodes(self._world.cluster, gang):
             return None
         policy = self._world.policy
         taking = policy.reclaim if action is Action.RECLAIM else policy.preempt
-        units = self._candidates.units(drawn.groups, going, kept, gangs=taking.gangs)
+        units = self._candidates.units(drawn.groups, going, protection, gangs=taking.gangs)
         found = find_victims(
             self._world.cluster, gang, units, drawn.yields, pods=self._world.pods, domains=taking.domains
         )

@@ -112,10 +112,10 @@ class _Level:
 
     def copy(self) -> _Level:
         """Return a level with the same claims."""
-        made = _Level(copied(self.accounts, charged=True), self._cluster)
-        made._promised = {key: list(promise) for key, promise in self._promised.items()}
-        made._largest = {key: made._promised[promise[1], key[1]] for key, promise in self._largest.items()}
-        return made
+        level = _Level(copied(self.accounts, charged=True), self._cluster)
+        level._promised = {key: list(promise) for key, promise in self._promised.items()}
+        level._largest = {key: level._promised[promise[1], key[1]] for key, promise in self._largest.items()}
+        return level
 
     def take(self, claim: Claim) -> None:
         """Charge a claim. What groups may still take is cut to what their queues admit."""
@@ -136,8 +136,8 @@ class _Level:
 
     def refusal(self, queue: str, wanted: Minimum) -> Cause | None:
         """Return the cause of the first resource that is short, one that can never be there first; None where there is room."""
-        if (known := self._refused.get((queue, wanted))) is not None:
-            return known
+        if (cached := self._refused.get((queue, wanted))) is not None:
+            return cached
         own = self.accounts[queue]
         causes = [cause for name, amount in wanted for cause in self._short(own, name, amount)]
         found = next((cause for cause in causes if cause.never), causes[0] if causes else None)
@@ -165,17 +165,17 @@ class _Level:
                 yield replace(cause, entering=True, promise=Promise(*promise) if promise else None)
 
     def _short_in_cluster(
-        self, own: Account, column: int, resource: str, amount: int, left: int, kept: int
+        self, own: Account, column: int, resource: str, amount: int, left: int, guaranteed: int
     ) -> Cause | None:
-        """Return the cause when too little of the whole cluster can be given out; `kept` of it may be others' guarantees."""
+        """Return the cause when too little of the whole cluster can be given out; `guaranteed` of it may be others' guarantees."""
         root, size = own.line[-1], self._cluster.size[column]
-        if amount > root.ceiling[column] or (kept and amount > size):
+        if amount > root.ceiling[column] or (guaranteed and amount > size):
             away = self._cluster.away[column]
             if size < amount <= size + away:
                 return Cause(Reason.NODES_UNAVAILABLE, resource=resource, requested=amount, free=away, whole=size)
             return Cause(Reason.NEVER_FITS, never=True, resource=resource, requested=amount, whole=size)
-        most = max(size - kept, min(own.guarantee[column], size))
-        if kept and amount > most:
+        most = max(size - guaranteed, min(own.guarantee[column], size))
+        if guaranteed and amount > most:
             return replace(never_cause(own, root, column, resource, amount, most), whole=size)
         if amount <= left:
             return None

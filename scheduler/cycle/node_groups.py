@@ -51,8 +51,8 @@ class QueueRule:
             return AVOIDED
         score = REQUIRED if group in own.required else 0.0
         if group in own.preferred:
-            place = own.preferred.index(group) if by_order else 0
-            score += PREFERRED * (len(own.preferred) - place) / len(own.preferred)
+            position = own.preferred.index(group) if by_order else 0
+            score += PREFERRED * (len(own.preferred) - position) / len(own.preferred)
         return score
 
 

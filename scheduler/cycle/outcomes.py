@@ -187,15 +187,17 @@ class Outcomes:
 
     def _explain_reserved(self, group: Group, layout: Layout) -> Cause | None:
         """Return why a gang waits for which room is kept; None for all others."""
-        kept = self._reservations.kept.get(group.key)
-        if group.key not in self._reservations.standing or kept is None:
+        reservation = self._reservations.kept.get(group.key)
+        if group.key not in self._reservations.standing or reservation is None:
             return None
         with self._reservations.aside(group.key):
             gang, placer = self._world.gangs[group.key], self._world.placer()
             cause = self._explained(placer, gang, layout)
-        nodes = sorted({node for some in kept.places for node, _ in some})
+        nodes = sorted({node for some in reservation.places for node, _ in some})
         places = listed_names(nodes)
-        return _of_reserved_room(cause, Reason.RESERVED, since=kept.made, expected=kept.expected, places=places)
+        return _of_reserved_room(
+            cause, Reason.RESERVED, since=reservation.made, expected=reservation.expected, places=places
+        )
 
     def _unless_kept(self, gang: Gang, cause: Cause) -> Cause:
         """Return a cause, but that the room is kept for another group where this one would fit in it."""
@@ -203,9 +205,9 @@ class Outcomes:
             return cause
         if not (keeper := self._reservations.keeper(gang)):
             return cause
-        made = self._reservations.kept[keeper].made
+        since = self._reservations.kept[keeper].made
         keeping = listed_names((self._world.snapshot.groups[keeper].name,))
-        return _of_reserved_room(cause, Reason.ROOM_KEPT, keeping=keeping, since=made)
+        return _of_reserved_room(cause, Reason.ROOM_KEPT, keeping=keeping, since=since)
 
     @cached_property
     def _explainer(self) -> Placer:

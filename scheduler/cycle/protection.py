@@ -208,8 +208,8 @@ class ProtectedPods:
 
     def _run_too_short(self, group: Group, going: Iterable[Pod], *, whole: bool) -> set[str]:
         """Return the keys of those pods that were evicted before and have not run for long enough since they started again."""
-        known = self._protection.started_again(group) if self._heeds_runtime else {}
-        stays = {pod.key: until for pod in going if (until := known.get(pod.key, 0))}
+        restarts = self._protection.started_again(group) if self._heeds_runtime else {}
+        stays = {pod.key: until for pod in going if (until := restarts.get(pod.key, 0))}
         if whole:
             stays = dict.fromkeys(stays, whole_until(stays.values()))
         found = {key: until for key, until in stays.items() if until > self._protection.now}

@@ -71,9 +71,9 @@ def _demand(snapshot: Snapshot, waiting: Iterable[Group], used: dict[str, Vector
     minima: dict[str, Counter[str]] = {}
     for group in waiting:
         if group.pending:
-            asked = shapes.setdefault(group.queue, Counter())
+            requested = shapes.setdefault(group.queue, Counter())
             for alike in snapshot.layout_of(group).pod_sets:
-                asked[alike.shape] += len(alike.pods)
+                requested[alike.shape] += len(alike.pods)
         elif group.min_resources:
             least = minima.setdefault(group.queue, Counter())
             for name, amount in group.min_resources:

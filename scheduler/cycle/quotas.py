@@ -58,16 +58,16 @@ class QuotaRoom:
         promised = self._promised.get(namespace, Counter())
         for name, quota in sorted(quotas.items()):
             for resource, hard in sorted(quota.hard.items()):
-                asked = wanted.get(resource, 0)
+                requested = wanted.get(resource, 0)
                 left = hard - max(quota.used.get(resource, 0), held.get(resource, 0)) - promised[resource]
-                if asked > 0 and asked > left:
+                if requested > 0 and requested > left:
                     return Cause(
                         Reason.QUOTA_EXCEEDED,
-                        never=asked > hard,
+                        never=requested > hard,
                         entering=True,
                         quota=name,
                         resource=resource,
-                        requested=asked,
+                        requested=requested,
                         free=max(left, 0),
                         whole=hard,
                     )

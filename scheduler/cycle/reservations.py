@@ -216,10 +216,10 @@ class Reservations:
         self._world.placer().redo(gang, attempt, runs)
         return attempt
 
-    def _due(self, standing: ReservedRoom) -> tuple[bool, int, int, str]:
+    def _due(self, room: ReservedRoom) -> tuple[bool, int, int, str]:
         """Return what says who is expected to start first: those of which it is not known last, in the order in which theirs were made."""
-        kept = self.kept[standing.key]
-        return kept.expected is None, kept.expected or 0, kept.made, standing.key
+        reservation = self.kept[room.key]
+        return reservation.expected is None, reservation.expected or 0, reservation.made, room.key
 
     @contextmanager
     def aside(self, key: str) -> Iterator[None]:
@@ -266,8 +266,8 @@ class Reservations:
     def drop(self, key: str) -> None:
         """End the reservation of a group that comes to its room in another way."""
         self.kept.pop(key, None)
-        if (standing := self.standing.pop(key, None)) is not None:
-            standing.charge(on=False)
+        if (room := self.standing.pop(key, None)) is not None:
+            room.charge(on=False)
 
     def keeper(self, gang: Gang) -> str:
         """Return the key of a group whose kept room a gang would fit in, "" where there is none."""
@@ -307,28 +307,28 @@ class Reservations:
 
     def _without_gang(self, group: Group) -> None:
         """Go on for a group that is not placed in this cycle: its pods are still made, or its bindings are tried again soon."""
-        known = self._world.snapshot.groups.reserved[group.key]
+        reservation = self._world.snapshot.groups.reserved[group.key]
         layout = self._world.snapshot.layout_of(group)
         if group.key in self._world.snapshot.groups.resting:
-            self._stand(group, layout, known)
-        elif layout.absent and self._world.now < known.made + (self._wait or 0):
-            self.kept[group.key] = known
-            self._world.wake_at(known.made + (self._wait or 0))
+            self._stand(group, layout, reservation)
+        elif layout.absent and self._world.now < reservation.made + (self._wait or 0):
+            self.kept[group.key] = reservation
+            self._world.wake_at(reservation.made + (self._wait or 0))
 
-    def _go_on(self, group: Group, known: Reservation) -> None:
+    def _go_on(self, group: Group, reservation: Reservation) -> None:
         """Keep the room of a group that still does not fit, choose it anew where it cannot be used any more, or give it back."""
-        known = self._limited(known)
-        if self._world.now >= known.until:
+        reservation = self._limited(reservation)
+        if self._world.now >= reservation.until:
             self.in_vain.add(group.key)
             return
         layout = self._world.snapshot.layout_of(group)
-        if not self._is_usable(self._world.gangs[group.key], known.places):
-            found = self._choose(group)
-            if found is None:
+        if not self._is_usable(self._world.gangs[group.key], reservation.places):
+            choice = self._choose(group)
+            if choice is None:
                 return
-            known = self._limited(replace(known, places=found[0], expected=found[1]))
-        self._world.wake_at(known.until)
-        self._stand(group, layout, known)
+            reservation = self._limited(replace(reservation, places=choice[0], expected=choice[1]))
+        self._world.wake_at(reservation.until)
+        self._stand(group, layout, reservation)
 
     def _is_usable(self, gang: Gang, places: Places) -> bool:
         """Tell whether places are those of a whole minimum, on nodes that could still have it, and its queue may ever use so much."""
@@ -339,23 +339,23 @@ class Reservations:
         counts = [sum(pods for _, pods in some) for some in places]
         if any(sum(counts[some] for some in step.bins) < step.need for step in gang.steps):
             return False
-        asked: dict[int, np.ndarray] = {}
+        requested: dict[int, np.ndarray] = {}
         for some, there in zip(gang.bins, places, strict=True):
             pod_class = self._world.cluster.classes[some.pod_class]
             for name, pods in there:
                 node = self._world.snapshot.nodes.numbers().get(name)
                 if node is None or pod_class.verdicts[node]:
                     return False
-                asked[node] = asked.get(node, 0) + pod_class.request * pods
-        return all((amounts <= self._world.cluster.allocatable[node]).all() for node, amounts in asked.items())
+                requested[node] = requested.get(node, 0) + pod_class.request * pods
+        return all((amounts <= self._world.cluster.allocatable[node]).all() for node, amounts in requested.items())
 
     def _stand(self, group: Group, layout: Layout, reservation: Reservation) -> None:
         """Charge the room of a group."""
         requests = (some.shape.request.items() for some in layout.pod_sets)
-        asked = tuple(
+        requested = tuple(
             tuple(sorted((name, amount) for name, amount in each if amount and name != "pods")) for each in requests
         )
-        self.kept[group.key] = replace(reservation, requests=asked)
+        self.kept[group.key] = replace(reservation, requests=requested)
         amounts: dict[int, np.ndarray] = {}
         for some, there in zip(layout.pod_sets, reservation.places, strict=False):
             vector = self._world.snapshot.nodes.vector(some.shape)
@@ -365,9 +365,9 @@ class Reservations:
         account = self._world.accounts.get(group.queue)
         if amounts and account is not None:
             holders = held_on(self._world, amounts)
-            standing = ReservedRoom(self._world.cluster, group.key, layout.gang.level, account, amounts, holders)
-            standing.charge(on=True)
-            self.standing[group.key] = standing
+            room = ReservedRoom(self._world.cluster, group.key, layout.gang.level, account, amounts, holders)
+            room.charge(on=True)
+            self.standing[group.key] = room
 
     # New ones
 
@@ -435,10 +435,12 @@ class Reservations:
     @cached_property
     def _queues(self) -> set[str]:
         """The queues that have a reservation."""
-        known = ((self._world.snapshot.groups[key], each) for key, each in self._world.snapshot.groups.reserved.items())
+        reservations = (
+            (self._world.snapshot.groups[key], each) for key, each in self._world.snapshot.groups.reserved.items()
+        )
         return {
             group.queue
-            for group, each in known
+            for group, each in reservations
             if group.key in self._world.snapshot.groups.waiting and not group.has_released(each)
         }
 
@@ -482,8 +484,8 @@ class Reservations:
 
     def _likeness(self, gang: Gang) -> tuple[object, ...]:
         """Return what makes searches come to the same: also what is kept for others, as there may be room as soon as that is not."""
-        kept = tuple(sorted(self.standing)) if len(self._world.snapshot.groups.holding) <= COSTLY else ()
-        return *ALL, gang.bins, gang.steps, gang.account.name if gang.account else "", kept
+        reserved_keys = tuple(sorted(self.standing)) if len(self._world.snapshot.groups.holding) <= COSTLY else ()
+        return *ALL, gang.bins, gang.steps, gang.account.name if gang.account else "", reserved_keys
 
     def _rest(self, likeness: tuple[object, ...]) -> None:
         changes = -1 if likeness == ALL else self._world.snapshot.changes
@@ -491,10 +493,10 @@ class Reservations:
 
     def _is_resting(self, likeness: tuple[object, ...]) -> bool:
         """Tell whether places for such gangs were sought a short time ago, at great cost or in vain, or in vain in the world as it is."""
-        known = self._world.snapshot.memory.fruitless
-        if likeness in known and known[likeness].changes == self._world.snapshot.changes:
+        searches = self._world.snapshot.memory.fruitless
+        if likeness in searches and searches[likeness].changes == self._world.snapshot.changes:
             return True
-        search = fruitless.resting(known, likeness, self._world.now)
+        search = fruitless.resting(searches, likeness, self._world.now)
         if search is None:
             return False
         self._world.wake_at(search.due)

@@ -105,21 +105,21 @@ class Writer:
 
     def was_told(self, group: Group) -> bool:
         """Tell whether a group was told lately why it waits; if so it is looked at again when due."""
-        known = _find(group, UNSCHEDULABLE)
-        if known is None or known.status != "True":
+        condition = _find(group, UNSCHEDULABLE)
+        if condition is None or condition.status != "True":
             return False
-        due = self._rests_until(known.last_transition_time, self._refresh)
+        due = self._rests_until(condition.last_transition_time, self._refresh)
         if due is None:
             return False
         self._decisions.wake_at(due)
         return True
 
-    def _rests_until(self, said: Any, pause: int) -> int | None:
-        """Return until when what was said at some time stands, None where that is over.
+    def _rests_until(self, transition_time: Any, pause: int) -> int | None:
+        """Return until when, in epoch ms, a condition that changed at `transition_time` is not written again; None where that is over.
 
-        What was said later than now was so before the clock was set back: it would stand until the clock shows that time again.
+        A time later than now was written before the clock was set back: it would hold until the clock shows that time again.
         """
-        since = _time(said)
+        since = _time(transition_time)
         return since + pause if since <= self._now < since + pause else None
 
     def write(self, outcome: Outcome) -> None:
@@ -170,10 +170,10 @@ class Writer:
 
     def _holds(self, outcome: Outcome, before: Cause | None, cause: Cause) -> bool:
         """Tell whether what stands of pods beyond the minimum is so still; other amounts are written when due, or when one of them starts."""
-        known = _find(outcome.group, CAUSE)
-        if known is None or known.message == message.data(cause):
-            return known is not None
-        due = self._rests_until(known.last_transition_time, NOTE_MS)
+        condition = _find(outcome.group, CAUSE)
+        if condition is None or condition.message == message.data(cause):
+            return condition is not None
+        due = self._rests_until(condition.last_transition_time, NOTE_MS)
         if due is None or outcome.binds or before is None or gist(before) != gist(cause):
             return False
         self._decisions.wake_at(due)
@@ -181,15 +181,15 @@ class Writer:
 
     def _reserve(self, decision: GroupDecision, outcome: Outcome) -> None:
         """Write down what is kept for a group, or that nothing is any more."""
-        group, kept = outcome.group, outcome.reservation
-        known = reserved.reservation_of(group.conditions)
-        if kept == known and reserved.is_announced(group.conditions) == (known is not None):
+        group, reservation = outcome.group, outcome.reservation
+        previous = reserved.reservation_of(group.conditions)
+        if reservation == previous and reserved.is_announced(group.conditions) == (previous is not None):
             return
-        if kept is not None:
-            new = reserved.written(kept, self._now)
+        if reservation is not None:
+            new = reserved.written(reservation, self._now)
         else:
-            released = known is not None and group.has_released(known)
-            new = reserved.ended(known, self._now, in_vain=outcome.in_vain, released=released)
+            released = previous is not None and group.has_released(previous)
+            new = reserved.ended(previous, self._now, in_vain=outcome.in_vain, released=released)
         conditions = decision.status.get("conditions") or msgspec.to_builtins(group.conditions)
         others = [each for each in conditions if each["type"] not in reserved.TYPES]
         decision.status["conditions"] = [*others, *msgspec.to_builtins(new)]
@@ -202,8 +202,8 @@ class Writer:
         new = half_bound.announcement(group, outcome.binds, outcome.minima, self._time, self._now)
         if new is None:
             return
-        kept = [each for each in group.conditions if each.type != SCHEDULED]
-        decision.announced = {"conditions": msgspec.to_builtins([*kept, new])}
+        others = [each for each in group.conditions if each.type != SCHEDULED]
+        decision.announced = {"conditions": msgspec.to_builtins([*others, new])}
         # The last write says what the conditions are, also where they are what they were.
         decision.status.setdefault("conditions", msgspec.to_builtins(group.conditions))
 
@@ -229,10 +229,10 @@ class Writer:
         gang's reason is on its pod group, and a gang of ten thousand must not cost ten thousand writes.
         """
         for pod, _ in zip(pods, range(NOTED_PODS), strict=False):
-            known = pod_scheduled(pod)
-            if known.get("status") == "False" and known.get("message") == text:
+            condition = pod_scheduled(pod)
+            if condition.get("status") == "False" and condition.get("message") == text:
                 continue
-            due = self._rests_until(known.get("lastTransitionTime"), NOTE_MS)
+            due = self._rests_until(condition.get("lastTransitionTime"), NOTE_MS)
             if due is None or at_once:
                 yield Note(pod, text)
             else:
@@ -274,34 +274,38 @@ class Writer:
     def _unschedulable(
         self, decision: GroupDecision, group: Group, cause: Cause, before: Cause | None, counts: Counter[TaskStatus]
     ) -> None:
-        known = _find(group, UNSCHEDULABLE)
-        repeated = known is not None and known.status == "True" and known.reason == cause.reason
+        condition = _find(group, UNSCHEDULABLE)
+        repeated = condition is not None and condition.status == "True" and condition.reason == cause.reason
         if repeated and cause.reason is Reason.WAITING_FOR_VICTIMS and not cause.victims:
             return  # whose they are was said when they were chosen
-        if repeated and known is not None and before is not None and gist(before) == gist(cause):
-            due = self._rests_until(known.last_transition_time, self._refresh)
+        if repeated and condition is not None and before is not None and gist(before) == gist(cause):
+            due = self._rests_until(condition.last_transition_time, self._refresh)
             if due is not None:
                 self._decisions.wake_at(due)
                 return
-        told = self._sentence(cause)
-        text = f"{told} {volcano_text(group, cause, counts)}"
+        sentence = self._sentence(cause)
+        text = f"{sentence} {volcano_text(group, cause, counts)}"
         anew = before is None and message.data_of(group.conditions) != message.data(cause)
         self._set(decision, group, UNSCHEDULABLE, cause.reason, text, anew=anew)
         if not repeated:
-            decision.refusal, decision.never = (cause.reason, told), cause.never
+            decision.refusal, decision.never = (cause.reason, sentence), cause.never
             decision.report = Report(EventType.WARNING, UNSCHEDULABLE, text)
 
     def _set(
         self, decision: GroupDecision, group: Group, kind: str, reason: str, text: str, *, anew: bool = False
     ) -> bool:
         """Make one condition True and the other False; tell whether that is a change. anew: it is one in any case."""
-        known = _find(group, kind)
-        if not anew and known is not None and (known.status, known.reason, known.message) == ("True", reason, text):
+        condition = _find(group, kind)
+        if (
+            not anew
+            and condition is not None
+            and (condition.status, condition.reason, condition.message) == ("True", reason, text)
+        ):
             return False
         new = self._true(kind, reason, text)
         other = SCHEDULED if kind == UNSCHEDULABLE else UNSCHEDULABLE
-        kept = [self._false(c) if c.type == other else c for c in group.conditions if c.type != kind]
-        decision.status["conditions"] = msgspec.to_builtins([*kept, new])
+        remaining = [self._false(c) if c.type == other else c for c in group.conditions if c.type != kind]
+        decision.status["conditions"] = msgspec.to_builtins([*remaining, new])
         return True
 
     def _true(self, kind: str, reason: str, text: str) -> GroupCondition:
@@ -316,8 +320,8 @@ class Writer:
 
     def _lift(self, decision: GroupDecision, group: Group, kind: str) -> bool:
         """Make a condition False; tell whether it was True."""
-        known = _find(group, kind)
-        if known is None or known.status != "True":
+        condition = _find(group, kind)
+        if condition is None or condition.status != "True":
             return False
         conditions = [self._false(c) if c.type == kind else c for c in group.conditions]
         decision.status["conditions"] = msgspec.to_builtins(conditions)
@@ -360,8 +364,8 @@ def volcano_text(group: Group, cause: Cause, counts: Counter[TaskStatus]) -> str
     ready = sum(counts[s] for s in READY)
     schedulable = min(cause.fit, pending) if cause.tally else 0
     short = max(group.min_member - ready - schedulable, 0)
-    shown = sorted([f"{n} {s.title}" for s, n in counts.items() if n] + [f"{group.min_member} minAvailable"])
-    text = f"{short}/{total} tasks in gang unschedulable: pod group is not ready, {', '.join(shown)}"
+    parts = sorted([f"{n} {s.title}" for s, n in counts.items() if n] + [f"{group.min_member} minAvailable"])
+    text = f"{short}/{total} tasks in gang unschedulable: pod group is not ready, {', '.join(parts)}"
     if pending and cause.tally:
         split = (f"{schedulable} Schedulable" if schedulable else "", f"{pending - schedulable} Unschedulable")
         text += f"; Pending: {', '.join(sorted(filter(None, split)))}. Origin reason is {fit_errors(cause)}"
@@ -372,8 +376,8 @@ def volcano_text(group: Group, cause: Cause, counts: Counter[TaskStatus]) -> str
 
 def is_told_of_missing_pods(group: Group) -> bool:
     """Tell whether a group says how many of its pods are there yet."""
-    known = _find(group, UNSCHEDULABLE)
-    return known is not None and known.status == "True" and known.reason in OF_MISSING_PODS
+    condition = _find(group, UNSCHEDULABLE)
+    return condition is not None and condition.status == "True" and condition.reason in OF_MISSING_PODS
 
 
 def pod_scheduled(pod: Pod) -> dict[str, Any]:
