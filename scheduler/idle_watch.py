@@ -169,8 +169,8 @@ def _standing_since(head: int, now: int) -> int | None:
         return None
     if unread:
         return unread[0].at if now - unread[0].at > STUCK_MS else None
-    made = sql.rows(store.using, "SELECT at FROM cluster_change WHERE revision = %s", [position])
-    return int(made[0][0]) if made else now
+    rows = sql.rows(store.using, "SELECT at FROM cluster_change WHERE revision = %s", [position])
+    return int(rows[0][0]) if rows else now
 
 
 def _is_judged(reader: Reader, world: World, group: Group) -> bool:

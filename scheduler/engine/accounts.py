@@ -76,17 +76,17 @@ class Account:
 
     def rooms(self, column: int) -> Iterator[tuple[Account, int]]:
         """Yield itself and those above it, each with how much more of a column its ceiling lets pods here use."""
-        kept = 0  # of that those above know already: it is guaranteed to one below them
+        guaranteed = 0  # of that those above know already: it is guaranteed to one below them
         for account in self.line:
-            yield account, kept + max(account.ceiling[column] - account.held[column], 0)
-            kept += max(account.guarantee[column] - account.held[column], 0)
+            yield account, guaranteed + max(account.ceiling[column] - account.held[column], 0)
+            guaranteed += max(account.guarantee[column] - account.held[column], 0)
 
     def limits(self, column: int) -> Iterator[tuple[Account, int]]:
         """Yield itself and those above it, each with what of a column pods here may use at most, if nobody else used any."""
-        kept, inner = 0, None
+        guaranteed, inner = 0, None
         for account in self.line:
-            kept += sum(each.guarantee[column] for each in account.below if each is not inner)
-            yield account, max(account.ceiling[column] - kept, self.guarantee[column])
+            guaranteed += sum(each.guarantee[column] for each in account.below if each is not inner)
+            yield account, max(account.ceiling[column] - guaranteed, self.guarantee[column])
             inner = account
 
     def could_hold(self, request: Iterable[Amount]) -> bool:
@@ -103,7 +103,7 @@ class Account:
             beside = (each for each in account.below if each is not inner)
             found += [(each, max(each.held[column], each.guarantee[column]) - each.used[column]) for each in beside]
             inner = account
-        return sorted(((each, kept) for each, kept in found if kept), key=lambda pair: (-pair[1], pair[0].name))
+        return sorted(((each, unused) for each, unused in found if unused), key=lambda pair: (-pair[1], pair[0].name))
 
     def share(self) -> float:
         """Return the largest part of what it deserves that it uses.
@@ -141,11 +141,13 @@ class Account:
 
 def copied(accounts: Mapping[str, Account], *, charged: bool) -> dict[str, Account]:
     """Return a tree of accounts like these, with or without what is charged on them; each stands after the one above it."""
-    made: dict[str, Account] = {}
+    copies: dict[str, Account] = {}
     for name, each in accounts.items():
-        parent = made[each.parent.name] if each.parent else None
-        made[name] = Account(name, each.ceiling, each.guarantee, each.deserved, parent, rank=each.rank, fifo=each.fifo)
+        parent = copies[each.parent.name] if each.parent else None
+        copies[name] = Account(
+            name, each.ceiling, each.guarantee, each.deserved, parent, rank=each.rank, fifo=each.fifo
+        )
     if charged:
         for name, each in accounts.items():
-            made[name].used, made[name].held = list(each.used), list(each.held)
-    return made
+            copies[name].used, copies[name].held = list(each.used), list(each.held)
+    return copies

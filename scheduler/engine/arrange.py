@@ -110,9 +110,9 @@ def places(
         yield root
         return
     bins = range(len(attempt.gang.bins)) if part is None else part.bins
-    standing = np.concatenate([hyper_nodes.standing(topology), _nodes_of(attempt, bins)])
+    occupied = np.concatenate([hyper_nodes.standing(topology), _nodes_of(attempt, bins)])
     for tier in hyper_nodes.up_to(topology):
-        for domain in _in_order(filler, attempt, hyper_nodes, tier, standing, needs, bins, root):
+        for domain in _in_order(filler, attempt, hyper_nodes, tier, occupied, needs, bins, root):
             mask = hyper_nodes.mask(domain)
             yield mask if root is None else mask & root
     if not hyper_nodes.binds(topology):
@@ -233,16 +233,16 @@ def _in_order(
     attempt: Attempt,
     hyper_nodes: HyperNodes,
     tier: Tier,
-    standing: NDArray[np.int64],
+    occupied: NDArray[np.int64],
     needs: Sequence[Need],
     bins: Sequence[int],
     root: NodeSet | None,
 ) -> list[int]:
     """Return the domains of a tier that have all the nodes where pods stand, and room for each need; best first."""
     is_open = np.ones(len(tier.starts), dtype=bool)
-    if len(standing):
-        marks = np.bincount(standing, minlength=hyper_nodes.size)
-        is_open &= tier.sums(marks) == len(standing)
+    if len(occupied):
+        marks = np.bincount(occupied, minlength=hyper_nodes.size)
+        is_open &= tier.sums(marks) == len(occupied)
     for need in needs:
         is_open &= rooms(filler, attempt, tier, [need], root) >= need[0]
     found: list[int] = np.flatnonzero(is_open).tolist()

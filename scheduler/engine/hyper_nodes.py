@@ -109,11 +109,11 @@ class HyperNodes:
 
     def lowest_around(self, nodes: Iterable[str]) -> str:
         """Return the first HyperNode of the lowest tier that has all of some nodes; "" where none has."""
-        standing = np.unique(self.standing(Topology(False, on=tuple(nodes))))
-        if len(standing):
-            marks = np.bincount(standing, minlength=self.size)
+        occupied = np.unique(self.standing(Topology(False, on=tuple(nodes))))
+        if len(occupied):
+            marks = np.bincount(occupied, minlength=self.size)
             for tier in self.tiers:
-                has_all = np.flatnonzero(tier.sums(marks) == len(standing))
+                has_all = np.flatnonzero(tier.sums(marks) == len(occupied))
                 if len(has_all):
                     return self.named[tier.first + int(has_all[0])].name
         return ""

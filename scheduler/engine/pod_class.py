@@ -42,19 +42,19 @@ class PodClass:
     asked: tuple[Amount, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        asked = tuple((column, amount) for column, amount in enumerate(self.request.tolist()) if amount)
-        object.__setattr__(self, "asked", asked)
+        amounts = tuple((column, amount) for column, amount in enumerate(self.request.tolist()) if amount)
+        object.__setattr__(self, "asked", amounts)
 
     def rooms_on(self, free: Matrix) -> Vector:
         """Return how many pods of the class would fit on each node if so much were free, whatever they have to do with other pods."""
-        asked = self.request > 0
+        requested = self.request > 0
         rooms = np.zeros(len(free), dtype=np.int64)
         if self.foreign:
             return rooms
         is_open = self.verdicts == 0
-        if not asked.any():
+        if not requested.any():
             rooms[is_open] = 1 << 31
         else:
-            there = free[is_open][:, asked]
-            rooms[is_open] = np.maximum((there // self.request[asked]).min(axis=1), 0)
+            there = free[is_open][:, requested]
+            rooms[is_open] = np.maximum((there // self.request[requested]).min(axis=1), 0)
         return rooms

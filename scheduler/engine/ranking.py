@@ -48,10 +48,10 @@ class Ranking:
 
     def __init__(self, cluster: Cluster, pod_class: PodClass, pods: int) -> None:
         """pods is the column of the resource `pods`, or -1."""
-        asked = np.flatnonzero(pod_class.request)
+        columns = np.flatnonzero(pod_class.request)
         self._cluster = cluster
         self._class = pod_class
-        self._requests = [(c, int(pod_class.request[c])) for c in asked.tolist()]
+        self._requests = [(c, int(pod_class.request[c])) for c in columns.tolist()]
         self._fixed = _fixed(pod_class)
         self._weights = [(c, q) for c, q in self._requests if c != pods] or self._requests
         self._sort()

@@ -148,10 +148,10 @@ class Scorer:
 
     def _balances(self, free: Matrix, allocatable: Matrix) -> Vector:
         columns = [c for c, _ in self._balanced]
-        asked = np.array([q for _, q in self._balanced], dtype=np.int64)
+        requested = np.array([q for _, q in self._balanced], dtype=np.int64)
         whole = allocatable[:, columns]
         there = whole > 0
-        used = np.minimum((whole - free[:, columns] + asked) / np.maximum(whole, 1), 1.0)
+        used = np.minimum((whole - free[:, columns] + requested) / np.maximum(whole, 1), 1.0)
         counted = there.sum(axis=1)
         spread = np.zeros(len(free))
         two, more = counted == 2, counted > 2

@@ -57,36 +57,36 @@ def startable(world: World, groups: Iterable[Group]) -> Iterator[tuple[Group, in
     every = world.groups.values()
     if any(group.reason == OF_VICTIMS for group in every):
         return
-    kept = {group.key: _kept(world, group, group.kept) for group in every if group.kept is not None}
-    known = {key: each for key, each in kept.items() if each is not None and each.places}
-    if None in kept.values():
+    reserved = {group.key: _kept(world, group, group.kept) for group in every if group.kept is not None}
+    placed = {key: each for key, each in reserved.items() if each is not None and each.places}
+    if None in reserved.values():
         return
-    shared = Room(world, known.values())
-    answers: dict[tuple[str, bytes, int], bool] = {}
+    shared = Room(world, placed.values())
+    verdicts: dict[tuple[str, bytes, int], bool] = {}
     for group in groups:
-        asked = _asked(world, group)
-        if asked is None:
+        demand = _asked(world, group)
+        if demand is None:
             continue
-        if group.key in known:
-            room = Room(world, (each for key, each in known.items() if key != group.key))
-            could = room.holds(group.queue, *asked)
+        if group.key in placed:
+            room = Room(world, (each for key, each in placed.items() if key != group.key))
+            could = room.holds(group.queue, *demand)
         else:
-            likeness = group.queue, placing.likeness(asked.request, asked.waiting), asked.pods
-            if likeness not in answers:
-                answers[likeness] = shared.holds(group.queue, *asked)
-            could = answers[likeness]
+            likeness = group.queue, placing.likeness(demand.request, demand.waiting), demand.pods
+            if likeness not in verdicts:
+                verdicts[likeness] = shared.holds(group.queue, *demand)
+            could = verdicts[likeness]
         if could:
-            yield group, asked.pods
+            yield group, demand.pods
 
 
 def _kept(world: World, group: Group, reservation: Reservation) -> ReservedRoom | None:
     """Return what a reservation keeps; None where that is unknown."""
     if not reservation.places:
         return ReservedRoom(group.queue, {}, {})  # a place in line
-    asked = _asked(world, group)
-    if asked is None or len(reservation.places) > 1:
+    demand = _asked(world, group)
+    if demand is None or len(reservation.places) > 1:
         return None
-    return ReservedRoom(group.queue, asked.request, dict(reservation.places[0]))
+    return ReservedRoom(group.queue, demand.request, dict(reservation.places[0]))
 
 
 def _asked(world: World, group: Group) -> GroupRequest | None:

@@ -40,11 +40,11 @@ def room(
     most: int | None = None,
 ) -> int:
     """Return for how many pods that ask for the same there is room on nodes that they may use; it stops counting at `most`."""
-    asked = {name: amount for name, amount in request.items() if amount > 0}
+    requested = {name: amount for name, amount in request.items() if amount > 0}
     total = 0
     for name, node in nodes.items():
         on_node = used.get(name, {})
-        pods = min((node.offers.get(each, 0) - on_node.get(each, 0)) // amount for each, amount in asked.items())
+        pods = min((node.offers.get(each, 0) - on_node.get(each, 0)) // amount for each, amount in requested.items())
         if pods > 0 and may_use(waiting.spec, name, node):
             total += pods
             if most is not None and total >= most:

@@ -162,13 +162,13 @@ class Reader:
         spec = queue.spec
         parent = "" if name == ROOT_QUEUE else spec.parent or ROOT_QUEUE
         own = self._usage.in_queue.get(name, {})
-        limits, kept = _readable(spec.capability), _readable(spec.guarantee.resource)
-        return facts.Queue(parent, limits, kept, own, is_fifo=spec.dequeue_strategy == "fifo")
+        limits, guarantee = _readable(spec.capability), _readable(spec.guarantee.resource)
+        return facts.Queue(parent, limits, guarantee, own, is_fifo=spec.dequeue_strategy == "fifo")
 
     def _group(self, key: str, group: _Group) -> facts.Group:
         spec, members = group.spec, self._members.get(key, {}).values()
-        told = {each.type: each for each in group.status.conditions if each.status == "True"}
-        why, kept = told.get("Unschedulable"), told.get(reserved_room.DATA)
+        conditions = {each.type: each for each in group.status.conditions if each.status == "True"}
+        why, reservation = conditions.get("Unschedulable"), conditions.get(reserved_room.DATA)
         named = (each for each in (spec.min_member, spec.min_members, spec.num_member) if each is not None)
         pods = [each.template for each in members if each.template]
         return facts.Group(
@@ -182,7 +182,7 @@ class Reader:
             or (self._heeds_claims and any(each.waiting.has_claims for each in pods)),
             why.reason if why else "",
             why.message if why else "",
-            reserved_room.read(kept.message) if kept else None,
+            reserved_room.read(reservation.message) if reservation else None,
             [each.role for each in members if each.ready],
             pods,
         )

@@ -24,7 +24,7 @@ class ReservedRoom(NamedTuple):
 class Room:
     """What is idle beside what is kept for some."""
 
-    def __init__(self, world: World, kept: Iterable[ReservedRoom]) -> None:
+    def __init__(self, world: World, reserved: Iterable[ReservedRoom]) -> None:
         self._world = world
         self._used = {name: Counter(world.used.get(name, {})) for name in world.nodes}
         self._more: defaultdict[str, Counter[str]] = defaultdict(Counter)  # queue → what is kept for it
@@ -35,7 +35,7 @@ class Room:
             for above in self._line(name):
                 self._below[above].append(name)
         self._limits = cache(self._limits_of)
-        for each in kept:
+        for each in reserved:
             self._keep(*each)
 
     def holds(self, name: str, request: Amounts, pods: int, waiting: WaitingPod) -> bool:
@@ -43,8 +43,8 @@ class Room:
         line = self._line(name)
         if self._parent(line[-1]):
             return False  # a circle of parents is refused; of one that is stored all the same nothing is said
-        asked = {resource: amount * pods for resource, amount in request.items() if amount > 0}
-        return all(self._is_below(above, name, asked) for above in line) and (
+        requested = {resource: amount * pods for resource, amount in request.items() if amount > 0}
+        return all(self._is_below(above, name, requested) for above in line) and (
             placing.room(request, waiting, self._world.nodes, self._used, pods) >= pods
         )
 
@@ -59,11 +59,11 @@ class Room:
                 self._more[name][resource] += amount * pods
                 used[resource] += amount * pods
 
-    def _is_below(self, above: str, name: str, asked: Amounts) -> bool:
+    def _is_below(self, above: str, name: str, requested: Amounts) -> bool:
         limits = self._limits(above)
         return all(
             self._held(above, resource, name, amount) <= limits[resource]
-            for resource, amount in asked.items()
+            for resource, amount in requested.items()
             if resource in limits
         )
 

@@ -133,9 +133,9 @@ def _least(cluster: Cluster, gang: Gang, column: int) -> int:
 
 def on_empty_nodes(cluster: Cluster, number: int) -> int:
     """Return how many pods of a class would fit if nothing else ran."""
-    if (known := cluster.when_empty.get(number)) is None:
-        known = cluster.when_empty[number] = int(rooms_when_empty(cluster, number).sum())
-    return known
+    if (count := cluster.when_empty.get(number)) is None:
+        count = cluster.when_empty[number] = int(rooms_when_empty(cluster, number).sum())
+    return count
 
 
 def rooms_when_empty(cluster: Cluster, number: int) -> Vector:
@@ -171,7 +171,7 @@ class _Facts:
         """Return a cause with everything that all causes have."""
         # `pods` stands among what a pod asks for only when it asks for nothing else.
         amounts = [(self._names.resources[c], int(self._class.request[c])) for c in self._asked]
-        known: dict[str, object] = {
+        common: dict[str, object] = {
             "fit": self._fit,
             "needed": self._needed,
             "started": self._started,
@@ -180,7 +180,7 @@ class _Facts:
             "excluded": self._excluded,
             "tally": self._tally(),
         }
-        return Cause(reason, **{**known, **more})  # type: ignore[arg-type]
+        return Cause(reason, **{**common, **more})  # type: ignore[arg-type]
 
     def closed(self) -> Cause | None:
         """Return the cause when no node may be used at all."""
@@ -287,9 +287,9 @@ class _Facts:
         for column in self._asked:
             request, name = self._class.request[column], self._names.resources[column]
             if device := self._spared_for(column):
-                kept = are_left & (self._free[:, column] < request) & (self._cluster.free[:, column] >= request)
-                counts[f"proportional of resource {device} check failed"] = int(kept.sum())
-                are_left &= ~kept
+                spared = are_left & (self._free[:, column] < request) & (self._cluster.free[:, column] >= request)
+                counts[f"proportional of resource {device} check failed"] = int(spared.sum())
+                are_left &= ~spared
             short = are_left & (self._free[:, column] < request)
             text = "node(s) pod number exceeded" if name == "pods" else f"Insufficient {name}"
             counts[text] = int(short.sum())

@@ -60,8 +60,8 @@ def explain_arranged_rest(placer: Placer, gang: Gang, attempt: Attempt, names: N
     left = [number for number, some in enumerate(gang.bins) if attempt.taken[number] < some.count]
     if not left:
         return None
-    asked = placer.asked(gang, left[0])
-    is_admitted = gang.account is None or gang.account.allowed(asked, 1) > 0
+    request = placer.asked(gang, left[0])
+    is_admitted = gang.account is None or gang.account.allowed(request, 1) > 0
     if not is_admitted or not placer.room(gang.bins[left[0]].pod_class):
         return explain_rest(placer, gang, attempt, names, started=started)
     number = gang.bins[left[0]].part
@@ -95,15 +95,15 @@ def _asked(topology: Topology, hyper_nodes: HyperNodes) -> Arrangement:
 def _best(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> _Best | None:
     """Return where most of a minimum fits, of equals the first; None where there is no HyperNode for it at all."""
     first = arrange.fill(placer, replace(gang, steps=(), arranged=Arranged(gang.topology, gang.parts)), None, root=None)
-    standing = hyper_nodes.standing(topology)
-    marks = np.bincount(standing, minlength=hyper_nodes.size)
+    occupied = hyper_nodes.standing(topology)
+    marks = np.bincount(occupied, minlength=hyper_nodes.size)
     needs = [(step.need, step.bins) for step in gang.steps]
     bounds: list[tuple[int, int]] = []
     for tier in hyper_nodes.up_to(topology):
         most = arrange.rooms(placer, first, tier, needs, None)
         bounds += [
             (-int(most[place]), tier.first + place)
-            for place in np.flatnonzero(tier.sums(marks) == len(standing)).tolist()
+            for place in np.flatnonzero(tier.sums(marks) == len(occupied)).tolist()
         ]
     best: _Best | None = None
     for bound, domain in sorted(bounds):

@@ -17,8 +17,8 @@ def limit_cause(own: Account, account: Account, column: int, resource: str, requ
     Guarantees of others are to blame where the pods would fit without them.
     """
     keepers = own.keepers(column, account)
-    kept = sum(amount for _, amount in keepers)
-    by_guarantees = kept > 0 and left + kept >= requested
+    guaranteed = sum(amount for _, amount in keepers)
+    by_guarantees = guaranteed > 0 and left + guaranteed >= requested
     by_ceiling = Reason.QUEUE_LIMIT if account is own else Reason.PARENT_LIMIT
     return Cause(
         Reason.QUEUE_GUARANTEES if by_guarantees else by_ceiling,

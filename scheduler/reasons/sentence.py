@@ -245,12 +245,12 @@ def _roomy(about: Obstacle, one: str, many: str) -> str:
 def _waiting_for_victims(cause: Cause) -> str:
     if not cause.victims:
         return "Pods are asked to end, so that this can start."
-    shown = [
+    parts = [
         f"{n} {'pod' if n == 1 else 'pods'} of {_called(group)}" if group else f"{n} of others"
         for group, n in cause.victims
     ]
     is_one = sum(n for _, n in cause.victims) == 1
-    return f"{enumeration(shown)} {'is' if is_one else 'are'} asked to end, so that this can start."
+    return f"{enumeration(parts)} {'is' if is_one else 'are'} asked to end, so that this can start."
 
 
 def _reserved(cause: Cause) -> str:

@@ -72,11 +72,11 @@ def allowed_by_group(group: Group) -> int | None:
     if notes is None or not (notes.least_available or notes.most_unavailable):
         return None
     ended = group.counts[TaskStatus.SUCCEEDED] + group.counts[TaskStatus.FAILED]
-    said = {"minAvailable": notes.least_available or None}
+    budget = {"minAvailable": notes.least_available or None}
     if not notes.least_available:
-        said = {"maxUnavailable": notes.most_unavailable}
+        budget = {"maxUnavailable": notes.most_unavailable}
     try:
-        needed = disruption.desired(said, group.total - ended)
+        needed = disruption.desired(budget, group.total - ended)
     except ValueError:
         return None
     return max(group.counts[TaskStatus.RUNNING] - needed, 0)

@@ -33,10 +33,10 @@ class Loads:
         machine = figures.get("machine")
         if not machine:
             return
-        known = self._figures.setdefault(figures["node"], [])
-        if not known or known[-1].at < figures["at"]:
-            known.append(_Figure(figures["at"], machine[0] // 1_000_000, machine[1]))
-            known[:] = [each for each in known if each.at > figures["at"] - KEPT_MS]
+        history = self._figures.setdefault(figures["node"], [])
+        if not history or history[-1].at < figures["at"]:
+            history.append(_Figure(figures["at"], machine[0] // 1_000_000, machine[1]))
+            history[:] = [each for each in history if each.at > figures["at"] - KEPT_MS]
 
     def of(self, node: str, capacity: Mapping[str, int], now: int) -> Load | None:
         """Return what a node with this capacity used on average in the last minutes; None where nothing was measured."""

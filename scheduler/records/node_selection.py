@@ -141,8 +141,8 @@ class NodeRule:
         taint = self._repelling(node)
         if taint is None:
             return None
-        shown = f"{taint.key}={taint.value}" if taint.value else taint.key
-        return Exclusion(ExclusionKind.TAINT, f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", shown)
+        text = f"{taint.key}={taint.value}" if taint.value else taint.key
+        return Exclusion(ExclusionKind.TAINT, f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", text)
 
     def tolerates(self, node: NodeFacts) -> bool:
         """Whether no taint of a node keeps these pods off it."""
@@ -174,10 +174,10 @@ class NodeRule:
         if len(unmet) != 1 or unmet[0].operator not in ("In", "Exists"):
             return None
         key, values = unmet[0].key, sorted(unmet[0].values)
-        known = sorted({node.labels[key] for node in nodes if key in node.labels})
-        is_short = len(known) <= MOST_COMPARED and len(values) <= MOST_WANTED
+        existing = sorted({node.labels[key] for node in nodes if key in node.labels})
+        is_short = len(existing) <= MOST_COMPARED and len(values) <= MOST_WANTED
         wanted = [value for value in values if is_short and len(value) <= LONGEST_VALUE]
-        similar = (close for value in wanted for close in get_close_matches(value, known))
+        similar = (close for value in wanted for close in get_close_matches(value, existing))
         return Lacking(key, tuple(values), tuple(dict.fromkeys(similar)))
 
     def _repelling(self, node: NodeFacts) -> Taint | None:
