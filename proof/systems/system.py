@@ -31,7 +31,7 @@ from volcano_ui.supervision import held_ports, supervisor
 PROJECT = Path(__file__).resolve().parents[2]
 UP = [sys.executable, "manage.py", "up"]
 # The last line of a start: a link that logs in, or where the health of programs without pages is told.
-READY = re.compile(r"(?:Open|Its health is told at) (\S+)")
+READY = re.compile(r"(?:Open|Its health is served at) (\S+)")
 _openings = itertools.count()
 NAMES = ("web", "apiserver", "controllers", "jobs", "scheduler", "beat", "agent", "simulator", "redis")
 
