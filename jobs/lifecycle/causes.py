@@ -82,7 +82,7 @@ class Failure(NamedTuple):
         return _short(self.pod, self.task)
 
     @property
-    def said(self) -> str:
+    def why(self) -> str:
         """Why the pod failed: `exit 1`, `exit 1 and 42`, `out of memory`, `Poisoned (exit 3)`; or does not run: `crash-looping, exit 1`."""
         return _words(self.reason, self.exit_codes, self.obstacle)
 
@@ -294,7 +294,7 @@ def _alike(failures: Iterable[Failure]) -> Iterator[list[Failure]]:
     """Part failures by what is said of them, each part in the order of its pods."""
     by_words: dict[str, list[Failure]] = {}
     for failure in failures:
-        by_words.setdefault(failure.said, []).append(failure)
+        by_words.setdefault(failure.why, []).append(failure)
     for alike in by_words.values():
         # Failures are parted by their messages where the pods of each task have one; else all have none.
         is_of_tasks = len({(each.task, each.message) for each in alike}) == len({each.task for each in alike})
@@ -323,4 +323,4 @@ def _cause(group: Sequence[Failure]) -> Cause:
 def _natural(failure: Failure) -> tuple[str, int, str]:
     """Put worker-2 before worker-10."""
     stem, _, number = failure.pod.rpartition("-")
-    return (stem, int(number), "") if number.isascii() and number.isdigit() else (failure.pod, -1, failure.said)
+    return (stem, int(number), "") if number.isascii() and number.isdigit() else (failure.pod, -1, failure.why)

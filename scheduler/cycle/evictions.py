@@ -58,7 +58,7 @@ class Source(NamedTuple):
     yields: Yields
 
 
-class _Kept:
+class _AwaitedRoom:
     """The room that is kept for a group, by its key, which waits for victims: its attempt is on the cluster.
 
     What they leave there is not kept beside what they still hold.
@@ -101,7 +101,7 @@ class Evictions:
         self._failed: dict[tuple[object, ...], Protected] = {}
         self._waiting: dict[str, Cause] = {}
         self._starting: set[str] = set()
-        self._kept: list[_Kept] = []
+        self._kept: list[_AwaitedRoom] = []
         """For whom room is kept that is not his yet."""
         self._expected: dict[int, Vector] = {}
         """By node, what of that comes from those who are going."""
@@ -173,7 +173,7 @@ class Evictions:
             return attempt
         return self._world.placer().place_minimum(gang)
 
-    def _keep(self, key: str, gang: Gang, attempt: Attempt) -> _Kept:
+    def _keep(self, key: str, gang: Gang, attempt: Attempt) -> _AwaitedRoom:
         """Keep the room on which a gang is placed already, as far as those who are going do not leave it."""
         leaving = self._all_leaving()
         rooms = leaving.by_node()
@@ -186,7 +186,7 @@ class Evictions:
         holders = {node: leaving.on(node) for node in coming}
         placer, runs = self._world.placer(), [list(some) for some in attempt.runs]
         placer.undo(gang, attempt)
-        kept = _Kept(key, gang, attempt, self._world.cluster, coming, holders)
+        kept = _AwaitedRoom(key, gang, attempt, self._world.cluster, coming, holders)
         placer.redo(gang, attempt, runs)
         kept.count_once(on=True)
         return kept
@@ -353,7 +353,7 @@ class Evictions:
                     kept.note_gone(victims)
                     self._evict(action, group, victims)
                     return True
-            protected = self._failed[likeness] = kept.told()
+            protected = self._failed[likeness] = kept.counts()
             # Look again when the first pod may go that has just started, or started again.
             self._world.wake_at(kept.until())
             if len(going) > COSTLY:

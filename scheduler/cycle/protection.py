@@ -171,7 +171,7 @@ class ProtectedPods:
         self._counted: dict[Allowance, set[str]] = {}
         self._cooling: dict[str, int] = {}
         self._started_again: dict[str, int] = {}
-        self._told: set[str] = set()
+        self._helpful: set[str] = set()
 
     @cached_property
     def _nodes(self) -> Collection[str] | None:
@@ -195,7 +195,7 @@ class ProtectedPods:
         cooling = self._protection.cooling(group)
         going = [pod for pod in pods if could_go(pod, group)]
         helping = [pod.key for pod in going if self._nodes is None or pod.node in self._nodes]
-        self._told.update((pod.key for pod in going) if together and helping else helping)
+        self._helpful.update((pod.key for pod in going) if together and helping else helping)
         for pod in going:
             if pod.key in cooling:
                 self._cooling[pod.key] = cooling[pod.key]
@@ -217,12 +217,13 @@ class ProtectedPods:
             self._started_again[key] = min(until, self._started_again.get(key, until))
         return set(found)
 
-    def told(self) -> Protected:
+    def counts(self) -> Protected:
         """Return how many pods each budget protects, those that protect most first, and how many have just started, or started again."""
-        told = self._told
-        counts = [(budget.name, len(keys & told) - max(budget.left, 0)) for budget, keys in self._counted.items()]
-        counts.append((COOLING, len(self._cooling.keys() & told)))
-        if again := self._started_again.keys() & told:
+        counts = [
+            (budget.name, len(keys & self._helpful) - max(budget.left, 0)) for budget, keys in self._counted.items()
+        ]
+        counts.append((COOLING, len(self._cooling.keys() & self._helpful)))
+        if again := self._started_again.keys() & self._helpful:
             least, until = self._protection.min_runtime_ms, max(self._started_again[key] for key in again)
             counts.append((STARTED_AGAIN.format(duration_words(least), clock(until)), len(again)))
         return tuple(sorted((each for each in counts if each[1] > 0), key=lambda each: (-each[1], each[0])))
