@@ -47,7 +47,7 @@ from scheduler.gangs.half_bound import SCHEDULED
 from scheduler.reasons import message
 from scheduler.reasons.message import CAUSE, OF_MISSING_PODS, UNSCHEDULABLE, gist
 from scheduler.reasons.sentence import fit_errors, sentence
-from scheduler.records.reading import GroupCondition
+from scheduler.records.reading import GroupCondition, find_condition
 from scheduler.records.records import READY, Group, Pod, TaskStatus
 
 PAUSE_MS = 1000
@@ -105,7 +105,7 @@ class Writer:
 
     def was_told(self, group: Group) -> bool:
         """Tell whether a group was told lately why it waits; if so it is looked at again when due."""
-        condition = _find(group, UNSCHEDULABLE)
+        condition = find_condition(group.conditions, UNSCHEDULABLE)
         if condition is None or condition.status != "True":
             return False
         due = self._rests_until(condition.last_transition_time, self._refresh)
@@ -157,8 +157,10 @@ class Writer:
         group, cause = outcome.group, outcome.cause
         words_stay = "conditions" not in decision.status
         if cause is None:
-            words = _find(group, UNSCHEDULABLE)
-            if _find(group, CAUSE) is None or (words_stay and words is not None and words.status == "True"):
+            words = find_condition(group.conditions, UNSCHEDULABLE)
+            if find_condition(group.conditions, CAUSE) is None or (
+                words_stay and words is not None and words.status == "True"
+            ):
                 return None
         elif words_stay if waits else self._holds(outcome, before, cause):
             return before or cause
@@ -170,7 +172,7 @@ class Writer:
 
     def _holds(self, outcome: Outcome, before: Cause | None, cause: Cause) -> bool:
         """Tell whether what stands of pods beyond the minimum is so still; other amounts are written when due, or when one of them starts."""
-        condition = _find(outcome.group, CAUSE)
+        condition = find_condition(outcome.group.conditions, CAUSE)
         if condition is None or condition.message == message.data(cause):
             return condition is not None
         due = self._rests_until(condition.last_transition_time, NOTE_MS)
@@ -262,7 +264,7 @@ class Writer:
         if waits and outcome.cause is not None:
             self._unschedulable(decision, group, outcome.cause, before, counts)
         elif ready and ready >= group.min_member:
-            has_waited = _find(group, UNSCHEDULABLE) is not None
+            has_waited = find_condition(group.conditions, UNSCHEDULABLE) is not None
             if self._set(decision, group, SCHEDULED, READY_REASON, "") and has_waited:
                 decision.report = Report(EventType.NORMAL, SCHEDULED, READY_MESSAGE)
         elif outcome.entered:
@@ -274,7 +276,7 @@ class Writer:
     def _unschedulable(
         self, decision: GroupDecision, group: Group, cause: Cause, before: Cause | None, counts: Counter[TaskStatus]
     ) -> None:
-        condition = _find(group, UNSCHEDULABLE)
+        condition = find_condition(group.conditions, UNSCHEDULABLE)
         repeated = condition is not None and condition.status == "True" and condition.reason == cause.reason
         if repeated and cause.reason is Reason.WAITING_FOR_VICTIMS and not cause.victims:
             return  # whose they are was said when they were chosen
@@ -295,7 +297,7 @@ class Writer:
         self, decision: GroupDecision, group: Group, kind: str, reason: str, text: str, *, anew: bool = False
     ) -> bool:
         """Make one condition True and the other False; tell whether that is a change. anew: it is one in any case."""
-        condition = _find(group, kind)
+        condition = find_condition(group.conditions, kind)
         if (
             not anew
             and condition is not None
@@ -320,7 +322,7 @@ class Writer:
 
     def _lift(self, decision: GroupDecision, group: Group, kind: str) -> bool:
         """Make a condition False; tell whether it was True."""
-        condition = _find(group, kind)
+        condition = find_condition(group.conditions, kind)
         if condition is None or condition.status != "True":
             return False
         conditions = [self._false(c) if c.type == kind else c for c in group.conditions]
@@ -376,7 +378,7 @@ def volcano_text(group: Group, cause: Cause, counts: Counter[TaskStatus]) -> str
 
 def is_told_of_missing_pods(group: Group) -> bool:
     """Tell whether a group says how many of its pods are there yet."""
-    condition = _find(group, UNSCHEDULABLE)
+    condition = find_condition(group.conditions, UNSCHEDULABLE)
     return condition is not None and condition.status == "True" and condition.reason in OF_MISSING_PODS
 
 
@@ -393,10 +395,6 @@ def _after(group: Group, binds: list[Bind]) -> Counter[TaskStatus]:
     counts[TaskStatus.PENDING] -= len(binds)
     counts[TaskStatus.BOUND] += len(binds)
     return counts
-
-
-def _find(group: Group, kind: str) -> GroupCondition | None:
-    return next((c for c in group.conditions if c.type == kind), None)
 
 
 def _time(text: Any) -> int:

@@ -14,7 +14,7 @@ from kube.meta import duration_text, now_text
 from kube.volcano import reserved_room
 from kube.volcano.reserved_room import Length, Reservation, Time
 from scheduler.policy.arguments import LONGEST_MS
-from scheduler.records.reading import GroupCondition
+from scheduler.records.reading import GroupCondition, find_condition
 
 TYPES = (reserved_room.CONDITION, reserved_room.DATA)
 KEPT = "RoomKept"
@@ -32,7 +32,7 @@ class ReleasedReservation(msgspec.Struct, frozen=True):
 
 def reservation_of(conditions: Iterable[GroupCondition]) -> Reservation | None:
     """Return the reservation of a group; None where it has none, or what stands there cannot be read."""
-    condition = _find(conditions, reserved_room.DATA)
+    condition = find_condition(conditions, reserved_room.DATA)
     if condition is None or condition.status != "True":
         return None
     found = reserved_room.read(condition.message)
@@ -41,7 +41,7 @@ def reservation_of(conditions: Iterable[GroupCondition]) -> Reservation | None:
 
 def given_back_of(conditions: Iterable[GroupCondition]) -> ReleasedReservation | None:
     """Return when room was given back that was kept in vain; None where it was not."""
-    condition = _find(conditions, reserved_room.DATA)
+    condition = find_condition(conditions, reserved_room.DATA)
     if condition is None or (condition.status, condition.reason) != ("False", GIVEN_BACK):
         return None
     try:
@@ -53,7 +53,7 @@ def given_back_of(conditions: Iterable[GroupCondition]) -> ReleasedReservation |
 
 def is_announced(conditions: Iterable[GroupCondition]) -> bool:
     """Tell whether people are told that room is kept, be there a reservation that can be read or not."""
-    condition = _find(conditions, reserved_room.CONDITION)
+    condition = find_condition(conditions, reserved_room.CONDITION)
     return condition is not None and condition.status == "True"
 
 
@@ -75,10 +75,6 @@ def ended(reservation: Reservation | None, now: int, *, in_vain: bool, released:
     text = f"Given back after {duration_text(reservation.hold)}"
     data = msgspec.json.encode(ReleasedReservation(now, reservation.hold)).decode()
     return _conditions("False", GIVEN_BACK, text, data, now, now)
-
-
-def _find(conditions: Iterable[GroupCondition], kind: str) -> GroupCondition | None:
-    return next((each for each in conditions if each.type == kind), None)
 
 
 def _conditions(status: str, reason: str, text: str, data: str, since: int, now: int) -> list[GroupCondition]:

@@ -7,6 +7,7 @@ mean equal pods, so ten thousand pods of one template are understood once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw, field
@@ -207,6 +208,11 @@ class GroupCondition(View):
     message: str = ""
     last_transition_time: str = ""
     transition_id: str = ""
+
+
+def find_condition(conditions: Iterable[GroupCondition], kind: str) -> GroupCondition | None:
+    """Return the condition of a type; None where a status has none."""
+    return next((each for each in conditions if each.type == kind), None)
 
 
 class GroupStatus(View):
