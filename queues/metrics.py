@@ -58,7 +58,7 @@ def families(actor: Actor) -> Iterator[Family]:
         with store.reading() as head, cluster_usage.current(head) as picture, waiting_lines.current(head) as lines:
             shares = share_bars.of_queues(picture) if backend.runs(registry.get("scheduler")) else {}
             capacity = picture.capacity()
-            requests = {name: lines.asked(name) for name in picture.queues}
+            requests = {name: lines.requested(name) for name in picture.queues}
             figures = [
                 _of_queue(picture, name, shares.get(name), capacity, requests) for name in sorted(picture.queues)
             ]

@@ -30,7 +30,7 @@ def show_queues(request: HttpRequest) -> HttpResponse:
     actor = access.of(request)
     table = listing.table(actor, listing.SPEC.read(request.GET))
     may_create = access.allowed(actor, "create", QUEUES, "")
-    shows_scheduler = scheduler.is_shown(actor)
+    shows_scheduler = scheduler.may_see(actor)
     return responses.listing(
         request,
         "queues/list.html",

@@ -55,13 +55,13 @@ def of_queue(head: int, name: str, below: Iterable[str], visible: frozenset[str]
         names = [name, *below]
         pending: Amounts = {}
         for each in names:
-            pending = amounts.add(pending, lines.asked(each))
+            pending = amounts.add(pending, lines.requested(each))
         return Panel(rows, lines.number(name), pending, sum(map(lines.number, names)))
 
 
 def _row(position: int, waiting: Waiting, priority: int, visible: frozenset[str] | access.Everywhere) -> Row:
     if not (isinstance(visible, access.Everywhere) or waiting.namespace in visible):
         return Row(position, "", "", "", priority, "", waiting.created)
-    asks = ", ".join(amounts.show(name, amount) for name, amount in waiting.asked[:NAMED_AMOUNTS])
+    asks = ", ".join(amounts.show(name, amount) for name, amount in waiting.requests[:NAMED_AMOUNTS])
     job = job_of(waiting.name)
     return Row(position, waiting.namespace, waiting.name, job, priority, asks, waiting.created)

@@ -94,15 +94,15 @@ class SchedulerConsumer(Consumer[Snapshot]):
         """Run one cycle."""
         back = [timer.key for timer in timers if timer.kind == RETRY]
         state.groups.resting.difference_update(back)
-        state.groups.say_again(map(group_key, back))
+        state.groups.report_again(map(group_key, back))
         if state.policy.usage is not None:
             for figures in backend.nodes.usage(now):
                 state.loads.note(figures)
         decisions = schedule(state, now)
-        state.groups.settled(decisions.said)
+        state.groups.settled(decisions.reported)
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]
-        told = retries.event_groups(timers, lambda key: about_group(state.groups.get(group_key(key))), now, COMPONENT)
-        groups = [*groups_of(decisions, now), *told, *_refusals(state, now)]
+        events = retries.event_groups(timers, lambda key: about_group(state.groups.get(group_key(key))), now, COMPONENT)
+        groups = [*groups_of(decisions, now), *events, *_refusals(state, now)]
         # A gang that was taken back is bound when its pods are there again: until then what was refused stands.
         left = {key for key in back if key in state.groups.waiting} - {group.key for group in groups}
         timers_wanted += [Timer(RETRY, key, now + LOOK_MS) for key in sorted(left)]

@@ -113,15 +113,15 @@ class Eviction:
 class Decisions:
     """All of a cycle.
 
-    wake is when to look again although nothing changed, or None. said are the
-    groups of `Groups.unsaid` that were looked at.
+    wake is when to look again although nothing changed, or None. reported are the keys of the groups whose status says everything that the cycle
+    decided (see `Groups.settled`).
     """
 
     groups: list[GroupDecision] = field(default_factory=list)
     adoptions: list[Adoption] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     wake: int | None = None
-    said: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     def wake_at(self, due: int) -> None:
         """Ask to be woken at due, or sooner."""

@@ -57,6 +57,6 @@ def _marked(eviction: Eviction, time: str) -> Patch:
         "message": eviction.message if own else preempting,
         "lastTransitionTime": time,
     }
-    kept = [each for each in value_of(pod.conditions) or () if each.get("type") != TARGET]
-    patch = {"status": {"conditions": [*kept, condition]}}
+    others = [each for each in value_of(pod.conditions) or () if each.get("type") != TARGET]
+    patch = {"status": {"conditions": [*others, condition]}}
     return Patch(PODS, pod.namespace, pod.name, patch, subresource="status", uid=pod.uid)

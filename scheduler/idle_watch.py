@@ -69,7 +69,7 @@ class _Picture:
     def is_exact(self) -> bool:
         """Whether a naive count is right: everything could be read, and every node is open to every job at any time."""
         policy = self.configuration.policy
-        closes = policy.node_groups or policy.usage or policy.zones or policy.kept
+        closes = policy.node_groups or policy.usage or policy.zones or policy.spared
         return self.reader.is_whole and not closes and Action.ALLOCATE in policy.actions
 
 
@@ -100,7 +100,7 @@ class IdleWatch:
             waiting = sum(store.count(POD_GROUPS, phase=list(WAITING)).values())
             if not waiting:
                 return Check(now)
-            since = _standing_since(head, now)
+            since = _pending_since(head, now)
             if since is None:
                 return None
             with self._pictures.current(head) as picture:
@@ -156,7 +156,7 @@ class IdleWatch:
             idle_room.save(Check(before.at, before.waiting, before.judged, found))
 
 
-def _standing_since(head: int, now: int) -> int | None:
+def _pending_since(head: int, now: int) -> int | None:
     """Return since when, in epoch ms, what is stored at a revision has been the scheduler's to act on; None while it is on its way."""
     registration = registry.get(SCHEDULER)
     if backend.owes(registration, 0, store) or not backend.may_plan(registration, 0, store):

@@ -11,8 +11,8 @@ from scheduler.policy.policy import DEFAULT, Policy
 
 def policy() -> Policy:
     """Return what holds, in one query; what holds without a configuration where there is none."""
-    place = scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
-    for version in store.history(CONFIGMAPS, *place):
+    key = scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
+    for version in store.history(CONFIGMAPS, *key):
         if version.verb == "DELETED":
             break
         reading = reading_of(version.object)

@@ -89,14 +89,14 @@ class World:
             return None
         objects = [(POD_GROUPS, group), *((PODS, pod) for pod in pods)]
         for resource, obj in objects:
-            place = obj["metadata"]
-            self._apply(resource, place["namespace"], place["name"], _encode(obj), now)
+            metadata = obj["metadata"]
+            self._apply(resource, metadata["namespace"], metadata["name"], _encode(obj), now)
         try:
             decisions = schedule(self._snapshot, now)
         finally:
             for resource, obj in reversed(objects):
-                place = obj["metadata"]
-                self._apply(resource, place["namespace"], place["name"], b"", now, "DELETED")
+                metadata = obj["metadata"]
+                self._apply(resource, metadata["namespace"], metadata["name"], b"", now, "DELETED")
         found = next((each for each in decisions.groups if each.name == group["metadata"]["name"]), None)
         if found is None or found.refusal is None:
             return None
@@ -109,5 +109,5 @@ class World:
         self._snapshot.apply(_Imagined(resource.id, namespace, name, verb, at, body))
 
 
-_kept = SharedPicture((*OBJECTS, CONFIGURATION), World.loaded)
-current, forget = _kept.current, _kept.forget
+_picture = SharedPicture((*OBJECTS, CONFIGURATION), World.loaded)
+current, forget = _picture.current, _picture.forget

@@ -47,7 +47,7 @@ class Waiting(NamedTuple):
     created: int
     waits: str
     nominated: bool
-    asked: tuple[tuple[str, int], ...]
+    requests: tuple[tuple[str, int], ...]
 
     @property
     def key(self) -> str:
@@ -100,20 +100,20 @@ class Lines:
             self._configuration.take(None if gone else change.body)
         self._sort_anew()
 
-    def place(self, key: str, nearest: int = 3) -> LinePosition | None:
+    def position(self, key: str, nearest: int = 3) -> LinePosition | None:
         """Return where a group stands, by namespace/name, and who is before it; None when it does not wait."""
-        known = self._waiting.get(key)
-        if known is None:
+        entry = self._waiting.get(key)
+        if entry is None:
             return None
-        waiting, rank = known
+        waiting, rank = entry
         line = self._lines[waiting.queue]
         at = bisect_left(line, (rank, key))
         return LinePosition(at + 1, len(line), tuple(self._named(line[max(at - nearest, 0) : at])))
 
     def queue_of(self, key: str) -> str:
         """Return the queue in which a group waits, by namespace/name; "" when it does not."""
-        known = self._waiting.get(key)
-        return known[0].queue if known is not None else ""
+        entry = self._waiting.get(key)
+        return entry[0].queue if entry is not None else ""
 
     def line(self, queue: str, limit: int, offset: int = 0) -> list[tuple[Waiting, int]]:
         """Return those that wait in a queue in their order, each with the value of its priority class."""
@@ -123,11 +123,11 @@ class Lines:
         """Return how many wait in a queue."""
         return len(self._lines.get(queue, ()))
 
-    def asked(self, queue: str) -> Amounts:
+    def requested(self, queue: str) -> Amounts:
         """Return what the minima of those that wait in a queue ask for together."""
         total: Amounts = {}
         for _, key in self._lines.get(queue, ()):
-            for name, amount in self._waiting[key][0].asked:
+            for name, amount in self._waiting[key][0].requests:
                 total[name] = total.get(name, 0) + amount
         return total
 
@@ -138,10 +138,10 @@ class Lines:
 
     def _take_group(self, stored: Stored | Changed, *, gone: bool) -> None:
         key = f"{stored.namespace}/{stored.name}"
-        known = self._waiting.pop(key, None)
-        if known is not None:
-            line = self._lines[known[0].queue]
-            del line[bisect_left(line, (known[1], key))]
+        entry = self._waiting.pop(key, None)
+        if entry is not None:
+            line = self._lines[entry[0].queue]
+            del line[bisect_left(line, (entry[1], key))]
         waiting = None if gone else _waiting(stored)
         if waiting is not None:
             self._put(waiting)
@@ -163,7 +163,7 @@ def _waiting(stored: Stored | Changed) -> Waiting | None:
     try:
         view = _groups.decode(stored.body)
         created = parse_time(view.metadata.creation_timestamp)
-        asked = amounts.of(view.spec.min_resources or view.spec.total_resources or {})
+        requests = amounts.of(view.spec.min_resources or view.spec.total_resources or {})
     except (msgspec.ValidationError, QuantityError, ValueError):
         return None
     if view.status.phase not in WAITING:
@@ -177,10 +177,10 @@ def _waiting(stored: Stored | Changed) -> Waiting | None:
         created,
         (notes.waits or notes.waits_too) if notes else "",
         is_nominated(view),
-        tuple((name, each) for name, each in asked.items() if each and not name.startswith(_QUOTA)),
+        tuple((name, each) for name, each in requests.items() if each and not name.startswith(_QUOTA)),
     )
 
 
 _QUOTA = ("requests.", "limits.", "count/")  # the same amounts once more, as quotas spell them
-_kept = SharedPicture(KINDS, Lines.loaded)
-current, forget = _kept.current, _kept.forget
+_picture = SharedPicture(KINDS, Lines.loaded)
+current, forget = _picture.current, _picture.forget

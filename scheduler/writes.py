@@ -46,9 +46,9 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
         if writes:
             key = decision.key if decision.binds else decision.key + (ROOM if evictions else ABOUT)
             minima = [Minimum(need, places) for need, places in decision.minima]
-            kept = [*decided.about_group(decision, now), *decided.evicted(evictions, now)]
+            stored = [*decided.about_group(decision, now), *decided.evicted(evictions, now)]
             announced = [_status(decision, decision.announced)] if decision.announced else []
-            groups.append(Group(writes, key, minima=minima, announced=announced, decisions=kept))
+            groups.append(Group(writes, key, minima=minima, announced=announced, decisions=stored))
         notes = [_note(note, time) for note in decision.notes]
         if notes:
             groups.append(Group(notes))

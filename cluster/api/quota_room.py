@@ -26,7 +26,7 @@ from kube.resources import CLAIMS, EVENTS, LEASES, PODS, RESOURCE_QUOTAS, SERVIC
 
 UNCOUNTED = frozenset(kind.id for kind in (EVENTS, LEASES))
 GROWING = frozenset(kind.id for kind in (CLAIMS, SERVICES))  # an update may make them use more
-MOST_KNOWN = 100_000
+MAX_CACHED = 100_000
 # What a pod uses is in the part of it that stays, so each is weighed once.
 _usages: dict[str, Amounts] = {}
 
@@ -137,7 +137,7 @@ def _sum_of_live(namespace: str) -> Amounts:
     weights = {uid: _usages[uid] for uid in keys if uid in _usages}
     unread = store.by_keys(PODS, [key for uid, key in keys.items() if uid not in weights])
     new = {stored.uid: rules.usage(PODS, stored.object) for stored in unread.values()}
-    if len(_usages) + len(new) > MOST_KNOWN:
+    if len(_usages) + len(new) > MAX_CACHED:
         _usages.clear()
     _usages.update(new)
     total: dict[str, int] = {}

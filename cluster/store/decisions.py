@@ -25,7 +25,7 @@ DAY_MS = 24 * 3600 * 1000
 
 _FIELDS = ("at", "kind", "reason", "namespace", "name", "queue", "pods", "message", "other", "nodes")
 _PUT = f"INSERT INTO cluster_decision ({', '.join(_FIELDS)}) VALUES ({sql.marks(len(_FIELDS))})"
-_PLACE_IN = {"sqlite": "INSTR", "postgresql": "STRPOS"}
+_POSITION_FUNCTION = {"sqlite": "INSTR", "postgresql": "STRPOS"}
 
 
 class StoredDecision(NamedTuple):
@@ -58,7 +58,7 @@ class Filters:
             (f"{column} = %s", [value]) for column in ("name", "kind", "queue") if (value := getattr(self, column))
         ]
         if self.node:
-            parts.append((f"{_PLACE_IN[vendor]}(nodes, %s) > 0", [f"\n{self.node} "]))
+            parts.append((f"{_POSITION_FUNCTION[vendor]}(nodes, %s) > 0", [f"\n{self.node} "]))
         if self.text:
             parts.append(sql.contains("name", self.text, vendor))
         if self.since is not None:

@@ -32,7 +32,7 @@ GROUPS = ("phase", "queue", "namespace", "node", "creator", "owner", "trouble")
 # Columns of which an index has the values in order: of every kind, but for the creators, of jobs alone.
 VALUES = ("namespace", "queue", "creator")
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")  # of a selector that `Filter.labels` takes
-_PLACE_IN = {"sqlite": "INSTR", "postgresql": "STRPOS"}
+_POSITION_FUNCTION = {"sqlite": "INSTR", "postgresql": "STRPOS"}
 _COLUMNS = ("namespace", "name", "phase", "queue", "node", "owner", "creator", "uid", "trouble")
 
 
@@ -160,4 +160,4 @@ _CAUSED = (
 
 def _has_term(sought: list[str], vendor: str) -> tuple[str, list[Any]]:
     """Return the condition that one of these parts is in the terms; LIKE would ignore case on SQLite."""
-    return f"({' OR '.join([f'{_PLACE_IN[vendor]}(o.terms, %s) > 0'] * len(sought))})", [*sought]
+    return f"({' OR '.join([f'{_POSITION_FUNCTION[vendor]}(o.terms, %s) > 0'] * len(sought))})", [*sought]

@@ -32,7 +32,7 @@ WAITS_LONG_MS = 60_000
 LATELY_MS = 24 * 3600 * 1000
 MOST = 6  # of each sort of trouble; the rest is a link with a number
 MOST_FAILED = 200  # the newest failed jobs, among which those that failed alike are one line
-MOST_SHOWN = 8  # queues and nodes
+MAX_ROWS = 8  # queues and nodes
 MOST_WAITING = 200  # the oldest waiting jobs, among which those that wait alike are one line
 MOST_JUDGED = 50  # the newest waiting jobs, which are checked for whether they can start at all
 WAITING = ("Pending", "")
@@ -309,8 +309,8 @@ def _cluster(picture: Picture) -> dict[str, Any]:
         "ready": sum(node.state in nodes_page.UP for node in nodes),
         "ready_bar": nodes_page.ready_bar(picture),
         "nodes_total": len(nodes),
-        "nodes": [_node(picture, node) for node in nodes[:MOST_SHOWN]],
-        "queues": [_queue(picture, queue, capacity) for queue in busiest[:MOST_SHOWN]],
+        "nodes": [_node(picture, node) for node in nodes[:MAX_ROWS]],
+        "queues": [_queue(picture, queue, capacity) for queue in busiest[:MAX_ROWS]],
         "queues_total": len(busiest),
     }
 

@@ -39,7 +39,7 @@ from jobs.controller import (
 )
 from jobs.controller.expectations import PendingWrites
 from jobs.controller.facts import JobFact, PodFact
-from jobs.controller.pending_actions import ASKED
+from jobs.controller.pending_actions import TIMER
 from jobs.controller.plan import ObservedJob, World
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.plugins.contract import KeyPair
@@ -83,7 +83,7 @@ class JobConsumer(Consumer[JobsState]):
         jobs = {stored.key: stored for stored in store.find(JOBS, phase=UNFINISHED)}
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
         remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
-        for timer in timers_of(NAME, shard, ASKED):
+        for timer in timers_of(NAME, shard, TIMER):
             if timer.key in state.entries:  # of a job that is gone or finished nothing is asked any more
                 state.set_pending_actions(timer.key, pending_actions.read(timer))
         state.touched = dict.fromkeys([*state.entries, *state.commands])
@@ -106,7 +106,7 @@ class JobConsumer(Consumer[JobsState]):
         groups, deadlines, left = _wake(state, changes, timers, now)
         over: list[tuple[str, str]] = []
         world = state.world()
-        room, is_unheard, is_crowd = ROOM, False, len(state.touched) > status_throttle.CROWD
+        room, is_unheard, is_large_batch = ROOM, False, len(state.touched) > status_throttle.LARGE_BATCH
         while state.touched and room > 0 and not state.is_behind:
             key = next(iter(state.touched))
             del state.touched[key]
@@ -120,12 +120,12 @@ class JobConsumer(Consumer[JobsState]):
                 state.forget(key)
                 state.set_pending_actions(key, ())
                 deadlines += _deadline(entry.observed.job)
-                over += [(LEFT, key), (ASKED, key), (PENDING, key)]
+                over += [(LEFT, key), (TIMER, key), (PENDING, key)]
                 left.pop(key, None)
                 continue
             keys = ssh_keys.make() if plan.lacks_keys(entry.observed) else None
             room -= KEY_COST if keys else 0
-            if writes := _plan_one(state, entry, world, keys, now, is_crowd=is_crowd):
+            if writes := _plan_one(state, entry, world, keys, now, is_large_batch=is_large_batch):
                 if _finishes(writes):
                     left[key] = None
                 groups.append(_group(state, entry, writes, now))
@@ -193,7 +193,7 @@ def _wake(
     handled = policy_events.handle(state, changes, now)
     deadlines = [*handled.timers]
     for timer in timers:
-        if timer.kind == ASKED and timer.key in state.pending_actions:
+        if timer.kind == TIMER and timer.key in state.pending_actions:
             # What is asked of a job stays in its timer until it is carried out.
             deadlines += pending_actions.timers(timer.key, state.pending_actions[timer.key], now)
             state.touched[timer.key] = None
@@ -212,7 +212,7 @@ def _scheduler_position() -> int:
 
 
 def _plan_one(
-    state: JobsState, entry: JobEntry, world: World, keys: KeyPair | None, now: int, *, is_crowd: bool
+    state: JobsState, entry: JobEntry, world: World, keys: KeyPair | None, now: int, *, is_large_batch: bool
 ) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     observed, key = entry.observed, entry.observed.job.key
@@ -224,8 +224,8 @@ def _plan_one(
     if account is not None and plan.lacks_pods(observed):
         quota_room.count_into(account, PODS, observed.job.namespace)
     try:
-        may_wait = is_crowd and not status_throttle.is_due(state.unreported, key, now)
-        outcome = plan.reconcile(observed, world, now, requests=requests, keys=keys, is_crowd=may_wait)
+        may_wait = is_large_batch and not status_throttle.is_due(state.unreported, key, now)
+        outcome = plan.reconcile(observed, world, now, requests=requests, keys=keys, is_large_batch=may_wait)
         writes, entry.again = outcome.writes, outcome.again or bool(outcome.waiting)
         entry.remaining_actions = pending_actions.after(waiting, requests[: len(requests) - len(outcome.waiting)])
     except Exception:
@@ -255,7 +255,7 @@ def _group(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int)
     if entry.remaining_actions == state.pending_actions.get(key, ()):
         return Group(writes, key, within_quota)
     timers = pending_actions.timers(key, entry.remaining_actions, now)
-    return Group(writes, key, within_quota, timers, [(ASKED, key)])
+    return Group(writes, key, within_quota, timers, [(TIMER, key)])
 
 
 def _settle_writes(state: JobsState, now: int) -> list[str]:

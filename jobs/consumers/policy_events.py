@@ -44,7 +44,7 @@ def handle(state: JobsState, changes: Sequence[Change], now: int) -> PolicyEvent
         # Each kind of event is told once, with all pods that it happened to.
         by_event: dict[JobEvent, list[PodFact]] = {}
         for event, pod in concerned:
-            if event in pod_events.TOLD:
+            if event in pod_events.REPORTED:
                 by_event.setdefault(event, []).append(pod)
         for event, pods in by_event.items():
             outcome.groups.append(_event(job, event, pod_events.event_text(event, pods), now, events.WARNING))
@@ -77,7 +77,7 @@ def _events_by_job(state: JobsState, changes: Sequence[Change]) -> dict[str, lis
     """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
     by_job: dict[str, list[PodEvent]] = {}
     # The events of pods that lead to anything: most of them do not for most jobs.
-    heeded = {*pod_events.TOLD, *state.heeded, *((JobEvent.POD_RUNNING,) if state.pending_actions else ())}
+    heeded = {*pod_events.REPORTED, *state.heeded, *((JobEvent.POD_RUNNING,) if state.pending_actions else ())}
     sought = pod_events.marks(heeded)
     for change in changes:
         is_deleted = change.verb == "DELETED"

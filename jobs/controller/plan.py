@@ -105,7 +105,7 @@ def reconcile(
     requests: Sequence[Request] = (),
     keys: KeyPair | None = None,
     room: int = ROOM,
-    is_crowd: bool = False,
+    is_large_batch: bool = False,
 ) -> Outcome:
     """Return what brings a job one step further: the first of what is asked for, or else what its spec says.
 
@@ -114,7 +114,7 @@ def reconcile(
     """
     # A job that no controller has seen is Pending first.
     current = () if observed.job.is_new else together(requests)
-    round_ = _Round(observed, world, now, keys, room, current, is_crowd=is_crowd)
+    round_ = _Round(observed, world, now, keys, room, current, is_large_batch=is_large_batch)
     if round_.kill_part():
         return Outcome(round_.writes, again=True, waiting=requests, in_step=round_.in_step)
     round_.take_requests()
@@ -142,10 +142,10 @@ class _Round:
         room: int,
         requests: Sequence[Request],
         *,
-        is_crowd: bool,
+        is_large_batch: bool,
     ) -> None:
         self.observed, self.job, self.world, self.now, self.room = observed, observed.job, world, now, room
-        self.keys, self.requests, self.is_crowd, self.is_unreported = keys, requests, is_crowd, False
+        self.keys, self.requests, self.is_large_batch, self.is_unreported = keys, requests, is_large_batch, False
         self.step = phases.step_for(self.job.phase, (requests and requests[0].action) or Action.SYNC_JOB)
         self.writes: list[Write] = []
         self.again = False
@@ -373,7 +373,7 @@ class _Round:
         )
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
-        if self.is_crowd and self.job.is_new and decision.reason == phases.WAITING_FOR_QUEUE:
+        if self.is_large_batch and self.job.is_new and decision.reason == phases.WAITING_FOR_QUEUE:
             self.is_unreported = True
             return
         if self.job.is_new:

@@ -25,7 +25,7 @@ from kube.kinds.meta import OwnerReference
 from kube.meta import Object
 from kube.resources import CONFIGMAPS, SECRETS, Resource
 
-EVERY = tuple(product for plugin in PLUGINS.values() for product in plugin.products)
+EVERY = tuple(product for plugin in PLUGINS.values() for product in plugin.objects)
 RESOURCES = {product.resource.id: product.resource for product in EVERY}
 MOUNTED = (CONFIGMAPS.id, SECRETS.id)  # without which no container starts
 
@@ -45,7 +45,7 @@ def ids(job: JobFact) -> dict[Id, PluginObject]:
     return {
         (product.resource.id, f"{job.name}{product.suffix}"): product
         for name in job.plugins
-        for product in PLUGINS[name].products
+        for product in PLUGINS[name].objects
     }
 
 
@@ -127,7 +127,7 @@ def owned(job: JobFact, whole: Object, resource: Resource, name: str, content: O
 def _wanted(job: JobFact, whole: Object, keys: KeyPair | None) -> Iterator[tuple[Id, PluginObject, Object]]:
     """Yield what the plugins want to exist, with their arguments, and what is to be in it."""
     for plugin, context in of_job(whole, keys):
-        for product in plugin.products:
+        for product in plugin.objects:
             content = product.content(context)
             if content is not None:
                 yield (product.resource.id, f"{job.name}{product.suffix}"), product, content

@@ -15,8 +15,8 @@ from kube.kinds.batch import JobEvent
 from kube.kinds.core import PodPhase
 from kube.kinds.pod import OUT_OF_SYNC
 
-SHOWN = 3  # pods that a sentence names
-TOLD = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED)  # what people are told of, whatever comes of it
+MAX_PODS_NAMED = 3  # pods that a sentence names
+REPORTED = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED)  # what people are told of, whatever comes of it
 _MARKED = f'"{OUT_OF_SYNC}":"true"'.encode()
 _PHASE = {
     JobEvent.POD_FAILED: (PodPhase.FAILED,),
@@ -104,8 +104,8 @@ def happened_to_task(pod_event: PodEvent, job: JobFact, pods: Iterable[PodFact])
 
 def event_text(event: JobEvent, pods: Sequence[PodFact]) -> str:
     """Say in a sentence which pods it happened to and how; some are named, the others counted."""
-    named = [pod.failed_with() if event is JobEvent.POD_FAILED else pod.name for pod in pods[:SHOWN]]
-    more = f" and {len(pods) - SHOWN} more" if len(pods) > SHOWN else ""
+    named = [pod.failed_with() if event is JobEvent.POD_FAILED else pod.name for pod in pods[:MAX_PODS_NAMED]]
+    more = f" and {len(pods) - MAX_PODS_NAMED} more" if len(pods) > MAX_PODS_NAMED else ""
     verb = "failed"
     if event is not JobEvent.POD_FAILED:
         verb = f"{'was' if len(pods) == 1 else 'were'} deleted, and not by the job controller"

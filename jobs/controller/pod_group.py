@@ -15,7 +15,7 @@ from kube.volcano.intake_times import JOB_CREATED
 from kube.volcano.reserved_room import RELEASED
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
-KEPT_IN_STEP = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
+SYNCED_FIELDS = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
 
 def pod_group(job: JobFact, whole: Object, priorities: PriorityClasses) -> Object:
@@ -57,7 +57,7 @@ def spec_changes(job: JobFact, whole: Object, spec: Object, priorities: Priority
     """Return the merge patch of a pod group's spec that brings it in step with the job's; empty if it is."""
     wanted = spec_in_step(job, whole, priorities)
     changes = {}
-    for name in KEPT_IN_STEP:
+    for name in SYNCED_FIELDS:
         old, new = spec.get(name), wanted.get(name)
         if old == new:
             continue

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from cluster.writes import Timer
 
-CROWD = 100  # jobs to be planned in one transaction; up to so many are told everything
-SAY_MS = 2000  # after which a job is told that it waits, if the scheduler has read its pod group
+LARGE_BATCH = 100  # jobs to be planned in one transaction; up to so many are told everything
+REPORT_MS = 2000  # after which a job is told that it waits, if the scheduler has read its pod group
 LONGEST_MS = 10_000  # after which it is told in any case: then pages say as well that a controller is late
 SAY = "say"  # the kind of the timer for that, one for all jobs of a shard
 
@@ -34,12 +34,12 @@ UnreportedJobs = MutableMapping[str, UnreportedJob]
 
 def add(unreported: UnreportedJobs, key: str, now: int) -> None:
     """Note that a job's first status was left out."""
-    unreported.setdefault(key, UnreportedJob(now, now + SAY_MS))
+    unreported.setdefault(key, UnreportedJob(now, now + REPORT_MS))
 
 
 def is_due(unreported: UnreportedJobs, key: str, now: int) -> bool:
     """Say whether a job is to be told now. A time further off was noted before the clock was set back."""
-    return key in unreported and not now < unreported[key].due <= now + SAY_MS
+    return key in unreported and not now < unreported[key].due <= now + REPORT_MS
 
 
 def take_due(unreported: UnreportedJobs, now: int, scheduler_position: Callable[[], int]) -> list[str]:
@@ -56,7 +56,7 @@ def take_due(unreported: UnreportedJobs, now: int, scheduler_position: Callable[
         if has_waited or 0 < job.group_revision <= position:
             ready.append(key)
         else:
-            unreported[key] = job._replace(due=now + SAY_MS)
+            unreported[key] = job._replace(due=now + REPORT_MS)
     return ready
 
 

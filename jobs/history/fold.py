@@ -26,9 +26,9 @@ from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
 MOST_STRETCHES = 50  # of one pod
-MOST_TOLD = 200
+MAX_EVENTS = 200
 LET_IN = ("Inqueue", "Running")
-_KEPT_NOTES = (TASK, INDEX)
+_STORED_ANNOTATIONS = (TASK, INDEX)
 
 
 class Change(Protocol):
@@ -73,12 +73,12 @@ class _Draft:
         self.phases = list(history.phases)
         self.runs = list(history.runs)
         self.pods = [dict(run.pods) for run in history.runs]
-        self.told = dict(history.told)
+        self.events = dict(history.events)
 
     def result(self) -> History:
         runs = [replace(run, pods=pods) for run, pods in zip(self.runs, self.pods, strict=True)]
-        newest = sorted(self.told.items(), key=lambda item: (item[1].last, item[0]))[-MOST_TOLD:]
-        return History(version=self.version, phases=self.phases, runs=runs, told=dict(newest))
+        newest = sorted(self.events.items(), key=lambda item: (item[1].last, item[0]))[-MAX_EVENTS:]
+        return History(version=self.version, phases=self.phases, runs=runs, events=dict(newest))
 
     def job(self, change: Change) -> None:
         job = _jobs.decode(change.body)
@@ -149,13 +149,13 @@ class _Draft:
             namespace=metadata.namespace,
             uid=metadata.uid,
             creation_timestamp=metadata.creation_timestamp,
-            labels={key: text for key, text in metadata.labels.items() if key in _KEPT_NOTES},
-            annotations={key: text for key, text in metadata.annotations.items() if key in _KEPT_NOTES},
+            labels={key: text for key, text in metadata.labels.items() if key in _STORED_ANNOTATIONS},
+            annotations={key: text for key, text in metadata.annotations.items() if key in _STORED_ANNOTATIONS},
         )
         pods[change.uid] = replace(
             span,
             pod=replace(pod, metadata=slim),
-            asked=_asked_to_end(pods.get(change.uid), pod, change),
+            asked=_deletion_requested_at(pods.get(change.uid), pod, change),
             removed=removed,
             stretches=stretches_after(span.stretches, pod),
         )
@@ -163,7 +163,7 @@ class _Draft:
     def event(self, change: Change) -> None:
         event = _events.decode(change.body)
         last = moment(event.last_seen) or change.at
-        self.told[change.name] = EventRecord(
+        self.events[change.name] = EventRecord(
             kind=event.involved_object.kind,
             name=event.involved_object.name,
             type=event.type,
@@ -196,11 +196,11 @@ def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
     return ordered
 
 
-def _asked_to_end(before: PodSpan | None, pod: Pod, change: Change) -> int | None:
+def _deletion_requested_at(before: PodSpan | None, pod: Pod, change: Change) -> int | None:
     """Return when a pod was asked to end before it had; one that had ended by itself is only tidied away."""
     if before is None:
         return change.at if pod.is_stopped else None
     is_ending = bool(pod.metadata.deletion_timestamp) or change.verb == "DELETED"
-    if before.asked is not None or not is_ending or before.pod.is_ended:
-        return before.asked
+    if before.deletion_requested is not None or not is_ending or before.pod.is_ended:
+        return before.deletion_requested
     return change.at

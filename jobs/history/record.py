@@ -1,4 +1,7 @@
-"""The history of one job as it is kept: plain values that are stored as JSON."""
+"""The history of one job as it is stored: plain values, as JSON.
+
+Where a field has another name there, that is the one of the version that wrote the first histories: those that exist stay readable.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,12 @@ class Stretch(View):
 class PodSpan(View):
     """A pod as it last was, when it was made and removed (ms; None while it is there), and what its containers ran.
 
-    `asked` is when somebody asked it to end while it had not (ms): how it ended then says nothing of it. `stretches` are in the order of their starts: the first, and the newest of the others.
+    `deletion_requested` is when somebody asked it to end while it had not (ms): how it ended then says nothing of it. `stretches` are in the order of their starts: the first, and the newest of the others.
     """
 
     pod: Pod
     created: int
-    asked: int | None = None
+    deletion_requested: int | None = msgspec.field(default=None, name="asked")
     removed: int | None = None
     stretches: list[Stretch] = []
 
@@ -88,16 +91,16 @@ class EventRecord(View):
 
 
 class History(View):
-    """All that is told of a job: its phases, its runs and its events by their names, up to where it was read."""
+    """A job's phases, its runs, and its events by their names, up to where the log was read."""
 
     version: int = 0
     phases: list[Phase] = []
     runs: list[Run] = []
-    told: dict[str, EventRecord] = {}
+    events: dict[str, EventRecord] = msgspec.field(default_factory=dict, name="told")
 
     @property
     def is_settled(self) -> bool:
-        """Whether all pods have ended or are gone, so that nothing more can be told."""
+        """Whether all pods have ended or are gone, so that nothing more is recorded."""
         return all(run.is_settled for run in self.runs)
 
     @property
@@ -107,7 +110,7 @@ class History(View):
 
 
 def events(history: History) -> dict[str, Event]:
-    """Return what is told as the events that it was, by their names."""
+    """Return the recorded events as objects, by their names."""
     return {
         name: Event(
             metadata=ObjectMeta(name=name, annotations=policy_firings.as_annotations(event.firing)),
@@ -118,7 +121,7 @@ def events(history: History) -> dict[str, Event]:
             last_timestamp=meta.now_text(event.last),
             count=event.times,
         )
-        for name, event in history.told.items()
+        for name, event in history.events.items()
     }
 
 
@@ -126,7 +129,7 @@ _decoder = msgspec.json.Decoder(History)
 
 
 def read(body: bytes) -> History:
-    """Read a kept history; nothing is an empty one."""
+    """Return a history that is stored; of no bytes an empty one."""
     return _decoder.decode(body) if body else History()
 
 

@@ -41,7 +41,7 @@ class ImageWait(NamedTuple):
     """That pods wait for an image: which one, what was said, and what helps; `pods` is how many of those that are shown."""
 
     image: str
-    said: str
+    message: str
     remedy: str
     pods: int = 1
 

@@ -119,7 +119,7 @@ RUNNING_RULES = (
     ),
     PhaseRule(lambda s: s.all_ended, JobPhase.FAILED, "TooFewSucceeded", messages.outcome),
     PhaseRule(
-        lambda s: s.counts.pending + s.kept_out > s.replicas - s.min_available,
+        lambda s: s.counts.pending + s.pods_outside > s.replicas - s.min_available,
         JobPhase.PENDING,
         "TooManyPending",
         messages.progress,

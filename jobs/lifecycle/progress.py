@@ -131,7 +131,7 @@ def of_past(tasks: Sequence[tuple[str, Progress]], minimum: int) -> Progress:
     )
 
 
-def shown_phase(job: Job, deleted: int = 0) -> str:
+def display_phase(job: Job, deleted: int = 0) -> str:
     """Return the phase to show; a deleted job (at `deleted`, in ms) goes on with nothing."""
     return job.phase if not deleted or job.phase in STOPPED else DELETED
 

@@ -61,7 +61,7 @@ class Situation(Struct, frozen=True, kw_only=True):
         return self.counts.ended == self.replicas
 
     @property
-    def kept_out(self) -> int:
+    def pods_outside(self) -> int:
         """How many pods are missing because the pod group was sent back to wait for its queue, as after an eviction.
 
         Volcano leaves such a job Running, with no pod, until it is let in again; here they wait as pending pods do.

@@ -59,7 +59,7 @@ def written(runs: Sequence[Run]) -> str | list[list[str]]:
     return [list(run) if run.link else list(run[: 1 + bool(run.classes)]) for run in runs]
 
 
-class ShownLine:
+class PrintedLine:
     """A line that is printed, in one piece or in many: the pieces it is made of do not change what is shown."""
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ class ShownLine:
 
 def plain(data: bytes) -> str:
     """Return what is shown of a whole line, as text alone."""
-    line = ShownLine()
+    line = PrintedLine()
     line.feed(data, whole=True)
     return line.text
 

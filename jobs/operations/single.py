@@ -47,7 +47,7 @@ def note(actor: Actor, action: Action, job: Stored) -> None:
         item.save()
 
 
-SHOWN_MS = 120_000  # how long a job's page tells of an outcome
+DISPLAY_MS = 120_000  # how long a job's page tells of an outcome
 
 
 def latest(uid: str, now: int) -> OperationItem | None:
@@ -74,4 +74,4 @@ def again(item: OperationItem, decided: Verdict | None, now: int) -> int:
 
 
 def _end(item: OperationItem) -> int:
-    return max(item.asked, item.settled) + SHOWN_MS
+    return max(item.asked, item.settled) + DISPLAY_MS

@@ -104,7 +104,7 @@ class Plugin(NamedTuple):
     name: str
     flags: Flags
     pods: Callable[[Context], PodHook]
-    products: tuple[PluginObject, ...] = ()
+    objects: tuple[PluginObject, ...] = ()
     refusals: Callable[[Context], Iterator[str]] = nothing
     warnings: Callable[[Context], Iterator[str]] = nothing
     commands: Callable[[Context], Iterator[tuple[str, str]]] = nothing

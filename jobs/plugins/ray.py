@@ -103,7 +103,7 @@ PLUGIN = Plugin(
     "ray",
     FLAGS,
     _pods,
-    products=(PluginObject(SERVICES, SUFFIX, _service),),
+    objects=(PluginObject(SERVICES, SUFFIX, _service),),
     refusals=_refusals,
     warnings=_warnings,
     commands=lambda context: ((context.text(role), context.text(f"{role}Container")) for role in ROLES),

@@ -85,7 +85,7 @@ PLUGIN = Plugin(
     "ssh",
     FLAGS,
     _pods,
-    products=(PluginObject(SECRETS, SUFFIX, _secret, keeps=lambda key: key == CONFIG),),
+    objects=(PluginObject(SECRETS, SUFFIX, _secret, keeps=lambda key: key == CONFIG),),
     warnings=_warnings,
     programs=_programs,
 )

@@ -101,7 +101,7 @@ PLUGIN = Plugin(
     "svc",
     FLAGS,
     _pods,
-    products=(
+    objects=(
         PluginObject(CONFIGMAPS, SUFFIX, _hosts, keeps=lambda _: True),
         PluginObject(SERVICES, "", _service),
         PluginObject(NETWORK_POLICIES, "", _policy),

@@ -150,7 +150,7 @@ def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
         texts = [*([problem] if problem else ()), *plugin.warnings(context)]
         found += [f"spec.plugins[{plugin.name}]: {text}" for text in texts]
     found += [*overwritten.of_job(named), *program_warnings.of_job(job, view), *warnings.of_job(job, view)]
-    commanded = [place for plugin, context in table.of_job(job) for place in plugin.commands(context)]
+    commanded = [command for plugin, context in table.of_job(job) for command in plugin.commands(context)]
     classes = {lenient.text(spec, "priorityClassName"): "spec.priorityClassName"}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path, pod = f"spec.tasks[{number}].template", lenient.mapping(task, "template", "spec")

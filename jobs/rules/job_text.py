@@ -42,15 +42,15 @@ class Document:
     object: dict[str, Any]
     text: str
     notes: tuple[Note, ...] = ()
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    positions: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def line_of(self, path: str) -> int:
         """Return the line of a field, or of the nearest field around it that is written; 0 if none is."""
         path = _KEY_IN_BRACKETS.sub(r".\1", path)
         while path:
             for spelling in (path, path.replace("spec.tasks", "spec.taskSpecs", 1)):
-                if spelling in self.places:
-                    return self.places[spelling][0]
+                if spelling in self.positions:
+                    return self.positions[spelling][0]
             path = path[: path.rfind("[")] if path.endswith("]") and "[" in path else path.rpartition(".")[0]
         return 0
 
@@ -84,7 +84,7 @@ def read(text: str, plain: Plain = scalar.resolve) -> Document:
             notes.append(note)
     tree = _only_job(documents)
     job, more = _renamed(tree)
-    return Document(job, text, tuple(sorted([*notes, *more], key=lambda note: note.line)), tree.places)
+    return Document(job, text, tuple(sorted([*notes, *more], key=lambda note: note.line)), tree.positions)
 
 
 def _mend(text: str, error: yaml.YAMLError) -> tuple[str, Note] | None:
@@ -137,11 +137,11 @@ def _items(document: Tree) -> list[Tree]:
         prefix = f"items[{index}]"
         positions = {
             path.removeprefix(prefix + "."): position
-            for path, position in document.places.items()
+            for path, position in document.positions.items()
             if path.startswith(prefix + ".")
         }
-        line = document.places.get(prefix, (document.line, 1))[0]
-        items.append(replace(document, value=item, line=line, places=positions))
+        line = document.positions.get(prefix, (document.line, 1))[0]
+        items.append(replace(document, value=item, line=line, positions=positions))
     return items
 
 
@@ -166,7 +166,7 @@ def _kind_problems(tree: Tree) -> list[Problem]:
     identified = f"This is {kind} of {version}"
     if kind == KIND and str(version).startswith("batch/"):
         identified += ", the Job of Kubernetes itself"
-    line = tree.places.get(path, (tree.line, 1))[0]
+    line = tree.positions.get(path, (tree.line, 1))[0]
     message = f"{identified}; this editor takes a Job of {API_VERSION}."
     if str(version).startswith("scheduling.volcano.sh/") and kind == "Queue":
         message += " A queue is made on the page Queues, under New queue, or with kubectl."
@@ -183,9 +183,9 @@ def _renamed(tree: Tree) -> tuple[dict[str, Any], list[Note]]:
     if "taskSpecs" in spec and "tasks" not in spec:
         job["spec"] = spec = {("tasks" if key == "taskSpecs" else key): spec[key] for key in spec}
         notes.append(Note("taskSpecs is the older name of tasks; it was read as tasks.", _at(tree, "spec.taskSpecs")))
-        tree.places |= {
+        tree.positions |= {
             path.replace("spec.taskSpecs", "spec.tasks", 1): position
-            for path, position in tree.places.items()
+            for path, position in tree.positions.items()
             if path.startswith("spec.taskSpecs")
         }
     tasks = spec.get("tasks")
@@ -219,4 +219,4 @@ def _pod_spellings(tree: Tree, task: Any, path: str) -> list[Note]:
 
 
 def _at(tree: Tree, path: str) -> int:
-    return tree.places.get(path, (0, 0))[0]
+    return tree.positions.get(path, (0, 0))[0]

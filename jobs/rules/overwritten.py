@@ -17,7 +17,7 @@ from kube import lenient
 from kube.meta import Object
 
 _LISTS = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
-_KEPT = ("ports", *_LISTS)  # what plugins only add to
+_MERGED = ("ports", *_LISTS)  # what plugins only add to
 
 
 class _Made(NamedTuple):
@@ -53,13 +53,15 @@ def of_job(job: Object) -> Iterator[str]:
             yield from _of_pod(change, written, f"spec.tasks[{number}].template.spec")
             for at, volume in enumerate(lenient.sequence(job, "spec", "volumes")):
                 where = lenient.text(volume, "mountPath")
-                if any(_place(where) in _added(one, "volumeMounts") for one in _containers(change, "containers")):
+                if any(_normalized(where) in _added(one, "volumeMounts") for one in _containers(change, "containers")):
                     yield _hides(f"spec.volumes[{at}].mountPath", plugin, where)
 
 
 def _listed(owner: dict[str, Any]) -> dict[str, Any]:
     lists = {
-        key: [each for each in lenient.sequence(owner, key) if isinstance(each, dict)] for key in _KEPT if key in owner
+        key: [each for each in lenient.sequence(owner, key) if isinstance(each, dict)]
+        for key in _MERGED
+        if key in owner
     }
     return {**owner, **lists}
 
@@ -89,9 +91,9 @@ def _of_container(change: _Made, written: Object, path: str) -> Iterator[str]:
                 "rename this variable or remove it."
             )
     for number, each in enumerate(written.get("volumeMounts", ())):
-        if _place(where := lenient.text(each, "mountPath")) in mount_paths:
+        if _normalized(where := lenient.text(each, "mountPath")) in mount_paths:
             yield _hides(f"{path}.volumeMounts[{number}].mountPath", change.plugin, where)
-    for field in written.keys() - set(_KEPT):
+    for field in written.keys() - set(_MERGED):
         if change.after.get(field) != change.before.get(field):
             yield f"{path}.{field}: the plugin {change.plugin} puts its own in its place; remove yours, or name the container otherwise."
     if written.get("args") and change.after.get("command") != change.before.get("command"):
@@ -101,10 +103,10 @@ def _of_container(change: _Made, written: Object, path: str) -> Iterator[str]:
 def _added(change: _Made, field: str) -> set[str]:
     """Return what names the items that a plugin has added to a list."""
     before, after = (one.get(field) or () for one in (change.before, change.after))
-    return {_place(lenient.text(each, _LISTS[field])) for each in after[len(before) :]}
+    return {_normalized(lenient.text(each, _LISTS[field])) for each in after[len(before) :]}
 
 
-def _place(name: str) -> str:
+def _normalized(name: str) -> str:
     """Return a name or a path as those that are the same are written alike."""
     return normpath(name) if name.startswith("/") else name
 

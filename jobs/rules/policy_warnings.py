@@ -76,10 +76,10 @@ def of_job(spec: dict[str, Any]) -> Iterator[str]:
     for number, policy in enumerate(listed):
         written = PolicyAt(policy, f"spec.policies[{number}]", tasks, False, max_retry)
         for event in written.events:
-            if event in OF_TASKS and _all(written, partial(_answers, event=event)):
+            if event in OF_TASKS and _all(written, partial(_handles, event=event)):
                 yield f"{written.at(event)}: never acts, because policies of every task answer {event} first; remove one of them."
         code = written.exit_code
-        if code is not None and _all(written, partial(_answers, event=JobEvent.POD_FAILED, exit_code=code)):
+        if code is not None and _all(written, partial(_handles, event=JobEvent.POD_FAILED, exit_code=code)):
             yield f"{written.path}.exitCode: never acts, because policies of every task answer such a pod first; remove one of them."
 
 
@@ -93,19 +93,19 @@ def asks(spec: dict[str, Any], action: Action) -> bool:
 def _of_list(
     listed: list[Any], path: str, tasks: Sequence[Any], max_retry: int | None, *, is_task: bool
 ) -> Iterator[str]:
-    answers_failures = ""
+    handles_failures = ""
     for number, policy in enumerate(listed):
         written = PolicyAt(policy, f"{path}[{number}]", tasks, is_task, max_retry)
         yield from _of_events(written)
         yield from _of_action(written)
         yield from _exit_codes(written)
-        if answers_failures and written.exit_code is not None:
+        if handles_failures and written.exit_code is not None:
             yield (
-                f"{written.path}.exitCode: never acts, because {answers_failures} stands before it and answers "
+                f"{written.path}.exitCode: never acts, because {handles_failures} stands before it and answers "
                 "every failed pod; put this policy first."
             )
-        if not answers_failures and {JobEvent.POD_FAILED, JobEvent.ANY} & set(written.events):
-            answers_failures = written.path
+        if not handles_failures and {JobEvent.POD_FAILED, JobEvent.ANY} & set(written.events):
+            handles_failures = written.path
 
 
 def _of_events(written: PolicyAt) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _exit_codes(written: PolicyAt) -> Iterator[str]:
         )
 
 
-def _answers(task: Any, event: str, exit_code: int | None = None) -> bool:
+def _handles(task: Any, event: str, exit_code: int | None = None) -> bool:
     for policy in lenient.sequence(task, "policies"):
         handled = policies.events_of(policy)
         is_handled = event in handled or JobEvent.ANY in handled

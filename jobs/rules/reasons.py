@@ -56,7 +56,7 @@ WAITING: Final[dict[str, str]] = {
     "TooManyPending": "Waits: too many pods do not run any more",
 }
 # Of pods that have their nodes, `kube.pod_health.Cause`; the job may be Pending or Running.
-KEPT: Final[dict[str, str]] = {
+START_OBSTACLES: Final[dict[str, str]] = {
     "ImageMissing": "Does not run: an image cannot be had",
     "SecretMissing": "Does not run: a Secret is missing",
     "ConfigMapMissing": "Does not run: a ConfigMap is missing",
@@ -75,7 +75,7 @@ FAILED: Final[dict[str, str]] = {
     "RetriesUsedUp": "Failed: retries are used up",
 }
 ENDED: Final[dict[str, str]] = {"Aborted": "Suspended", "Terminated": "Terminated"}
-WORDS: Final[dict[str, str]] = {**WAITING, **KEPT, **FAILED, **ENDED}
+WORDS: Final[dict[str, str]] = {**WAITING, **START_OBSTACLES, **FAILED, **ENDED}
 # What every job goes through, or does because somebody asked it to: by phase, not by cause, such jobs are found.
 USUAL: Final = frozenset(
     {

@@ -139,7 +139,7 @@ def _missing_sources(job: Object, namespace: str, view: ThingsView) -> Iterator[
     covered = {
         (product.resource, f"{context.job}{product.suffix}")
         for plugin, context in table.of_job(job)
-        for product in plugin.products
+        for product in plugin.objects
     }
     for number, task in enumerate(lenient.sequence(job, "spec", "tasks")):
         for each in mentions.of(lenient.mapping(task, "template", "spec"), f"spec.tasks[{number}].template.spec"):

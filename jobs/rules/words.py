@@ -25,7 +25,7 @@ class ActionWords(NamedTuple):
     """What a policy does, as an instruction, and whether it makes sense in a policy at all."""
 
     action: Action
-    said: str
+    description: str
     is_offered: bool = True
 
 
@@ -33,14 +33,14 @@ class ArgumentWords(NamedTuple):
     """An argument of a plugin as it is written, with its default, and what it sets."""
 
     written: str
-    said: str
+    description: str
 
 
 class PluginWords(NamedTuple):
     """A plugin in a line, and its arguments."""
 
     name: str
-    said: str
+    description: str
     arguments: tuple[ArgumentWords, ...] = ()
 
 
@@ -156,4 +156,4 @@ def event(name: str, task: str = "") -> str:
 def action(name: str) -> str:
     """Return an action as an instruction; an action without words by its name."""
     words = ACTION_WORDS.get(name)
-    return words.said if words else name
+    return words.description if words else name

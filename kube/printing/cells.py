@@ -254,8 +254,8 @@ def endpoints_addresses(row: PrintedRow) -> str:
     if not subsets:
         return NONE
     addresses = [each for subset in subsets for each in _addresses(subset)]
-    shown, more = ",".join(addresses[:_MOST_ENDPOINTS]), len(addresses) - _MOST_ENDPOINTS
-    return f"{shown} + {more} more..." if more > 0 else shown
+    listed, more = ",".join(addresses[:_MOST_ENDPOINTS]), len(addresses) - _MOST_ENDPOINTS
+    return f"{listed} + {more} more..." if more > 0 else listed
 
 
 def _addresses(subset: Object) -> list[str]:

@@ -75,8 +75,8 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
         for number, there in enumerate(self.places):
             each = dict(self.requests[number]) if number < len(self.requests) else {}
             for node, pods in there:
-                asked = {name: amount * pods for name, amount in each.items()}
-                found[node] = amounts.add(found.get(node, {}), {**asked, "pods": pods})
+                requests = {name: amount * pods for name, amount in each.items()}
+                found[node] = amounts.add(found.get(node, {}), {**requests, "pods": pods})
         return found
 
 

@@ -41,7 +41,7 @@ class Tree:
 
     value: Any
     line: int
-    places: dict[str, tuple[int, int]]
+    positions: dict[str, tuple[int, int]]
     problems: list[Problem]
     duplicates: list[Problem]
     odd_keys: list[Problem]
@@ -90,7 +90,7 @@ class _Builder:
         self._plain = plain
         self.value: Any = None
         self.line = 0
-        self.places: dict[str, tuple[int, int]] = {}
+        self.positions: dict[str, tuple[int, int]] = {}
         self.problems: list[Problem] = []
         self.duplicates: list[Problem] = []
         self.odd_keys: list[Problem] = []
@@ -100,11 +100,11 @@ class _Builder:
 
     def tree(self) -> Tree:
         """Return the document."""
-        return Tree(self.value, self.line, self.places, self.problems, self.duplicates, self.odd_keys)
+        return Tree(self.value, self.line, self.positions, self.problems, self.duplicates, self.odd_keys)
 
     def take(self, event: yaml.Event) -> None:
         """Add the next event of the document."""
-        self.line = self.line or _place(event)[0]
+        self.line = self.line or _position(event)[0]
         if isinstance(event, yaml.CollectionEndEvent):
             self._close(event)
         elif self._wants_key():
@@ -142,10 +142,10 @@ class _Builder:
             self.odd_keys.append(self._problem(event, message, path))
         if isinstance(holder.value, dict) and key in holder.value:
             if len(self.duplicates) < MOST_DUPLICATES:
-                message = f"The key {key} stands here and on line {self.places[path][0]}."
+                message = f"The key {key} stands here and on line {self.positions[path][0]}."
                 self.duplicates.append(self._problem(event, message, path))
         else:
-            self.places[path] = _place(event)
+            self.positions[path] = _position(event)
         holder.key = key
 
     def _scalar(self, event: yaml.ScalarEvent) -> scalar.Scalar:
@@ -203,7 +203,7 @@ class _Builder:
             self.problems.append(self._problem(event, f"The tag {event.tag} is not known here; leave it out."))
         if event.anchor:
             self._anchors[event.anchor] = None
-        self._place_item(event)
+        self._note_position(event)
         self._open.append(_Open({} if kind == "map" else [], self._path(), event.anchor))
 
     def _close(self, event: yaml.Event) -> None:
@@ -219,7 +219,7 @@ class _Builder:
         anchor = getattr(event, "anchor", None)
         if anchor and isinstance(event, yaml.ScalarEvent):
             self._anchors[anchor] = (value, size)
-        self._place_item(event)
+        self._note_position(event)
         self._insert(event, value, size)
 
     def _insert(self, event: yaml.Event, value: Any, size: int) -> None:
@@ -251,14 +251,14 @@ class _Builder:
             return f"{holder.path}[{len(holder.value)}]"
         return child(holder.path, holder.key or "")
 
-    def _place_item(self, event: yaml.Event) -> None:
+    def _note_position(self, event: yaml.Event) -> None:
         if self._open and isinstance(self._open[-1].value, list):
-            self.places[self._path()] = _place(event)
+            self.positions[self._path()] = _position(event)
 
     def _problem(self, event: yaml.Event, message: str, path: str = "") -> Problem:
-        return Problem(message, *_place(event), path or self._path())
+        return Problem(message, *_position(event), path or self._path())
 
 
-def _place(event: yaml.Event) -> tuple[int, int]:
+def _position(event: yaml.Event) -> tuple[int, int]:
     mark = event.start_mark
     return (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)

@@ -13,9 +13,9 @@ from cluster.rules.node.leases import (
     LEASE_ANNOTATION,
     LEASE_NAMESPACE,
     LEASE_S,
-    PLACE_ANNOTATION,
-    other_place,
-    place_of,
+    STATE_DIRECTORY,
+    other_state_directory,
+    state_directory_of,
 )
 from cluster.store import Create, Group, Patch, Stored, Write
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -72,7 +72,7 @@ def lease(name: str, now_us: int, transitions: int = 0, location: str | None = N
 
 
 def _location_annotation(location: str | None) -> Object:
-    return {} if location is None else {"annotations": {PLACE_ANNOTATION: location}}
+    return {} if location is None else {"annotations": {STATE_DIRECTORY: location}}
 
 
 class Writer(Protocol):
@@ -233,10 +233,10 @@ class Machine:
     def _check_holder(self, lease: Object, *, takes_over: bool) -> None:
         own = self.location or ""
         if takes_over:
-            other = other_place(lease, own, clock.milliseconds())
+            other = other_state_directory(lease, own, clock.milliseconds())
         else:
             # Another agent took over the expired lease and runs the pods here, whatever has become of it since.
-            other = "" if place_of(lease) == own else place_of(lease)
+            other = "" if state_directory_of(lease) == own else state_directory_of(lease)
         if other:
             raise Occupied(f"the node {self.name} is the agent's in {other}")
 

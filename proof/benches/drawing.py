@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from jobs.logs.text import ShownLine, written
+from jobs.logs.text import PrintedLine, written
 
 ROUNDS = 15
 ROUND_S = 0.2  # at least; the clock of processor time is far finer
@@ -38,7 +38,7 @@ def kinds() -> dict[str, list[list[bytes]]]:
 def draw(lines: Iterable[list[bytes]]) -> None:
     """Draw lines; of one that goes on what is shown is asked for after each piece, as at each look."""
     for pieces in lines:
-        line = ShownLine()
+        line = PrintedLine()
         for piece in pieces[:-1]:
             line.feed(piece)
             written(line.runs())

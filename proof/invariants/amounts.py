@@ -35,7 +35,9 @@ class NamesAmounts(Invariant):
 
     def settle(self, now: int) -> None:
         world = idle.world_of(self.picture)
-        if any(group.kept or group.reason in ("WaitingForVictims", "RoomKept") for group in world.groups.values()):
+        if any(
+            group.reservation or group.reason in ("WaitingForVictims", "RoomKept") for group in world.groups.values()
+        ):
             return
         for key, group in world.groups.items():
             if group.reason and not group.is_arranged:

@@ -39,7 +39,7 @@ class Waiting:
         conditions = self.group.status.conditions
         told = next((c.message for c in conditions if c.type == "Unschedulable" and c.status == "True"), "")
         if not told and len(self.ready) + self.failed >= self.group.minimum:
-            told = next((waiting.told for _, waiting in self.pods.values() if waiting.told), "")
+            told = next((waiting.message for _, waiting in self.pods.values() if waiting.message), "")
         return told
 
     @property

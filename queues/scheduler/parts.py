@@ -17,7 +17,7 @@ from queues.scheduler.versions import ConfigurationVersions
 TOPIC = "queues:scheduler"
 
 
-def is_shown(actor: Actor) -> bool:
+def may_see(actor: Actor) -> bool:
     """Return whether our scheduler works here, and the actor may see its configuration."""
     return _is_ours() and access.allowed(actor, "get", CONFIGMAPS, NAMESPACE)
 

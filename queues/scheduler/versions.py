@@ -14,7 +14,7 @@ from kube.volcano.scheduler_configuration import NAME, NAMESPACE
 from scheduler.policy.config_map import Configuration, text_of
 from scheduler.policy.policy import Policy
 
-MOST_SHOWN = 20
+MAX_VERSIONS = 20
 MOST_LINES = 1000  # of a text that is compared
 LINES_AROUND = 2
 
@@ -56,7 +56,7 @@ def read_versions() -> ConfigurationVersions:
     replayed, versions = _replayed(reversed(history))
     newest = history[0] if history and history[0].verb != "DELETED" else None
     stored = newest.object if newest is not None else {}
-    latest = versions[::-1][:MOST_SHOWN]
+    latest = versions[::-1][:MAX_VERSIONS]
     done = AuditEntry.objects.filter(resource=CONFIGMAPS.id, namespace=NAMESPACE, name=NAME, outcome="done")
     actors = dict(done.values_list("revision", "actor"))
     for each in latest:

@@ -66,7 +66,7 @@ def policy_facts(policy: Policy, *, measures_load: bool) -> list[PolicyFact]:
 
 def always() -> list[tuple[str, str]]:
     """Return the plugins that work whatever is configured, each with what it does."""
-    return [(name, each.words) for name, each in PLUGINS.items() if each.standing is PluginSupport.ALWAYS]
+    return [(name, each.words) for name, each in PLUGINS.items() if each.support is PluginSupport.ALWAYS]
 
 
 def _entry(policy: Policy) -> str:

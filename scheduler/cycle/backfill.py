@@ -39,7 +39,7 @@ class Backfill:
     def run(self, attempts: list[Attempt]) -> None:
         """Place more of the gangs of these attempts, which are in the order of gangs: replace those that are short, and add to others."""
         keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
-        reserved = self._reservations.standing
+        reserved = self._reservations.rooms
         short = [number for number, key in enumerate(keys) if key not in reserved and _wants_more(attempts[number])]
         guaranteed = [number for number in short if _has_guarantee_left(gangs[number])]
         for number in order.in_turn(gangs, guaranteed):
@@ -59,17 +59,19 @@ class Backfill:
 
     def _place(self, gang: Gang, attempt: Attempt, lifted: tuple[str, ...], *, by_right: bool = False) -> Attempt:
         """Return the attempt with what finds room where some reservations are lifted; by right no more than is guaranteed."""
-        with self._reservations.lifted(self._reservations.standing[key] for key in lifted):
+        with self._reservations.lifted(self._reservations.rooms[key] for key in lifted):
             placer = self._placers.get(lifted)
             if placer is None:  # one for each such state: in the same one room only shrinks
                 placer = self._placers[lifted] = self._world.placer()
-            if attempt.short is not None and (not by_right or _covers(gang, self._world.cluster.asked(gang), 1)):
+            if attempt.short is not None and (
+                not by_right or _covers(gang, self._world.cluster.minimum_requests(gang), 1)
+            ):
                 attempt = placer.place_minimum(gang)
             if attempt.short is None:
                 for number, some in enumerate(gang.bins):
                     more = some.count - attempt.taken[number]
                     if by_right:
-                        more = _covers(gang, placer.asked(gang, number), more)
+                        more = _covers(gang, placer.requests_of(gang, number), more)
                     if gang.arranged is None:
                         placer.take(attempt, number, more)
                     elif more > 0:
@@ -82,7 +84,7 @@ class Backfill:
         end = end_of(group, self._world.now)
         return tuple(
             each.key
-            for each in self._reservations.standing.values()
+            for each in self._reservations.rooms.values()
             if (end is not None and end <= self._limit(each)) or self._may_be_evicted(group, gang, each)
         )
 
@@ -90,7 +92,7 @@ class Backfill:
         """Return when whoever uses kept room must have ended: as it was expected, or sooner if it is free sooner by now."""
         limit = self._limits.get(room.key)
         if limit is None:
-            limit = self._reservations.kept[room.key].expected
+            limit = self._reservations.by_group[room.key].expected
             if limit is None:
                 limit = -1
             elif (free := self._free_at(room)) is not None:

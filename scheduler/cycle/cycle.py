@@ -84,7 +84,7 @@ def _place(
     reserved = reservations.keep(evictions.keep())
     attempts = place(world.cluster, list(world.gangs.values()), pods=world.pods, tried=reserved)
     reservations.make(dict(zip(world.gangs, attempts, strict=True)))
-    if reservations.standing:
+    if reservations.rooms:
         Backfill(world, reservations).run(attempts)
     if entered:
         world.wake_at(world.rules.due())
@@ -117,25 +117,25 @@ def _say(world: World, outcomes: Outcomes) -> None:
     snapshot, decisions = world.snapshot, world.decisions
     writer = Writer(decisions, waiting=len(world.waiting), now=world.now)
     for group in world.waiting:
-        if outcomes.is_unchanged(group) or (outcomes.goes_on_waiting(group) and writer.was_told(group)):
+        if outcomes.is_unchanged(group) or (outcomes.goes_on_waiting(group) and writer.was_reported(group)):
             continue
         writer.write(outcomes.of(group))
     adopt(snapshot, decisions, writer)
-    decisions.said = _said(world)
-    for key in decisions.said:
+    decisions.reported = _reported(world)
+    for key in decisions.reported:
         if key not in snapshot.groups.waiting and (settled := snapshot.groups[key]).exists:
             writer.write(Outcome(settled, [], []))
 
 
-def _said(world: World) -> list[str]:
+def _reported(world: World) -> list[str]:
     """Return, by their keys, the groups that wait and those whose pause is over; ask to be woken for the others.
 
     What changed later than now did so before the clock was set back.
     """
     snapshot = world.snapshot
-    settled = {key: since for key, since in snapshot.groups.unsaid.items() if key not in snapshot.groups.waiting}
+    settled = {key: since for key, since in snapshot.groups.unreported.items() if key not in snapshot.groups.waiting}
     pause = pause_ms(len(settled))
     resting = {key: since for key, since in settled.items() if 0 <= world.now - since < pause}
     if resting:
         world.wake_at(min(resting.values()) + pause)
-    return sorted(snapshot.groups.unsaid.keys() - resting.keys())
+    return sorted(snapshot.groups.unreported.keys() - resting.keys())

@@ -165,7 +165,7 @@ def _order_cause(first: Group) -> Cause:
 def _closed(snapshot: Snapshot, group: Group) -> Cause | None:
     """Return the cause when a group that is outside would be new work in a queue that takes none."""
     queue = snapshot.queues[group.queue]
-    is_late = queue.state == QueueState.CLOSING and is_new(group.asked_since, queue.shut_since)
+    is_late = queue.state == QueueState.CLOSING and is_new(group.submitted_at, queue.shut_since)
     if queue.state != QueueState.CLOSED and not is_late:
         return None
     return Cause(Reason.QUEUE_CLOSED, queue=group.queue)

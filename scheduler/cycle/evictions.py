@@ -73,7 +73,7 @@ class _AwaitedRoom:
         self._overlap: Overlap | None = None
         if gang.account is not None:
             whole = np.zeros(cluster.free.shape[1], dtype=np.int64)
-            for column, amount in cluster.asked(gang):
+            for column, amount in cluster.minimum_requests(gang):
                 whole[column] = amount
             self._overlap = Overlap(gang.account, whole, coming, holders)
         self._is_once = False
@@ -101,7 +101,7 @@ class Evictions:
         self._failed: dict[tuple[object, ...], Protected] = {}
         self._waiting: dict[str, Cause] = {}
         self._starting: set[str] = set()
-        self._kept: list[_AwaitedRoom] = []
+        self._awaited: list[_AwaitedRoom] = []
         """For whom room is kept that is not his yet."""
         self._expected: dict[int, Vector] = {}
         """By node, what of that comes from those who are going."""
@@ -130,7 +130,7 @@ class Evictions:
             return ()
         return tuple(sorted(name for name, account in unwilling.items() if reclaim.may_have_to_give(account)))
 
-    def is_news(self, key: str) -> bool:
+    def has_changed(self, key: str) -> bool:
         """Tell whether a group is nominated by this cycle, or ceases to be."""
         cause = self._waiting.get(key)
         return bool(cause.victims) if cause is not None else key in self._world.snapshot.groups.nominated
@@ -158,7 +158,7 @@ class Evictions:
                     if later.short is None:
                         attempts[number] = attempt
                         self._waiting[key] = Cause(Reason.WAITING_FOR_VICTIMS)
-                        self._kept.append(self._keep(key, gang, later))
+                        self._awaited.append(self._keep(key, gang, later))
         return attempts
 
     def _place_later(self, gang: Gang) -> Attempt:
@@ -186,34 +186,34 @@ class Evictions:
         holders = {node: leaving.on(node) for node in coming}
         placer, runs = self._world.placer(), [list(some) for some in attempt.runs]
         placer.undo(gang, attempt)
-        kept = _AwaitedRoom(key, gang, attempt, self._world.cluster, coming, holders)
+        room = _AwaitedRoom(key, gang, attempt, self._world.cluster, coming, holders)
         placer.redo(gang, attempt, runs)
-        kept.count_once(on=True)
-        return kept
+        room.count_once(on=True)
+        return room
 
     def keepers(self, gang: Gang) -> tuple[str, ...]:
         """Return the groups, by name, for which the room is kept that a gang would fit into; none where it would not fit anyway."""
-        if not self._kept:
+        if not self._awaited:
             return ()
         placer = self._world.placer()
-        placed = [[list(runs) for runs in each.attempt.runs] for each in self._kept]
+        placed = [[list(runs) for runs in each.attempt.runs] for each in self._awaited]
         with self._counted_twice():
-            for each in self._kept:
+            for each in self._awaited:
                 placer.undo(each.gang, each.attempt)
             fits = self._world.placer().fits(gang)
-            for each, runs in zip(self._kept, placed, strict=True):
+            for each, runs in zip(self._awaited, placed, strict=True):
                 placer.redo(each.gang, each.attempt, runs)
-        return tuple(self._world.snapshot.groups[each.key].name for each in self._kept) if fits else ()
+        return tuple(self._world.snapshot.groups[each.key].name for each in self._awaited) if fits else ()
 
     @contextmanager
     def _counted_twice(self) -> Iterator[None]:
         """Keep all that is kept for those who wait for victims, beside the pods that are still there, for the length of the block."""
-        for each in self._kept:
+        for each in self._awaited:
             each.count_once(on=False)
         try:
             yield
         finally:
-            for each in self._kept:
+            for each in self._awaited:
                 each.count_once(on=True)
 
     @contextmanager
@@ -303,7 +303,11 @@ class Evictions:
         free = self._world.cluster.free[self._open_nodes(gang)]
         idle = np.maximum(free, 0).sum(axis=0).tolist()
         return Reclaim(
-            gang.account, self._world.cluster.asked(gang), self._world.pods, idle, self._reservations.charged()
+            gang.account,
+            self._world.cluster.minimum_requests(gang),
+            self._world.pods,
+            idle,
+            self._reservations.charged(),
         )
 
     def _holding(self) -> Iterator[Group]:
@@ -341,21 +345,23 @@ class Evictions:
                     return True  # without victims: nobody has to go, and nothing is kept
                 nodes = partial(self._helping_nodes, gang)
                 heeds_runtime = action is Action.RECLAIM
-                kept = ProtectedPods(self._world.protection, nodes, heeds_budgets=True, heeds_runtime=heeds_runtime)
-                victims = self._victims(action, drawn, gang, going, kept)
-                if victims is None and kept.has_budgets() and not self._world.policy.budgets:
-                    kept = ProtectedPods(
+                protected_pods = ProtectedPods(
+                    self._world.protection, nodes, heeds_budgets=True, heeds_runtime=heeds_runtime
+                )
+                victims = self._victims(action, drawn, gang, going, protected_pods)
+                if victims is None and protected_pods.has_budgets() and not self._world.policy.budgets:
+                    protected_pods = ProtectedPods(
                         self._world.protection, nodes, heeds_budgets=False, heeds_runtime=heeds_runtime
                     )
                     going = []
-                    victims = self._victims(action, source(group, gang), gang, going, kept)
+                    victims = self._victims(action, source(group, gang), gang, going, protected_pods)
                 if victims is not None:
-                    kept.note_gone(victims)
+                    protected_pods.note_gone(victims)
                     self._evict(action, group, victims)
                     return True
-            protected = self._failed[likeness] = kept.counts()
+            protected = self._failed[likeness] = protected_pods.counts()
             # Look again when the first pod may go that has just started, or started again.
-            self._world.wake_at(kept.until())
+            self._world.wake_at(protected_pods.until())
             if len(going) > COSTLY:
                 fruitless.note(self._world.snapshot.memory.fruitless, likeness, self._world.now, protected)
                 self._world.wake_at(self._world.now + fruitless.REST_MS)
@@ -365,7 +371,7 @@ class Evictions:
     def _helping_nodes(self, gang: Gang) -> frozenset[str] | None:
         """Return the nodes where it could help a gang that pods go, None for all: where a ceiling, or a rule about other pods, is in its way."""
         cluster = self._world.cluster
-        line, requested = gang.account.line if gang.account else (), cluster.asked(gang)
+        line, requested = gang.account.line if gang.account else (), cluster.minimum_requests(gang)
         is_above = any(
             each.held[column] + amount > each.ceiling[column] for each in line for column, amount in requested
         )

@@ -34,7 +34,7 @@ class QueueRule:
         if self.affinity is None:
             return False
         own = self.affinity
-        if group in own.kept_off:
+        if group in own.excluded:
             return False
         return not (own.required or own.preferred) or group in (*own.required, *own.preferred, *own.avoided)
 

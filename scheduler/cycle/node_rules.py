@@ -66,7 +66,7 @@ class NodeRules:
         policy = snapshot.policy
         self._factor = FIRST if policy.scoring is None else 1.0
         self._wishes = policy.wishes
-        self._spared = spared_of(policy.kept, snapshot.nodes.columns)
+        self._spared = spared_of(policy.spared, snapshot.nodes.columns)
         self._tasks = policy.tasks.weight if policy.tasks else 0
         self._sources: list[Source] = []
         if policy.node_groups is not None:

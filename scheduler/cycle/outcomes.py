@@ -11,7 +11,7 @@ import msgspec
 from scheduler.cycle.evictions import Evictions
 from scheduler.cycle.queue_accounts import queue_cause
 from scheduler.cycle.reservations import Reservations
-from scheduler.cycle.status import NOTED_PODS, Outcome, is_told_of_missing_pods
+from scheduler.cycle.status import NOTED_PODS, Outcome, reports_missing_pods
 from scheduler.cycle.world import World
 from scheduler.decisions import Bind
 from scheduler.engine.cause import Cause, Listed, Reason, listed, listed_names
@@ -65,9 +65,9 @@ class Outcomes:
 
     def goes_on_waiting(self, group: Group) -> bool:
         """Tell whether a group waited before, waits still, and nothing of its own changed."""
-        if group.key in self._world.snapshot.groups.dirty or self._evictions.is_news(group.key):
+        if group.key in self._world.snapshot.groups.dirty or self._evictions.has_changed(group.key):
             return False
-        if self._reservations.is_news(group.key):
+        if self._reservations.has_changed(group.key):
             return False
         if self._entries.get(group.key) is not None or not self._world.allocates:
             return True
@@ -77,7 +77,7 @@ class Outcomes:
     def of(self, group: Group) -> Outcome:
         """Return what became of a waiting group, with the cause if it goes on waiting."""
         found = self._outcome(group)
-        found.reservation = self._reservations.kept.get(group.key)
+        found.reservation = self._reservations.by_group.get(group.key)
         found.in_vain = group.key in self._reservations.in_vain
         waits = group.exists and found.cause is not None and not found.binds
         if waits and half_bound.is_half_bound(group, self._world.snapshot.layout_of(group)):
@@ -128,7 +128,7 @@ class Outcomes:
             tell = explain_arranged_rest if gang.arranged is not None else explain_rest
             cause = tell(self._explainer, gang, attempt, self._names, started=group.ready())
             if cause is not None and gang.arranged is None:
-                cause = self._unless_kept(_one_more(gang, attempt), cause)
+                cause = self._unless_reserved(_one_more(gang, attempt), cause)
         minima = half_bound.needs(layout.gang, attempt.taken, binds)
         outcome = Outcome(group, binds, unbound, cause, entered, minima)
         if layout.gang.arranged is not None and binds and self._world.cluster.hyper_nodes is not None:
@@ -153,7 +153,7 @@ class Outcomes:
 
     def _after_grace(self, group: Group, cause: Cause) -> Outcome:
         due = made_until(group, self._world.now)
-        if due is not None and not is_told_of_missing_pods(group):
+        if due is not None and not reports_missing_pods(group):
             self._world.wake_at(due)
             return Outcome(group, [], [])
         return Outcome(group, [], first_pods(group, NOTED_PODS), cause)
@@ -174,7 +174,7 @@ class Outcomes:
             cause = self._explained(self._explainer, gang, layout)
             if keeping := self._evictions.keepers(gang):
                 cause = _of_reserved_room(cause, Reason.ROOM_KEPT, keeping=listed_names(keeping))
-            cause = self._unless_kept(gang, cause)
+            cause = self._unless_reserved(gang, cause)
             if cause.reason is Reason.NOT_ENOUGH_RESOURCES and not cause.never:
                 withholding = listed_names(self._evictions.withholding(gang))
                 cause = msgspec.structs.replace(cause, withholding=withholding)
@@ -187,8 +187,8 @@ class Outcomes:
 
     def _explain_reserved(self, group: Group, layout: Layout) -> Cause | None:
         """Return why a gang waits for which room is kept; None for all others."""
-        reservation = self._reservations.kept.get(group.key)
-        if group.key not in self._reservations.standing or reservation is None:
+        reservation = self._reservations.by_group.get(group.key)
+        if group.key not in self._reservations.rooms or reservation is None:
             return None
         with self._reservations.aside(group.key):
             gang, placer = self._world.gangs[group.key], self._world.placer()
@@ -199,13 +199,13 @@ class Outcomes:
             cause, Reason.RESERVED, since=reservation.made, expected=reservation.expected, places=places
         )
 
-    def _unless_kept(self, gang: Gang, cause: Cause) -> Cause:
+    def _unless_reserved(self, gang: Gang, cause: Cause) -> Cause:
         """Return a cause, but that the room is kept for another group where this one would fit in it."""
-        if cause.reason not in KEEPABLE or cause.never or not self._reservations.standing:
+        if cause.reason not in KEEPABLE or cause.never or not self._reservations.rooms:
             return cause
         if not (keeper := self._reservations.keeper(gang)):
             return cause
-        since = self._reservations.kept[keeper].made
+        since = self._reservations.by_group[keeper].made
         keeping = listed_names((self._world.snapshot.groups[keeper].name,))
         return _of_reserved_room(cause, Reason.ROOM_KEPT, keeping=keeping, since=since)
 

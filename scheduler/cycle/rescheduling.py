@@ -173,7 +173,7 @@ class Moves:
 
     def _exceeded(self, node: int, gone: Sequence[Move]) -> list[str]:
         """Return the resources of which more than its target is asked for of a node when some pods are gone."""
-        free = self._world.cluster.free[node] + self._asked(gone)
+        free = self._world.cluster.free[node] + self._requests_of(gone)
         whole = self._world.cluster.allocatable[node]
         return [
             name
@@ -181,7 +181,7 @@ class Moves:
             if (whole[column] - free[column]) / max(whole[column], 1) > self._policy.target.of(name) / 100
         ]
 
-    def _asked(self, moves: Sequence[Move]) -> Vector:
+    def _requests_of(self, moves: Sequence[Move]) -> Vector:
         """Return what pods ask for together."""
         total = self._world.snapshot.nodes.amounts({})
         for move in moves:
@@ -217,7 +217,7 @@ class Moves:
         group, nodes = moves[0].group, self._world.snapshot.nodes
         moves.sort(key=lambda move: task_order(move.pod, self._world.snapshot.priority_of))
         bins = tuple(Bin(number, len(list(some))) for number, some in groupby(moves, key=lambda move: move.pod_class))
-        held = -self._asked(moves)
+        held = -self._requests_of(moves)
         for shape, count in group.shapes.items():
             held += nodes.vector(shape) * count
         level = self._world.snapshot.priority_of(group.priority_class)

@@ -110,15 +110,15 @@ class Reservations:
     def __init__(self, world: World) -> None:
         self._world, self._wait = world, world.policy.reserves_ms
         self.departures = Departures(world)
-        self.kept: dict[str, Reservation] = {}
+        self.by_group: dict[str, Reservation] = {}
         """What stands after this cycle, by the keys of groups."""
         self.in_vain: set[str] = set()
         """Groups whose room is given back although they have not started."""
-        self.standing: dict[str, ReservedRoom] = {}
+        self.rooms: dict[str, ReservedRoom] = {}
 
-    def is_news(self, key: str) -> bool:
+    def has_changed(self, key: str) -> bool:
         """Tell whether the reservation of a group is made, changed or ended by this cycle."""
-        return self.kept.get(key) != self._world.snapshot.groups.reserved.get(key)
+        return self.by_group.get(key) != self._world.snapshot.groups.reserved.get(key)
 
     # At the entry
 
@@ -145,7 +145,7 @@ class Reservations:
         for key, reservation in self._still_waiting.items():
             group = self._world.snapshot.groups[key]
             if key in self._world.gangs:
-                self._stand(group, self._world.snapshot.layout_of(group), reservation)
+                self._charge(group, self._world.snapshot.layout_of(group), reservation)
             else:
                 self._without_gang(group)
 
@@ -166,7 +166,7 @@ class Reservations:
                 with self.aside(key):
                     attempt = self._world.placer().place_minimum(gangs[number])
                     if attempt.short is not None and key in mine:
-                        attempt = self._place_where_kept(key, gangs[number], mine[key].places) or attempt
+                        attempt = self._place_on_reserved(key, gangs[number], mine[key].places) or attempt
             if key in mine:
                 self.drop(key)
             if attempt.short is None:
@@ -194,19 +194,19 @@ class Reservations:
         assumed = {key: attempt for key, attempt in attempts.items() if attempt.placed()}
         self._make_for_others(others, assumed, lambda gang: True)
 
-    def _place_where_kept(self, key: str, gang: Gang, places: Places) -> Attempt | None:
+    def _place_on_reserved(self, key: str, gang: Gang, places: Places) -> Attempt | None:
         """Place a gang on the room that is kept for it, and lifted now; None while that is not all free.
 
         On the same nodes room may be kept for others that are expected to start later: that need not be free yet.
         """
-        own = self.standing.get(key)
+        own = self.rooms.get(key)
         if own is None or gang.account is None or gang.arranged is not None:
             return None
         if self._world.cluster.has_rules(gang) or not self._is_usable(gang, places):
             return None
-        later = [each for each in self.standing.values() if self._due(each) > self._due(own)]
+        later = [each for each in self.rooms.values() if self._due(each) > self._due(own)]
         with self.lifted(later):
-            if not own.is_free() or gang.account.allowed(self._world.cluster.asked(gang), 1) != 1:
+            if not own.is_free() or gang.account.allowed(self._world.cluster.minimum_requests(gang), 1) != 1:
                 return None
         attempt = Attempt(gang)
         numbers = self._world.snapshot.nodes.numbers()
@@ -218,7 +218,7 @@ class Reservations:
 
     def _due(self, room: ReservedRoom) -> tuple[bool, int, int, str]:
         """Return what says who is expected to start first: those of which it is not known last, in the order in which theirs were made."""
-        reservation = self.kept[room.key]
+        reservation = self.by_group[room.key]
         return reservation.expected is None, reservation.expected or 0, reservation.made, room.key
 
     @contextmanager
@@ -227,7 +227,7 @@ class Reservations:
         gang = self._world.gangs[key]
         with self.lifted(
             each
-            for each in self.standing.values()
+            for each in self.rooms.values()
             if each.key == key or (each.account is gang.account and each.level < gang.level)
         ):
             yield
@@ -242,36 +242,36 @@ class Reservations:
             yield
         finally:
             for each in charged:
-                each.charge(on=self.standing.get(each.key) is each)
+                each.charge(on=self.rooms.get(each.key) is each)
 
     @contextmanager
     def counted_twice(self) -> Iterator[None]:
         """Have pods that may be taken for gone count beside the room that is kept where they are, for the length of the block."""
-        for each in self.standing.values():
+        for each in self.rooms.values():
             each.count_once(on=False)
         try:
             yield
         finally:
-            for each in self.standing.values():
+            for each in self.rooms.values():
                 each.count_once(on=True)
 
     def charged(self) -> dict[Account, Vector]:
         """Return what of all that is kept is charged to each queue at present, which nobody of it uses."""
         total: dict[Account, Vector] = {}
-        for each in self.standing.values():
+        for each in self.rooms.values():
             for account, amounts in each.charged():
                 total[account] = total.get(account, 0) + amounts
         return total
 
     def drop(self, key: str) -> None:
         """End the reservation of a group that comes to its room in another way."""
-        self.kept.pop(key, None)
-        if (room := self.standing.pop(key, None)) is not None:
+        self.by_group.pop(key, None)
+        if (room := self.rooms.pop(key, None)) is not None:
             room.charge(on=False)
 
     def keeper(self, gang: Gang) -> str:
         """Return the key of a group whose kept room a gang would fit in, "" where there is none."""
-        for each in self.standing.values():
+        for each in self.rooms.values():
             with self.lifted([each]):
                 if self._world.placer().fits(gang):
                     return each.key
@@ -310,9 +310,9 @@ class Reservations:
         reservation = self._world.snapshot.groups.reserved[group.key]
         layout = self._world.snapshot.layout_of(group)
         if group.key in self._world.snapshot.groups.resting:
-            self._stand(group, layout, reservation)
+            self._charge(group, layout, reservation)
         elif layout.absent and self._world.now < reservation.made + (self._wait or 0):
-            self.kept[group.key] = reservation
+            self.by_group[group.key] = reservation
             self._world.wake_at(reservation.made + (self._wait or 0))
 
     def _go_on(self, group: Group, reservation: Reservation) -> None:
@@ -328,13 +328,13 @@ class Reservations:
                 return
             reservation = self._limited(replace(reservation, places=choice[0], expected=choice[1]))
         self._world.wake_at(reservation.until)
-        self._stand(group, layout, reservation)
+        self._charge(group, layout, reservation)
 
     def _is_usable(self, gang: Gang, places: Places) -> bool:
         """Tell whether places are those of a whole minimum, on nodes that could still have it, and its queue may ever use so much."""
         if len(places) != len(gang.bins) or not any(places):
             return False
-        if gang.account is not None and not gang.account.could_hold(self._world.cluster.asked(gang)):
+        if gang.account is not None and not gang.account.could_hold(self._world.cluster.minimum_requests(gang)):
             return False
         counts = [sum(pods for _, pods in some) for some in places]
         if any(sum(counts[some] for some in step.bins) < step.need for step in gang.steps):
@@ -349,13 +349,13 @@ class Reservations:
                 requested[node] = requested.get(node, 0) + pod_class.request * pods
         return all((amounts <= self._world.cluster.allocatable[node]).all() for node, amounts in requested.items())
 
-    def _stand(self, group: Group, layout: Layout, reservation: Reservation) -> None:
+    def _charge(self, group: Group, layout: Layout, reservation: Reservation) -> None:
         """Charge the room of a group."""
         requests = (some.shape.request.items() for some in layout.pod_sets)
         requested = tuple(
             tuple(sorted((name, amount) for name, amount in each if amount and name != "pods")) for each in requests
         )
-        self.kept[group.key] = replace(reservation, requests=requested)
+        self.by_group[group.key] = replace(reservation, requests=requested)
         amounts: dict[int, np.ndarray] = {}
         for some, there in zip(layout.pod_sets, reservation.places, strict=False):
             vector = self._world.snapshot.nodes.vector(some.shape)
@@ -367,7 +367,7 @@ class Reservations:
             holders = held_on(self._world, amounts)
             room = ReservedRoom(self._world.cluster, group.key, layout.gang.level, account, amounts, holders)
             room.charge(on=True)
-            self.standing[group.key] = room
+            self.rooms[group.key] = room
 
     # New ones
 
@@ -384,7 +384,7 @@ class Reservations:
         self.departures = Departures(self._world, assumed)
         # A queue whose reservation has ended in this cycle may have the next one: at the entry, which comes first in each
         # cycle, there may always be somebody who has waited too long, and who is inside already would get none ever.
-        self._queues = {self._world.snapshot.groups[key].queue for key in self.kept}
+        self._queues = {self._world.snapshot.groups[key].queue for key in self.by_group}
         tries, is_cut = 0, False
         latest = self._world.now - self._wait if self._wait is not None else 0
         for key, gang in gangs.items():
@@ -403,7 +403,7 @@ class Reservations:
                 tries += 1
                 continue
             self._make(group, *found)
-            self._stand(group, self._world.snapshot.layout_of(group), self.kept[key])
+            self._charge(group, self._world.snapshot.layout_of(group), self.by_group[key])
             if len(self.departures.ordered) > COSTLY:
                 self._rest(ALL)
                 is_cut = True
@@ -423,7 +423,7 @@ class Reservations:
     def _make(self, group: Group, places: Places = (), expected: int | None = None) -> None:
         before = reserved.given_back_of(group.conditions)
         hold = 2 * before.hold if before else HOLDS * (self._wait or 0)
-        self.kept[group.key] = self._limited(Reservation(self._world.now, hold, expected, places))
+        self.by_group[group.key] = self._limited(Reservation(self._world.now, hold, expected, places))
         self._queues.add(group.queue)
 
     def _limited(self, reservation: Reservation) -> Reservation:
@@ -484,7 +484,7 @@ class Reservations:
 
     def _likeness(self, gang: Gang) -> tuple[object, ...]:
         """Return what makes searches come to the same: also what is kept for others, as there may be room as soon as that is not."""
-        reserved_keys = tuple(sorted(self.standing)) if len(self._world.snapshot.groups.holding) <= COSTLY else ()
+        reserved_keys = tuple(sorted(self.rooms)) if len(self._world.snapshot.groups.holding) <= COSTLY else ()
         return *ALL, gang.bins, gang.steps, gang.account.name if gang.account else "", reserved_keys
 
     def _rest(self, likeness: tuple[object, ...]) -> None:

@@ -103,7 +103,7 @@ class Writer:
         self._sentences: dict[int, str] = {}
         self._causes: list[Cause] = []
 
-    def was_told(self, group: Group) -> bool:
+    def was_reported(self, group: Group) -> bool:
         """Tell whether a group was told lately why it waits; if so it is looked at again when due."""
         condition = find_condition(group.conditions, UNSCHEDULABLE)
         if condition is None or condition.status != "True":
@@ -134,7 +134,7 @@ class Writer:
             ready = group.ready()
             decision.started = bool(ready) and ready >= group.min_member
         cause = outcome.cause
-        is_told_at_once = True
+        is_urgent = True
         if group.view is not None:
             counts = _after(group, outcome.binds)
             waits = cause is not None and not cause.started
@@ -142,13 +142,13 @@ class Writer:
             self._status(decision, outcome, counts, before, waits=waits)
             cause = self._explain(decision, outcome, before, waits=waits)
             # What was said of the whole gang does not hold for the rest of one that starts.
-            is_news = cause is not None and (before is None or gist(before) != gist(cause))
-            is_told_at_once = bool(outcome.binds) or is_news
+            has_changed = cause is not None and (before is None or gist(before) != gist(cause))
+            is_urgent = bool(outcome.binds) or has_changed
             self._reserve(decision, outcome)
             self._announce(decision, outcome)
         if cause is not None and outcome.unbound:
             text = self._sentence(cause) if cause is outcome.cause else sentence(cause)
-            decision.notes = list(self.notes(outcome.unbound, text, at_once=is_told_at_once))
+            decision.notes = list(self.notes(outcome.unbound, text, at_once=is_urgent))
         if decision.binds or decision.status or decision.notes or decision.given_back:
             self._decisions.groups.append(decision)
 
@@ -269,7 +269,7 @@ class Writer:
                 decision.report = Report(EventType.NORMAL, SCHEDULED, READY_MESSAGE)
         elif outcome.entered:
             decision.let_in = self._lift(decision, group, UNSCHEDULABLE)
-        elif outcome.cause is not None or is_told_of_missing_pods(group):
+        elif outcome.cause is not None or reports_missing_pods(group):
             # Pods beyond a minimum of none wait, or none is missing any more, though they have no nodes yet.
             self._lift(decision, group, UNSCHEDULABLE)
 
@@ -376,7 +376,7 @@ def volcano_text(group: Group, cause: Cause, counts: Counter[TaskStatus]) -> str
     return text
 
 
-def is_told_of_missing_pods(group: Group) -> bool:
+def reports_missing_pods(group: Group) -> bool:
     """Tell whether a group says how many of its pods are there yet."""
     condition = find_condition(group.conditions, UNSCHEDULABLE)
     return condition is not None and condition.status == "True" and condition.reason in OF_MISSING_PODS

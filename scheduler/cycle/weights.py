@@ -31,11 +31,11 @@ def weights_of(scoring: Scoring | None, columns: Mapping[str, int]) -> Weights |
     )
 
 
-def spared_of(kept: Iterable[tuple[str, str, int]], columns: Mapping[str, int]) -> tuple[Spared, ...]:
+def spared_of(amounts: Iterable[tuple[str, str, int]], columns: Mapping[str, int]) -> tuple[Spared, ...]:
     """Return what is kept for idle devices, as far as nodes have these."""
     return tuple(
         Spared(columns[name], columns[device], amount)
-        for device, name, amount in kept
+        for device, name, amount in amounts
         if device in columns and name in columns
     )
 

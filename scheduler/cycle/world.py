@@ -52,7 +52,7 @@ class World:
         self.protection = Protection(snapshot, now)
         self.gangs: dict[str, Gang] = {}
         self.pods = nodes.columns.get("pods", -1)
-        self._standing: set[Mark] = set()
+        self._marks: set[Mark] = set()
 
     def open_accounts(self) -> dict[str, Account]:
         """Return new accounts of all queues, charged with what pods on nodes use."""
@@ -95,9 +95,9 @@ class World:
         if self.cluster.relations is None:
             self.cluster.relations = Relations(self.snapshot.nodes.ground())
         numbers = self.snapshot.nodes.numbers()
-        for mark, on in kinship.standing().items():
-            if mark not in self._standing:
-                self._standing.add(mark)
+        for mark, on in kinship.placed_by_mark().items():
+            if mark not in self._marks:
+                self._marks.add(mark)
                 self.cluster.relations.shift(
                     (mark, numbers[name], pods) for name, pods in on.items() if name in numbers
                 )

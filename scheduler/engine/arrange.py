@@ -23,7 +23,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.engine.arrays import MOST_ASKED, Vector
+from scheduler.engine.arrays import MAX_REQUEST, Vector
 from scheduler.engine.filler import Filler
 from scheduler.engine.gang import Attempt, Gang, Part
 from scheduler.engine.hyper_nodes import HyperNodes, Tier, Topology
@@ -42,7 +42,7 @@ def place_minimum(filler: Filler, gang: Gang) -> Attempt:
     account = gang.account
     if account is not None:
         for step in gang.steps:
-            allowed = (account.allowed(filler.asked(gang, some), gang.bins[some].count) for some in step.bins)
+            allowed = (account.allowed(filler.requests_of(gang, some), gang.bins[some].count) for some in step.bins)
             if sum(allowed) < step.need:
                 return first  # no HyperNode has room, where the queue has none
     needs = [(step.need, step.bins) for step in gang.steps]
@@ -110,7 +110,7 @@ def places(
         yield root
         return
     bins = range(len(attempt.gang.bins)) if part is None else part.bins
-    occupied = np.concatenate([hyper_nodes.standing(topology), _nodes_of(attempt, bins)])
+    occupied = np.concatenate([hyper_nodes.occupied(topology), _nodes_of(attempt, bins)])
     for tier in hyper_nodes.up_to(topology):
         for domain in _in_order(filler, attempt, hyper_nodes, tier, occupied, needs, bins, root):
             mask = hyper_nodes.mask(domain)
@@ -264,7 +264,7 @@ def _scores(filler: Filler, attempt: Attempt, tier: Tier, bins: Sequence[int]) -
             for some in bins
         )
         whole = tier.sums(cluster.allocatable[:, column])
-        used = whole - tier.sums(cluster.free[:, column]) + min(wanted, MOST_ASKED)
+        used = whole - tier.sums(cluster.free[:, column]) + min(wanted, MAX_REQUEST)
         fits = (used <= whole) & (whole > 0)
         scores += weight * np.where(fits, used / np.maximum(whole, 1), 0.0)
     return list(map(float, scores))
@@ -274,7 +274,7 @@ def _mates(attempt: Attempt, hyper_nodes: HyperNodes) -> NDArray[np.int64]:
     """Return the node of each pod of a gang that has one."""
     gang = attempt.gang
     topologies = [gang.topology] if gang.topology else [part.topology for part in gang.parts]
-    there = [hyper_nodes.standing(each) for each in topologies if each is not None]
+    there = [hyper_nodes.occupied(each) for each in topologies if each is not None]
     return np.concatenate([*there, _nodes_of(attempt, range(len(gang.bins)))])
 
 

@@ -81,13 +81,13 @@ class ExclusionKind(StrEnum):
 class Exclusion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One way in which a node is closed to a class.
 
-    text is the phrase of kube-scheduler's filters, `shown` is what people read
-    in its place (a taint as key=value).
+    text is the phrase of kube-scheduler's filters, display is what people read in its place (a taint as key=value).
     """
 
     kind: ExclusionKind
     text: str = ""
-    shown: str = ""
+    # In statuses it has the name that the first causes had there.
+    display: str = msgspec.field(default="", name="shown")
 
 
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
@@ -97,12 +97,12 @@ Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 class Obstacle(NamedTuple):
     """A rule about other pods that closes all nodes with room (`roomy`); `nodes` of them are closed by this one.
 
-    shown is what it is about (a selector, a port, a topology label), topologies where pods count as near.
+    display is what it is about (a selector, a port, a topology label), topologies where pods count as near.
     Of a spread, domain would have `more` pods more than fewest where `allowed` are; with `domains` domains where it
     wants `least`, as many more than none.
     """
 
-    shown: str
+    display: str
     nodes: Number
     roomy: Number
     topologies: tuple[str, ...]
@@ -129,7 +129,7 @@ class Arrangement(NamedTuple):
     """What a gang asks of the network, and how far it got.
 
     highest is the highest tier that it, or each of its sub-groups, may span, tier_name that tier's name where it is given by name; then
-    is_known says whether some HyperNode has it. hyper_node is the one into which most of it fits. standing of its pods have nodes
+    is_known says whether some HyperNode has it. hyper_node is the one into which most of it fits. placed of its pods have nodes
     already. have of `wanted` sub-groups with `size` pods each fit; group is the one that does not.
     """
 
@@ -137,14 +137,14 @@ class Arrangement(NamedTuple):
     tier_name: str = ""
     is_known: bool = True
     hyper_node: str = ""
-    standing: Number = 0
+    placed: Number = 0
     have: Number = 0
     wanted: Number = 0
     size: Number = 0
     group: str = ""
 
     @property
-    def is_asked(self) -> bool:
+    def is_limited(self) -> bool:
         """Whether a highest tier is asked for."""
         return self.highest is not None or bool(self.tier_name)
 

@@ -53,11 +53,11 @@ class Cluster:
         ties = (self.classes[some.pod_class].ties for some in gang.bins)
         return any(each is not None and each.rules for each in ties)
 
-    def asked(self, gang: Gang) -> list[Amount]:
+    def minimum_requests(self, gang: Gang) -> list[Amount]:
         """Return what the minimum of a gang asks for in all, by column."""
         total: Counter[int] = Counter()
         for some, pods in zip(gang.bins, minimum(gang), strict=True):
-            for column, amount in self.classes[some.pod_class].asked:
+            for column, amount in self.classes[some.pod_class].requests:
                 total[column] += amount * pods
         return sorted(total.items())
 
@@ -85,4 +85,4 @@ class Cluster:
         if some.ties is not None and self.relations is not None:
             self.relations.count(nodes, counts, some.ties)
         if account is not None:
-            account.charge(some.asked, sum(counts))
+            account.charge(some.requests, sum(counts))

@@ -21,7 +21,7 @@ from scheduler.engine.ranking import Ranking
 from scheduler.engine.relations import NodeSet, Relations
 from scheduler.engine.scored_ranking import ScoredRanking
 
-KEPT_RANKINGS = 128
+MAX_RANKINGS = 128
 """Rankings kept at a time; each costs about 30 bytes a node."""
 
 STARTS = 8
@@ -104,9 +104,9 @@ class Filler:
         """Return how many pods of the class fit on all nodes together."""
         return self._ranking(pod_class).total()
 
-    def asked(self, gang: Gang, number: int) -> tuple[Amount, ...]:
+    def requests_of(self, gang: Gang, number: int) -> tuple[Amount, ...]:
         """Return what each pod of a bin asks for."""
-        return self.cluster.classes[gang.bins[number].pod_class].asked
+        return self.cluster.classes[gang.bins[number].pod_class].requests
 
     def take(self, attempt: Attempt, bin_number: int, wanted: int, *, together: int = 1) -> int:
         """Place up to so many pods of a bin; return how many found room.
@@ -120,7 +120,7 @@ class Filler:
             return 0
         pod_class = self.cluster.classes[some.pod_class]
         if gang.account is not None:
-            wanted = gang.account.allowed(pod_class.asked, wanted)
+            wanted = gang.account.allowed(pod_class.requests, wanted)
         if pod_class.ties is not None and pod_class.ties.rules and self.cluster.relations is not None:
             return self._take_tied(attempt, bin_number, wanted, min(together, wanted), self.cluster.relations)
         among = None if attempt.allowed is None else attempt.allowed.get(bin_number)
@@ -208,7 +208,7 @@ class Filler:
                 ranking = Ranking(self.cluster, some, self._pods)
             else:
                 ranking = ScoredRanking(self.cluster, some, self._pods, weights)
-            if len(self._rankings) >= KEPT_RANKINGS:
+            if len(self._rankings) >= MAX_RANKINGS:
                 del self._rankings[next(iter(self._rankings))]
         self._rankings[pod_class] = ranking
         return ranking

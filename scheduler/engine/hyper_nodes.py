@@ -98,7 +98,7 @@ class HyperNodes:
         found[list(self.named[domain].nodes)] = True
         return found
 
-    def standing(self, topology: Topology) -> NodeList:
+    def occupied(self, topology: Topology) -> NodeList:
         """Return the node of each pod that has one already, as far as there are such nodes."""
         if not topology.on:
             return np.zeros(0, dtype=np.int64)
@@ -109,7 +109,7 @@ class HyperNodes:
 
     def lowest_around(self, nodes: Iterable[str]) -> str:
         """Return the first HyperNode of the lowest tier that has all of some nodes; "" where none has."""
-        occupied = np.unique(self.standing(Topology(False, on=tuple(nodes))))
+        occupied = np.unique(self.occupied(Topology(False, on=tuple(nodes))))
         if len(occupied):
             marks = np.bincount(occupied, minlength=self.size)
             for tier in self.tiers:

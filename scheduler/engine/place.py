@@ -57,7 +57,7 @@ def place(
             attempts[turn.gang] = attempt = tried.get(turn.gang) or placer.place_minimum(gang)
             if attempt.short is None:
                 for number, taken in enumerate(attempt.taken):
-                    turns.placed(turn.gang, placer.asked(gang, number), taken)
+                    turns.placed(turn.gang, placer.requests_of(gang, number), taken)
                 if attempt.rest() is not None:
                     turns.again(turn.gang)
             elif gang.account is not None and gang.account.fifo:
@@ -72,11 +72,11 @@ def _place_rest(placer: Placer, turns: Turns, number: int, attempt: Attempt) -> 
     gang, some = attempt.gang, attempt.rest()
     if some is None:
         return
-    request = placer.asked(gang, some)
+    request = placer.requests_of(gang, some)
     due = min(turns.most(number, request), gang.bins[some].count - attempt.taken[some])
     if gang.arranged is not None:
         for each, pods in arrange.place_more(placer, attempt, some, due):
-            turns.placed(number, placer.asked(gang, each), pods)
+            turns.placed(number, placer.requests_of(gang, each), pods)
     else:
         taken = placer.take(attempt, some, due)
         turns.placed(number, request, taken)

@@ -39,11 +39,11 @@ class PodClass:
     worth: Scores | None = None
     spared: tuple[Spared, ...] = ()
     lacking: Callable[[], Lacking | None] | None = None
-    asked: tuple[Amount, ...] = field(init=False)
+    requests: tuple[Amount, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         amounts = tuple((column, amount) for column, amount in enumerate(self.request.tolist()) if amount)
-        object.__setattr__(self, "asked", amounts)
+        object.__setattr__(self, "requests", amounts)
 
     def rooms_on(self, free: Matrix) -> Vector:
         """Return how many pods of the class would fit on each node if so much were free, whatever they have to do with other pods."""

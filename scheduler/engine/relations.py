@@ -62,19 +62,19 @@ class Ground(Protocol):
         """Return the domains of a topology."""
         ...
 
-    def standing(self, mark: Mark) -> Iterable[tuple[int, int]]:
+    def pods_with(self, mark: Mark) -> Iterable[tuple[int, int]]:
         """Yield the nodes that have pods with a mark, and how many."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apart:
-    """No pod with the mark in the same domain. shown is what it is about, in words."""
+    """No pod with the mark in the same domain. display is what it is about, in words."""
 
     mark: Mark
     topology: str
     reason: Reason
-    shown: str
+    display: str
     phrase: str
 
 
@@ -90,7 +90,7 @@ class Together:
     topologies: tuple[str, ...]
     starts: bool
     reason: Reason
-    shown: str
+    display: str
     phrase: str
 
 
@@ -110,7 +110,7 @@ class Spread:
     counts_itself: bool
     eligible: NodeSet
     reason: Reason
-    shown: str
+    display: str
     phrase: str
     none_stands: bool = False
 
@@ -241,7 +241,7 @@ class Relations:
 
     def _tally(self, mark: Mark, domains: Domains) -> Tally:
         tally = Tally(domains)
-        for node, pods in self.ground.standing(mark):
+        for node, pods in self.ground.pods_with(mark):
             tally.add(node, pods)
         for node, pods in self._placed[mark].items():
             tally.add(node, pods)

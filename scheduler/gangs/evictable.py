@@ -79,5 +79,5 @@ def may_go(pod: Pod, group: Group) -> bool:
     """Tell whether a pod may be evicted by what it is, and by what it and its group say."""
     if pod.namespace == KUBE_SYSTEM or pod.priority_class in CRITICAL:
         return False
-    said = group.preemptable if pod.preemptable is None else pod.preemptable
-    return said is not False
+    preemptable = group.preemptable if pod.preemptable is None else pod.preemptable
+    return preemptable is not False

@@ -28,15 +28,15 @@ class Fruitless(NamedTuple):
 
 
 def note(
-    known: dict[Likeness, Fruitless], likeness: Likeness, now: int, protected: Protected = (), changes: int = -1
+    searches: dict[Likeness, Fruitless], likeness: Likeness, now: int, protected: Protected = (), changes: int = -1
 ) -> None:
     """Note a search that is to rest from now on (ms), and forget those whose time is over."""
-    for each in [each for each, search in known.items() if search.due <= now]:
-        del known[each]
-    known[likeness] = Fruitless(now + REST_MS, protected, changes)
+    for each in [each for each, search in searches.items() if search.due <= now]:
+        del searches[each]
+    searches[likeness] = Fruitless(now + REST_MS, protected, changes)
 
 
-def resting(known: dict[Likeness, Fruitless], likeness: Likeness, now: int) -> Fruitless | None:
+def resting(searches: dict[Likeness, Fruitless], likeness: Likeness, now: int) -> Fruitless | None:
     """Return the search that rests at a time (ms); None where none does, as after the clock was set back."""
-    search = known.get(likeness)
+    search = searches.get(likeness)
     return search if search is not None and now < search.due <= now + REST_MS else None

@@ -52,7 +52,7 @@ class _Ordering:
     def key(self, pod: Pod) -> tuple[int, int, int]:
         """Return what comes before the number of a pod."""
         first, rank = self.rank(pod.role)
-        return first, self.kinships.place(pod) if self.kinships else 0, rank
+        return first, self.kinships.bucket_rank(pod) if self.kinships else 0, rank
 
     def rank(self, role: str) -> tuple[int, int]:
         """Return which roles come first: as the group says, then those of which a bucket is made first."""

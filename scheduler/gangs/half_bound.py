@@ -34,7 +34,7 @@ def needs(gang: Gang, taken: Sequence[int], binds: Sequence[Bind]) -> list[Need]
     together = [(step.need, step.bins) for step in gang.steps]
     together += [(part.need, part.bins) for part in gang.parts if part.need and any(taken[some] for some in part.bins)]
     return [
-        (need, [place for number in bins for place in range(first[number], first[number + 1])])
+        (need, [position for number in bins for position in range(first[number], first[number + 1])])
         for need, bins in together
     ]
 

@@ -69,7 +69,7 @@ def arranged(layout: Layout, group: Group, of: Callable[[Pod], SubGroup | None] 
         missing = (policy.min_sub_groups or 0) - run
         if missing <= 0:
             continue
-        own = [place for place, part in enumerate(parts) if part.policy == number and part.need > 0]
+        own = [position for position, part in enumerate(parts) if part.policy == number and part.need > 0]
         short = sorted(max(parts[place].need - sizes[place], 0) for place in own)
         short += [_size(policy)] * (missing - len(short))
         absent += sum(short[:missing])

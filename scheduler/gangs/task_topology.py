@@ -58,14 +58,14 @@ class Bucket:
     tasks: Counter[str] = field(default_factory=Counter)
     load: int = 0
     waiting: Counter[tuple[str, PodShape]] = field(default_factory=Counter)
-    standing: Counter[str] = field(default_factory=Counter)
+    placed: Counter[str] = field(default_factory=Counter)
 
     def add(self, pod: Pod) -> None:
         """Take a pod in."""
         self.tasks[pod.role] += 1
         self.load += _load(pod)
         if pod.node:
-            self.standing[pod.node] += 1
+            self.placed[pod.node] += 1
         else:
             self.waiting[pod.role, pod.shape] += 1
 
@@ -95,11 +95,11 @@ class Kinship:
             Waited(self.group, number, self.task, shape.number),
         )
 
-    def standing(self) -> dict[Mark, Counter[str]]:
+    def placed_by_mark(self) -> dict[Mark, Counter[str]]:
         """Return how many pods with each mark that it looks at are on nodes, by their names."""
         found: dict[Mark, Counter[str]] = {OfTask(self.group, task): on for task, on in self.parted.items() if on}
         if self.bucket is not None:
-            found[InBucket(self.group, self.bucket.number)] = self.bucket.standing
+            found[InBucket(self.group, self.bucket.number)] = self.bucket.placed
         return found
 
     def kin(self, shape: PodShape, vector: Callable[[PodShape], Vector], weight: int) -> Kin:
@@ -141,8 +141,8 @@ class Kinships:
         drawn.sort(key=lambda pod: (first.get(pod.role, len(first)), self.rank(pod.role)))
         self._bucket_of = {pod.key: self._fill(pod) for pod in drawn}
         by_size = sorted(self._buckets, key=lambda each: (-each.waiting.total(), each.number))
-        self._place = {each.number: place for place, each in enumerate(by_size)}
-        self._known: dict[tuple[str, int], Kinship] = {}
+        self._ranks = {each.number: rank for rank, each in enumerate(by_size)}
+        self._by_task: dict[tuple[str, int], Kinship] = {}
 
     def of(self, pod: Pod) -> Kinship | None:
         """Return what a pod has to do with others, None where its task has nothing to do with any."""
@@ -150,10 +150,10 @@ class Kinships:
             return None
         bucket = self._bucket_of.get(pod.key)
         key = pod.role, -1 if bucket is None else bucket.number
-        found = self._known.get(key)
+        found = self._by_task.get(key)
         if found is None:
             parted = {task: self._on.get(task, Counter()) for task in self._parted[pod.role]}
-            found = self._known[key] = Kinship(self._group, pod.role, bucket, parted)
+            found = self._by_task[key] = Kinship(self._group, pod.role, bucket, parted)
         return found
 
     def rank(self, task: str) -> int:
@@ -162,10 +162,10 @@ class Kinships:
             return 0
         return 1 if any(task in pair and len(pair) > 1 for pair in self._topology.near) else 2
 
-    def place(self, pod: Pod) -> int:
+    def bucket_rank(self, pod: Pod) -> int:
         """Return which bucket is served first: the one of which most wait; pods in none come last."""
         bucket = self._bucket_of.get(pod.key)
-        return len(self._place) if bucket is None else self._place[bucket.number]
+        return len(self._ranks) if bucket is None else self._ranks[bucket.number]
 
     def _fill(self, pod: Pod) -> Bucket:
         pulls = [(self._pull(pod.role, each), -each.load, -each.number) for each in self._buckets]

@@ -53,7 +53,7 @@ class Group(NamedTuple):
     is_arranged: bool
     reason: str
     message: str
-    kept: Reservation | None
+    reservation: Reservation | None
     ready: Sequence[str]
     pods: Sequence[tuple[Amounts, WaitingPod]]
 

@@ -57,14 +57,16 @@ def startable(world: World, groups: Iterable[Group]) -> Iterator[tuple[Group, in
     every = world.groups.values()
     if any(group.reason == OF_VICTIMS for group in every):
         return
-    reserved = {group.key: _kept(world, group, group.kept) for group in every if group.kept is not None}
+    reserved = {
+        group.key: _reserved_room(world, group, group.reservation) for group in every if group.reservation is not None
+    }
     placed = {key: each for key, each in reserved.items() if each is not None and each.places}
     if None in reserved.values():
         return
     shared = Room(world, placed.values())
     verdicts: dict[tuple[str, bytes, int], bool] = {}
     for group in groups:
-        demand = _asked(world, group)
+        demand = _request(world, group)
         if demand is None:
             continue
         if group.key in placed:
@@ -79,22 +81,22 @@ def startable(world: World, groups: Iterable[Group]) -> Iterator[tuple[Group, in
             yield group, demand.pods
 
 
-def _kept(world: World, group: Group, reservation: Reservation) -> ReservedRoom | None:
+def _reserved_room(world: World, group: Group, reservation: Reservation) -> ReservedRoom | None:
     """Return what a reservation keeps; None where that is unknown."""
     if not reservation.places:
         return ReservedRoom(group.queue, {}, {})  # a place in line
-    demand = _asked(world, group)
+    demand = _request(world, group)
     if demand is None or len(reservation.places) > 1:
         return None
     return ReservedRoom(group.queue, demand.request, dict(reservation.places[0]))
 
 
-def _asked(world: World, group: Group) -> GroupRequest | None:
+def _request(world: World, group: Group) -> GroupRequest | None:
     """Return what a group asks for; None where its pods differ, or other pods matter to them."""
     if group.is_arranged:
         return None
     if not group.pods:
-        return _asked_outside(world, group)
+        return _request_outside(world, group)
     if len(group.pods) < group.needed:
         return None
     if len({placing.likeness(*each) for each in group.pods}) > 1:
@@ -103,7 +105,7 @@ def _asked(world: World, group: Group) -> GroupRequest | None:
     return None if waiting.has_rules else GroupRequest(request, group.needed, waiting)
 
 
-def _asked_outside(world: World, group: Group) -> GroupRequest | None:
+def _request_outside(world: World, group: Group) -> GroupRequest | None:
     """Return what a group will ask for that has no pods yet, where its only task says it."""
     # Job controllers write amounts once more as quotas spell them; where only those are there, nothing is said.
     written = group.min_resources

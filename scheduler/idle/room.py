@@ -28,7 +28,7 @@ class Room:
         self._world = world
         self._used = {name: Counter(world.used.get(name, {})) for name in world.nodes}
         self._more: defaultdict[str, Counter[str]] = defaultdict(Counter)  # queue → what is kept for it
-        self._kept: Counter[str] = Counter()  # that of what is kept which nobody uses
+        self._reserved: Counter[str] = Counter()  # that of what is kept which nobody uses
         self._lines: dict[str, list[str]] = {}
         self._below: defaultdict[str, list[str]] = defaultdict(list)
         for name in world.queues:
@@ -55,7 +55,7 @@ class Room:
             free, used = self._world.nodes[node].offers, self._used[node]
             for resource, amount in request.items():
                 idle = max(free.get(resource, 0) - used[resource], 0)
-                self._kept[resource] += min(amount * pods, idle)
+                self._reserved[resource] += min(amount * pods, idle)
                 self._more[name][resource] += amount * pods
                 used[resource] += amount * pods
 
@@ -92,7 +92,7 @@ class Room:
             # What pods use on nodes that are in no queue is charged to root.
             on_nodes = sum(used.get(resource, 0) for used in self._world.used.values())
             in_queues = sum(each.own.get(resource, 0) for each in self._world.queues.values())
-            held += max(on_nodes - in_queues, 0) + self._kept[resource]
+            held += max(on_nodes - in_queues, 0) + self._reserved[resource]
         else:
             held += self._more[name][resource]
         for each in self._below[name]:

@@ -64,7 +64,7 @@ class WaitingPod(View):
         return any(each.get("persistentVolumeClaim") or each.get("ephemeral") for each in self.spec.volumes)
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """What its condition PodScheduled says."""
         conditions = self.status.conditions
         return next((each.message for each in conditions if each.type == "PodScheduled"), "")

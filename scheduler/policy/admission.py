@@ -15,14 +15,14 @@ def validate(obj: Object, old: Object | None, view: object) -> list[Cause]:
     """Return what makes a configuration unusable; one that is stored already may stay as it is."""
     if not _is_new(obj, old):
         return []
-    return [Cause("FieldValueInvalid", _told(finding), FIELD) for finding in reading_of(obj).errors]
+    return [Cause("FieldValueInvalid", _text(finding), FIELD) for finding in reading_of(obj).errors]
 
 
 def warn(obj: Object, old: Object | None, view: object) -> list[str]:
     """Return what a configuration says without effect."""
     if not _is_new(obj, old):
         return []
-    return [f"{FIELD}: {_told(finding)}" for finding in reading_of(obj).warnings]
+    return [f"{FIELD}: {_text(finding)}" for finding in reading_of(obj).warnings]
 
 
 def _is_new(obj: Object, old: Object | None) -> bool:
@@ -33,5 +33,5 @@ def _is_new(obj: Object, old: Object | None) -> bool:
     return old is None or text_of(old) != text_of(obj)
 
 
-def _told(finding: Finding) -> str:
+def _text(finding: Finding) -> str:
     return f"Line {finding.line}: {finding.message}" if finding.line else finding.message

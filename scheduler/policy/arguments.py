@@ -32,13 +32,13 @@ class Arguments:
     def check(self, plugin: Plugin) -> None:
         """Say which arguments change nothing."""
         for name in self.values:
-            if name in plugin.heeded or (plugin.prefix and name.startswith(plugin.prefix)):
+            if name in plugin.supported or (plugin.prefix and name.startswith(plugin.prefix)):
                 continue
             where = child(self.path, name)
-            if name in plugin.known:
+            if name in plugin.without_effect:
                 self.warn(where, f"{name} has no effect here.")
             else:
-                hint = nearest(name, plugin.heeded | plugin.known)
+                hint = nearest(name, plugin.supported | plugin.without_effect)
                 self.warn(where, f"There is no argument {quoted(name)}, so this is left out.{hint}")
 
     def weight(self, name: str, default: int) -> int:

@@ -23,8 +23,8 @@ from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest,
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
 from scheduler.policy.policy import DEFAULT, NodeGrouping, Packing, Policy, Taking, TaskTopologies, Usage
 from scheduler.policy.rescheduling import Rescheduling, rescheduling_of
-from scheduler.policy.strategy_fit import kept_of
-from scheduler.policy.supported import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, PluginSupport
+from scheduler.policy.strategy_fit import spared_amounts
+from scheduler.policy.supported import FLAGS, HIERARCHY, OFF_BY_DEFAULT, PLUGINS, PluginSupport
 from scheduler.policy.zones import Zones, zones_of
 from scheduler.victims.evict import MOST_DOMAINS
 
@@ -127,7 +127,7 @@ class _Reader:
             packed=self.packed(),
             rescheduling=self.rescheduling(actions, fills=scoring is None),
             preempt=self.taking.get(Action.PREEMPT, DEFAULT.preempt),
-            kept=self.kept(),
+            spared=self.spared(),
             packing=self.packing(),
             reclaim=self.taking.get(Action.RECLAIM, DEFAULT.reclaim),
         )
@@ -191,7 +191,7 @@ class _Reader:
         absent = [
             name
             for name, plugin in PLUGINS.items()
-            if plugin.standing is PluginSupport.ALWAYS and name not in self.listed
+            if plugin.support is PluginSupport.ALWAYS and name not in self.listed
         ]
         # Whoever shares by one of the two does not miss the other.
         if {"proportion", "capacity"} & self.listed.keys():
@@ -219,7 +219,7 @@ class _Reader:
         self.listed[name] = Arguments(
             arguments if isinstance(arguments, dict) else {}, child(path, "arguments"), self.warn
         )
-        if plugin.standing is PluginSupport.WITHOUT_EFFECT:
+        if plugin.support is PluginSupport.WITHOUT_EFFECT:
             self.warn(child(path, "name"), f"{name} has no effect here: {plugin.words}.")
         else:
             self.listed[name].check(plugin)
@@ -241,7 +241,7 @@ class _Reader:
                 self.parts_off |= set() if is_on else {(name, flag)}
             elif flag == HIERARCHY and plugin.heeds_hierarchy:
                 self.hierarchical |= {name} if is_on else set()
-            elif is_on == (flag in OFF_UNLESS_SAID) and plugin.standing is not PluginSupport.WITHOUT_EFFECT:
+            elif is_on == (flag in OFF_BY_DEFAULT) and plugin.support is not PluginSupport.WITHOUT_EFFECT:
                 self.warn(where, f"{flag} has no effect here.")
 
     def at_work(self, name: str) -> Arguments | None:
@@ -311,11 +311,11 @@ class _Reader:
             self.warn(arguments.path.rpartition(".")[0], message)
         return found
 
-    def kept(self) -> tuple[tuple[str, str, int], ...]:
+    def spared(self) -> tuple[tuple[str, str, int], ...]:
         """Return what of nodes is kept for idle devices; that is no matter of how nodes are compared."""
         arguments = self.listed.get("resource-strategy-fit")
         is_off = ("resource-strategy-fit", "enablePredicate") in self.parts_off
-        return () if arguments is None or is_off else kept_of(arguments)
+        return () if arguments is None or is_off else spared_amounts(arguments)
 
     def task_topologies(self) -> TaskTopologies | None:
         """Return what comes of the topology of tasks."""
@@ -377,10 +377,12 @@ class _Reader:
         """Add a finding at the line of its path, or of the nearest one around it that has one; there is always room for an error."""
         if len(self.findings) >= MOST_FINDINGS and (severity is Severity.WARNING or self.is_unusable()):
             return
-        place = path
-        while place and place not in self.tree.places:
-            place = place[: max(place.rfind("."), place.rfind("["), 0)]
-        self.findings.append(Finding(severity, path, message, line or (self.tree.places[place][0] if place else 0)))
+        parent = path
+        while parent and parent not in self.tree.positions:
+            parent = parent[: max(parent.rfind("."), parent.rfind("["), 0)]
+        self.findings.append(
+            Finding(severity, path, message, line or (self.tree.positions[parent][0] if parent else 0))
+        )
 
 
 def _kind_of(value: Any) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 MOST_FINDINGS = 100
-LONGEST_SHOWN = 60  # characters of a value in a message
+MAX_VALUE_LENGTH = 60  # characters of a value in a message
 
 
 class Severity(StrEnum):
@@ -30,11 +30,11 @@ class Finding(NamedTuple):
 def quoted(value: object) -> str:
     """Return a value as a message quotes it."""
     text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, candidates: Iterable[str]) -> str:
     """Return ` Did you mean …?` with the known name that is nearest to this one, "" where none is near."""
-    folded = {each.lower(): each for each in known}
-    found = get_close_matches(name[:LONGEST_SHOWN].lower(), folded, n=1)
+    folded = {each.lower(): each for each in candidates}
+    found = get_close_matches(name[:MAX_VALUE_LENGTH].lower(), folded, n=1)
     return f" Did you mean {folded[found[0]]}?" if found else ""

@@ -154,7 +154,7 @@ class Policy:
     rescheduling: Rescheduling | None = None
     preempt: Taking = Taking()
     reclaim: Taking = Taking()
-    kept: tuple[tuple[str, str, int], ...] = ()
+    spared: tuple[tuple[str, str, int], ...] = ()
     packing: Packing | None = None
 
 

@@ -14,7 +14,7 @@ INTERVAL_MS = 300_000
 STRATEGY = "lowNodeUtilization"
 RESOURCES = ("cpu", "memory", "pods")
 LOW, TARGET = "thresholds", "targetThresholds"
-KNOWN = ("thresholdPriorityClassName", "nodeFit", "numberOfNodes")
+FIELDS = ("thresholdPriorityClassName", "nodeFit", "numberOfNodes")
 WHOLE = 100
 
 
@@ -70,7 +70,7 @@ def _params(at: Arguments, strategy: Any) -> Arguments | None:
     key = "parameters" if "params" not in strategy and "parameters" in strategy else "params"
     found = Arguments(strategy, at.path, at.warn).within(key)
     for other in found.values:
-        if other in KNOWN:
+        if other in FIELDS:
             found.warn(child(found.path, other), f"{other} has no effect here.")
         elif other not in (LOW, TARGET):
             hint = nearest(other, (LOW, TARGET))

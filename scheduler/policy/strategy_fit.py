@@ -13,7 +13,7 @@ WEIGHT = "resourceStrategyFitWeight"
 MOST, LEAST = "MostAllocated", "LeastAllocated"
 DEFAULTS = (Strategy("cpu", 1, much=False), Strategy("memory", 1, much=False))
 PROPORTIONAL_FIELDS = ("enable", "resources", "resourceProportion")
-KEPT_UNITS = {"cpu": 1000, "memory": 1_000_000_000}
+SPARED_UNITS = {"cpu": 1000, "memory": 1_000_000_000}
 """Of what something is kept for idle devices: a whole CPU, or a gigabyte, for each point."""
 SRA_FIELDS = ("enable", "resources", "weight", "resourceWeight")
 
@@ -49,20 +49,20 @@ def _scarce(arguments: Arguments) -> tuple[int, tuple[tuple[str, int], ...]]:
     return inner.weight("weight", 1), tuple((name, weights.weight(name, 1)) for name in listed)
 
 
-def kept_of(arguments: Arguments) -> tuple[tuple[str, str, int], ...]:
+def spared_amounts(arguments: Arguments) -> tuple[tuple[str, str, int], ...]:
     """Return what is kept for idle devices: the device, a resource, and how much of it for each; what nothing is said of is kept by nobody."""
     inner = _within(arguments, "proportional", PROPORTIONAL_FIELDS)
     if not inner.truth("enable", default=False):
         return ()
     parts, listed = inner.within("resourceProportion"), inner.names("resources")
-    known = {f"{device}.{name}": (device, name) for device in listed for name in KEPT_UNITS}
-    for each in (each for each in parts.values if each not in known):
-        hint = nearest(each, known)
+    by_name = {f"{device}.{name}": (device, name) for device in listed for name in SPARED_UNITS}
+    for each in (each for each in parts.values if each not in by_name):
+        hint = nearest(each, by_name)
         parts.warn(child(parts.path, each), f"{quoted(each)} is no cpu or memory of one of the resources.{hint}")
     return tuple(
         (device, name, amount)
-        for each, (device, name) in known.items()
-        if each in parts.values and (amount := parts.amount(each, KEPT_UNITS[name]))
+        for each, (device, name) in by_name.items()
+        if each in parts.values and (amount := parts.amount(each, SPARED_UNITS[name]))
     )
 
 

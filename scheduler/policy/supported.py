@@ -28,7 +28,7 @@ MIN_RUNTIME = "minRuntime"
 
 
 def arguments_of(action: str) -> frozenset[str]:
-    """Return the arguments of an action that are heeded."""
+    """Return the arguments of an action that have an effect here."""
     found = ACTION_ARGUMENTS if action in SAME else frozenset[str]()
     return found | {MIN_RUNTIME} if SAME.get(action, action) == Action.RECLAIM else found
 
@@ -56,23 +56,23 @@ class PluginSupport(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A plugin of Volcano: what it does here in words, the arguments that are heeded, and those that are only known.
+    """A plugin of Volcano: what it does here in words.
 
-    prefix begins the names of further arguments that are heeded.
+    supported are the arguments that have an effect here, as those have whose names begin with prefix; without_effect are the others of Volcano's.
     """
 
-    standing: PluginSupport
+    support: PluginSupport
     words: str
-    heeded: frozenset[str] = frozenset()
-    known: frozenset[str] = frozenset()
+    supported: frozenset[str] = frozenset()
+    without_effect: frozenset[str] = frozenset()
     prefix: str = ""
     switch: str = ""  # the flag that switches off what it does here
     parts: frozenset[str] = frozenset()  # flags that switch off a part of it
     heeds_hierarchy: bool = False  # whether enableHierarchy changes something
 
 
-def _always(words: str, *known: str) -> Plugin:
-    return Plugin(PluginSupport.ALWAYS, words, known=frozenset(known))
+def _always(words: str, *arguments: str) -> Plugin:
+    return Plugin(PluginSupport.ALWAYS, words, without_effect=frozenset(arguments))
 
 
 def _without(words: str) -> Plugin:
@@ -253,5 +253,5 @@ FLAGS = frozenset(
         "enabledHyperNodeGradient",
     }
 )
-OFF_UNLESS_SAID = frozenset({HIERARCHY, "enabledClusterOrder"})
+OFF_BY_DEFAULT = frozenset({HIERARCHY, "enabledClusterOrder"})
 """Flags that are false where they are not written; the others are true."""

@@ -8,7 +8,7 @@ from scheduler.engine.cause import Arrangement, Cause
 def network_topology(cause: Cause) -> str:
     """Say that pods find no HyperNode for all of them."""
     about = cause.arrangement
-    if about is None or not about.is_asked:
+    if about is None or not about.is_limited:
         return "The pods find no room close enough together."
     if not about.is_known:
         return f"No HyperNode has the tier {about.tier_name}, in one of which the pods must be; choose a tier that there is."
@@ -17,9 +17,9 @@ def network_topology(cause: Cause) -> str:
             f"{cause.fit} of {cause.needed} pods have a node; the others must be with them in {_one(about)}, "
             "and there is no room for another."
         )
-    if about.standing:
+    if about.placed:
         return (
-            f"{about.standing} of the pods have nodes that are not together in {_one(about)}, "
+            f"{about.placed} of the pods have nodes that are not together in {_one(about)}, "
             "so there is no place for the others; restart the job to place all anew."
         )
     if not about.hyper_node:
@@ -38,8 +38,8 @@ def sub_groups(cause: Cause) -> str:
     if about is None:
         return "Too few of its sub-groups fit as a whole."
     pods = f"{about.size} {'pod' if about.size == 1 else 'pods'}"
-    where = f" in {_one(about)}" if about.is_asked else ""
-    if about.is_asked and not about.is_known:
+    where = f" in {_one(about)}" if about.is_limited else ""
+    if about.is_limited and not about.is_known:
         return f"No HyperNode has the tier {about.tier_name}, in one of which each sub-group must be; choose a tier that there is."
     if cause.started:
         return (

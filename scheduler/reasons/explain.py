@@ -107,11 +107,11 @@ def _cause(
 
 def _limit(gang: Gang, pod_class: PodClass, missing: int, room: int) -> tuple[Account, int, int] | None:
     """Return the queue whose ceiling is what stops the pods, the column, and how much of it is left; None if no queue is it."""
-    if gang.account is None or gang.account.allowed(pod_class.asked, missing) >= min(missing, room + 1):
+    if gang.account is None or gang.account.allowed(pod_class.requests, missing) >= min(missing, room + 1):
         return None
     short = [
         (left // amount, depth, account, column, left)
-        for column, amount in pod_class.asked
+        for column, amount in pod_class.requests
         for depth, (account, left) in enumerate(gang.account.rooms(column))
     ]
     _, _, account, column, left = min(short, key=lambda each: each[:2])
@@ -161,7 +161,7 @@ class _Facts:
         self._cluster, self._class, self._names = cluster, pod_class, names
         self._fit, self._needed, self._started = fit, needed, started
         self._open = np.flatnonzero(pod_class.verdicts == 0)
-        self._asked: list[int] = np.flatnonzero(pod_class.request).tolist()
+        self._requested: list[int] = np.flatnonzero(pod_class.request).tolist()
         self._free = left(cluster.free, pod_class.spared)
         codes, counts = np.unique(pod_class.verdicts[pod_class.verdicts > 0], return_counts=True)
         excluded = [(n, cluster.exclusions[code]) for code, n in zip(codes.tolist(), counts.tolist(), strict=True)]
@@ -170,7 +170,7 @@ class _Facts:
     def cause(self, reason: Reason, **more: object) -> Cause:
         """Return a cause with everything that all causes have."""
         # `pods` stands among what a pod asks for only when it asks for nothing else.
-        amounts = [(self._names.resources[c], int(self._class.request[c])) for c in self._asked]
+        amounts = [(self._names.resources[c], int(self._class.request[c])) for c in self._requested]
         common: dict[str, object] = {
             "fit": self._fit,
             "needed": self._needed,
@@ -207,13 +207,13 @@ class _Facts:
             name, amount = self._class.foreign[0]
             return self.cause(Reason.NEVER_FITS, never=True, resource=name, requested=amount)
         whole, request = self._cluster.allocatable[self._open], self._class.request
-        if not self._asked or (whole[:, self._asked] >= request[self._asked]).all(axis=1).any():
+        if not self._requested or (whole[:, self._requested] >= request[self._requested]).all(axis=1).any():
             return None
-        largest = whole[:, self._asked].max(axis=0)
-        worst = int(np.argmax(request[self._asked] / np.maximum(largest, 1)))
-        if largest[worst] >= request[self._asked[worst]]:
+        largest = whole[:, self._requested].max(axis=0)
+        worst = int(np.argmax(request[self._requested] / np.maximum(largest, 1)))
+        if largest[worst] >= request[self._requested[worst]]:
             return self.cause(Reason.NEVER_FITS, never=True)
-        return self.cause(Reason.NEVER_FITS, never=True, **self._about(self._asked[worst]))
+        return self.cause(Reason.NEVER_FITS, never=True, **self._about(self._requested[worst]))
 
     def queue_limit(self, own: Account, account: Account, column: int, left: int, missing: int, least: int) -> Cause:
         """Return the cause when the ceiling of a queue stops the pods of one in it, `left` of which may still be used.
@@ -236,7 +236,7 @@ class _Facts:
         relations, ties = self._cluster.relations, self._class.ties
         if relations is None or ties is None:
             return None
-        free, request = self._free[:, self._asked], self._class.request[self._asked]
+        free, request = self._free[:, self._requested], self._class.request[self._requested]
         roomy = (self._class.verdicts == 0) & (free >= request).all(axis=1)
         found = obstacle.find(relations, ties, roomy)
         return None if found is None else self.cause(found[0], obstacle=found[1])
@@ -244,10 +244,10 @@ class _Facts:
     def no_room(self, own: Account | None, missing: int) -> Cause:
         """Return the cause when pods wait until others leave; `missing` of them in the queue `own`."""
         free, request = self._free[self._open], self._class.request
-        if not self._asked:
+        if not self._requested:
             return self.cause(Reason.NOT_ENOUGH_RESOURCES)
-        enough = (free[:, self._asked] >= request[self._asked]).sum(axis=0)
-        scarcest = self._asked[int(np.argmin(enough))]
+        enough = (free[:, self._requested] >= request[self._requested]).sum(axis=0)
+        scarcest = self._requested[int(np.argmin(enough))]
         if enough.min() > 0:
             return self.cause(Reason.NOT_ENOUGH_RESOURCES)
         more = missing * int(request[scarcest])
@@ -284,7 +284,7 @@ class _Facts:
             counts[f"Insufficient {self._class.foreign[0][0]}"] = len(self._open)
             return _sorted(counts)
         are_left = self._class.verdicts == 0
-        for column in self._asked:
+        for column in self._requested:
             request, name = self._class.request[column], self._names.resources[column]
             if device := self._spared_for(column):
                 spared = are_left & (self._free[:, column] < request) & (self._cluster.free[:, column] >= request)

@@ -38,11 +38,11 @@ def explain_arranged(placer: Placer, gang: Gang, names: Names, *, needed: int) -
     topology, hyper_nodes = gang.topology, placer.cluster.hyper_nodes
     if topology is None or hyper_nodes is None or not hyper_nodes.binds(topology):
         return _of_parts(placer, gang, None, needed, nodes)
-    about = _asked(topology, hyper_nodes)
+    about = _requirement(topology, hyper_nodes)
     best = _best(placer, gang, topology, hyper_nodes)
     if best is None:
         on = len(topology.on) if hyper_nodes.up_to(topology) else 0
-        return Cause(Reason.NETWORK_TOPOLOGY, needed=needed, nodes=nodes, arrangement=about._replace(standing=on))
+        return Cause(Reason.NETWORK_TOPOLOGY, needed=needed, nodes=nodes, arrangement=about._replace(placed=on))
     if best.fit >= needed or (gang.parts and _fits_without_parts(placer, gang, best.nodes)):
         return _of_parts(placer, gang, best.nodes, needed, nodes)
     return Cause(
@@ -60,7 +60,7 @@ def explain_arranged_rest(placer: Placer, gang: Gang, attempt: Attempt, names: N
     left = [number for number, some in enumerate(gang.bins) if attempt.taken[number] < some.count]
     if not left:
         return None
-    request = placer.asked(gang, left[0])
+    request = placer.requests_of(gang, left[0])
     is_admitted = gang.account is None or gang.account.allowed(request, 1) > 0
     if not is_admitted or not placer.room(gang.bins[left[0]].pod_class):
         return explain_rest(placer, gang, attempt, names, started=started)
@@ -76,7 +76,7 @@ def explain_arranged_rest(placer: Placer, gang: Gang, attempt: Attempt, names: N
         "needed": started + sum(some.count for some in gang.bins),
         "nodes": len(names.nodes),
     }
-    about = Arrangement() if topology is None or hyper_nodes is None else _asked(topology, hyper_nodes)
+    about = Arrangement() if topology is None or hyper_nodes is None else _requirement(topology, hyper_nodes)
     if part is not None and number not in attempt.started:
         return Cause(Reason.SUB_GROUPS, **found, arrangement=about._replace(group=part.name, size=part.need))  # type: ignore[arg-type]
     return Cause(Reason.NETWORK_TOPOLOGY, **found, arrangement=about)  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def _plain(gang: Gang) -> Gang:
     return replace(gang, bins=bins, arranged=None)
 
 
-def _asked(topology: Topology, hyper_nodes: HyperNodes) -> Arrangement:
+def _requirement(topology: Topology, hyper_nodes: HyperNodes) -> Arrangement:
     """Return what is asked of the network, in the fields of a cause."""
     return Arrangement(topology.highest, topology.name, is_known=hyper_nodes.highest(topology) is not None)
 
@@ -95,15 +95,15 @@ def _asked(topology: Topology, hyper_nodes: HyperNodes) -> Arrangement:
 def _best(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> _Best | None:
     """Return where most of a minimum fits, of equals the first; None where there is no HyperNode for it at all."""
     first = arrange.fill(placer, replace(gang, steps=(), arranged=Arranged(gang.topology, gang.parts)), None, root=None)
-    occupied = hyper_nodes.standing(topology)
+    occupied = hyper_nodes.occupied(topology)
     marks = np.bincount(occupied, minlength=hyper_nodes.size)
     needs = [(step.need, step.bins) for step in gang.steps]
     bounds: list[tuple[int, int]] = []
     for tier in hyper_nodes.up_to(topology):
         most = arrange.rooms(placer, first, tier, needs, None)
         bounds += [
-            (-int(most[place]), tier.first + place)
-            for place in np.flatnonzero(tier.sums(marks) == len(occupied)).tolist()
+            (-int(most[position]), tier.first + position)
+            for position in np.flatnonzero(tier.sums(marks) == len(occupied)).tolist()
         ]
     best: _Best | None = None
     for bound, domain in sorted(bounds):
@@ -155,7 +155,7 @@ def _of_parts(placer: Placer, gang: Gang, root: NodeSet | None, needed: int, nod
     hyper_nodes = placer.cluster.hyper_nodes
     topology = next((part.topology for part in parts if part.topology is not None), None)
     about = (
-        _asked(topology, hyper_nodes)
+        _requirement(topology, hyper_nodes)
         if topology is not None and hyper_nodes is not None and hyper_nodes.binds(topology)
         else Arrangement()
     )

@@ -38,7 +38,7 @@ class Condition(Protocol):
 def data(cause: Cause) -> str:
     """Write a cause for programs: without what kube-scheduler would say, which stands in Volcano's text."""
     named = cause.excluded if cause.reason in NAMING_NODES else ()
-    excluded = tuple((nodes, Exclusion(each.kind, shown=each.shown)) for nodes, each in named)
+    excluded = tuple((nodes, Exclusion(each.kind, display=each.display)) for nodes, each in named)
     return msgspec.json.encode(msgspec.structs.replace(cause, tally=(), excluded=excluded)).decode()
 
 
@@ -84,7 +84,7 @@ def gist(cause: Cause) -> tuple[object, ...]:
         *(cause.queue, cause.quota, cause.claim, cause.constraint, cause.victims, cause.keeping, cause.since),
         *(cause.needed, cause.gated, cause.fit if cause.started or cause.reason in OF_MISSING_PODS else None),
         cause.lacking and (cause.lacking.key, cause.lacking.values),
-        about and (about.highest, about.tier_name, about.is_known, about.standing, about.wanted),
+        about and (about.highest, about.tier_name, about.is_known, about.placed, about.wanted),
     )
 
 

@@ -17,7 +17,7 @@ def find(relations: Relations, ties: Ties, roomy: NodeSet) -> tuple[Reason, Obst
     worst = int(np.argmax(counts))
     rule = ties.rules[worst]
     topologies = rule.topologies if isinstance(rule, Together) else (rule.topology,)
-    found = Obstacle(rule.shown, counts[worst], int(roomy.sum()), topologies)
+    found = Obstacle(rule.display, counts[worst], int(roomy.sum()), topologies)
     return rule.reason, _with_domain(found, relations, rule, closed[worst]) if isinstance(rule, Spread) else found
 
 

@@ -113,8 +113,8 @@ def _not_enough_resources(cause: Cause) -> str:
     then = " then" if cause.fit and not cause.started else ""  # of those that fit none has its node yet
     if cause.resource:
         most = f"the most free on one node{then} is {show(cause.resource, cause.free)} ({cause.free_node})"
-        kept = f", beside what is kept for idle {cause.spared}" if cause.spared else ""
-        return f"{_fits(cause)} needs {show(cause.resource, cause.requested)}, {most}{kept}."
+        beside = f", beside what is kept for idle {cause.spared}" if cause.spared else ""
+        return f"{_fits(cause)} needs {show(cause.resource, cause.requested)}, {most}{beside}."
     return f"{_fits(cause)} needs {amounts(cause.request)}, which no node has free at once{then}."
 
 
@@ -163,18 +163,18 @@ def _queue_guarantees(cause: Cause) -> str:
             f"This can never start: it needs {wanted}, and of {whole} in {where} "
             f"all but {show(cause.resource, cause.free)} are kept for the guarantees of other queues."
         )
-    kept = f"as guarantees keep {_kept(cause)}.{_promised(cause)}"
+    why = f"as guarantees keep {_guaranteed_to(cause)}.{_promised(cause)}"
     if not cause.entering and (part := _part_that_fits(cause)):
-        return f"{where[0].upper()}{where[1:]} {part}, {kept}"
+        return f"{where[0].upper()}{where[1:]} {part}, {why}"
     what = "its minimum needs" if cause.entering else "this needs"
     more = "" if cause.entering else " more"
     return (
         f"Waits for room in {where}: {what} {wanted}{more}, {show(cause.resource, cause.free)} of {whole} can be "
-        f"given out, {kept}"
+        f"given out, {why}"
     )
 
 
-def _kept(cause: Cause) -> str:
+def _guaranteed_to(cause: Cause) -> str:
     """Return for whom guarantees keep what is not used: `6 CPU for queue research and 2 CPU for queue ops`."""
     return enumeration(
         [
@@ -199,30 +199,32 @@ def _quota_exceeded(cause: Cause) -> str:
 
 def _host_port_taken(cause: Cause) -> str:
     about = cause.obstacle or _OTHER_PODS
-    return f"{_fits(cause)} needs port {about.shown} of its node, and {_roomy(about, 'has', 'have')} it taken."
+    return f"{_fits(cause)} needs port {about.display} of its node, and {_roomy(about, 'has', 'have')} it taken."
 
 
 def _pod_anti_affinity(cause: Cause) -> str:
     about = cause.obstacle or _OTHER_PODS
     has = _roomy(about, "has", "have")
-    return f"{_fits(cause)} must be apart from pods with {about.shown}, and {has} one{_near(about)}."
+    return f"{_fits(cause)} must be apart from pods with {about.display}, and {has} one{_near(about)}."
 
 
 def _repelled(cause: Cause) -> str:
     about = cause.obstacle or _OTHER_PODS
     has = _roomy(about, "has", "have")
-    return f"{_fits(cause)} is kept away: {has} a pod{_near(about)} that repels it by {about.shown}."
+    return f"{_fits(cause)} is kept away: {has} a pod{_near(about)} that repels it by {about.display}."
 
 
 def _pod_affinity(cause: Cause) -> str:
     about = cause.obstacle or _OTHER_PODS
     where = " and ".join(about.topologies)
-    return f"{_fits(cause)} needs a pod with {about.shown} in the same {where}; {_roomy(about, 'is', 'are')} elsewhere."
+    return (
+        f"{_fits(cause)} needs a pod with {about.display} in the same {where}; {_roomy(about, 'is', 'are')} elsewhere."
+    )
 
 
 def _topology_spread(cause: Cause) -> str:
     about = cause.obstacle or _OTHER_PODS
-    spread = f"{_fits(cause)} is spread over {about.shown}"
+    spread = f"{_fits(cause)} is spread over {about.display}"
     if not about.domain:
         return f"{spread}, and {_roomy(about, 'is', 'are')} in no part of it that counts."
     excess = f"{spread}: {about.domain} would have {about.more:,} more than"
@@ -255,10 +257,10 @@ def _waiting_for_victims(cause: Cause) -> str:
 
 def _reserved(cause: Cause) -> str:
     nodes = [name or f"{_nodes(n)} more" for name, n in cause.places]
-    kept = f"Room is kept for this since {clock(cause.since)} on {enumeration(nodes)}"
+    reservation = f"Room is kept for this since {clock(cause.since)} on {enumeration(nodes)}"
     if cause.expected is None:
-        return f"{kept}; it starts when enough of what runs there has ended."
-    return f"{kept}; by what the jobs there say of themselves it can start at {clock(cause.expected)}."
+        return f"{reservation}; it starts when enough of what runs there has ended."
+    return f"{reservation}; by what the jobs there say of themselves it can start at {clock(cause.expected)}."
 
 
 def clock(time: int) -> str:
@@ -284,7 +286,7 @@ def _protected(cause: Cause) -> str:
     return f" Protected from being evicted for it: {', '.join(named)}."
 
 
-def _room_kept(cause: Cause) -> str:
+def _room_reserved(cause: Cause) -> str:
     named = [_called(group) if group else f"{n} more" for group, n in cause.keeping]
     groups = enumeration(named)
     if cause.since:
@@ -336,7 +338,7 @@ def _nodes(count: int) -> str:
 
 
 def _tainted(cause: Cause) -> str:
-    return ", ".join(f"{e.shown} on {_nodes(n)}" for n, e in cause.excluded if e.kind == ExclusionKind.TAINT)
+    return ", ".join(f"{e.display} on {_nodes(n)}" for n, e in cause.excluded if e.kind == ExclusionKind.TAINT)
 
 
 def _of_kind(cause: Cause, kind: ExclusionKind) -> str:
@@ -344,8 +346,8 @@ def _of_kind(cause: Cause, kind: ExclusionKind) -> str:
     closed = Counter[str]()
     for n, each in cause.excluded:
         if each.kind == kind:
-            closed[each.shown] += n
-    return ", ".join(f"{n} {'is' if n == 1 else 'are'} {shown}" for shown, n in closed.most_common())
+            closed[each.display] += n
+    return ", ".join(f"{n} {'is' if n == 1 else 'are'} {display}" for display, n in closed.most_common())
 
 
 def _others(cause: Cause) -> str:
@@ -428,5 +430,5 @@ _SENTENCES: dict[Reason, Callable[[Cause], str]] = {
     Reason.UNKNOWN_CONSTRAINT: lambda cause: f"This cannot start here: {unknown(cause.constraint)}",
     Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,
     Reason.RESERVED: _reserved,
-    Reason.ROOM_KEPT: _room_kept,
+    Reason.ROOM_KEPT: _room_reserved,
 }

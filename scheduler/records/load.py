@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-KEPT_MS = 5 * 60_000
+WINDOW_MS = 5 * 60_000
 """Over so long figures are averaged; older ones say nothing any more (reference/volcano-scheduler §3.11, usage)."""
 
 
@@ -36,11 +36,11 @@ class Loads:
         history = self._figures.setdefault(figures["node"], [])
         if not history or history[-1].at < figures["at"]:
             history.append(_Figure(figures["at"], machine[0] // 1_000_000, machine[1]))
-            history[:] = [each for each in history if each.at > figures["at"] - KEPT_MS]
+            history[:] = [each for each in history if each.at > figures["at"] - WINDOW_MS]
 
     def of(self, node: str, capacity: Mapping[str, int], now: int) -> Load | None:
         """Return what a node with this capacity used on average in the last minutes; None where nothing was measured."""
-        recent = [each for each in self._figures.get(node, ()) if now - KEPT_MS < each.at <= now]
+        recent = [each for each in self._figures.get(node, ()) if now - WINDOW_MS < each.at <= now]
         cpu, memory = capacity.get("cpu", 0), capacity.get("memory", 0)
         if not recent or cpu <= 0 or memory <= 0:
             return None

@@ -20,11 +20,11 @@ def quota_record(view: QuotaView) -> Quota | None:
 
 def counted(written: Mapping[str, Any] | None) -> Amounts:
     """Return amounts under the names that quotas have for them, CPU in thousandths; what is no quantity counts as left out."""
-    known: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for name, text in (written or {}).items():
         try:
             value = quantity.parse(text)
         except quantity.QuantityError:
             continue
-        known[name] = quantity.milli(value) if name.rpartition(".")[2] == "cpu" else quantity.units(value)
-    return known
+        totals[name] = quantity.milli(value) if name.rpartition(".")[2] == "cpu" else quantity.units(value)
+    return totals

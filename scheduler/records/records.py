@@ -50,8 +50,8 @@ _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 def preemptable(annotations: Preemptable | PodAnnotations | None, labels: Preemptable | None) -> bool | None:
     """Return what the annotation says, or else the label; None when neither is there. No truth value means no (§1.3)."""
-    said = (annotations.preemptable if annotations else "") or (labels.preemptable if labels else "")
-    return said in _TRUE if said else None
+    text = (annotations.preemptable if annotations else "") or (labels.preemptable if labels else "")
+    return text in _TRUE if text else None
 
 
 @dataclass(slots=True, eq=False)
@@ -195,7 +195,7 @@ class Group:
         return notes.estimate if notes else ""
 
     @property
-    def asked_since(self) -> int:
+    def submitted_at(self) -> int:
         """Since when it is asked for, in ms: when its job was made, else when it was."""
         notes = self.view.metadata.annotations if self.view else None
         made = intake_times.moment(notes.job_made) if notes else None
@@ -294,7 +294,7 @@ class GroupAffinity:
 
     required: tuple[str, ...] = ()
     preferred: tuple[str, ...] = ()
-    kept_off: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     avoided: tuple[str, ...] = ()
 
 

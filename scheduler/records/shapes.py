@@ -59,10 +59,10 @@ class PodShape:
 
 def readable(offered: dict[str, Any] | None) -> Amounts:
     """Return what a node offers or a queue admits; an entry that is no quantity counts as left out."""
-    known: Amounts = {}
+    parsed: Amounts = {}
     for name, text in (offered or {}).items():
         try:
-            known[name] = amounts.one(name, text)
+            parsed[name] = amounts.one(name, text)
         except quantity.QuantityError:
             continue
-    return known
+    return parsed

@@ -110,11 +110,11 @@ def _named(some: Amounts, vector: Callable[[Amounts], Vector]) -> NDArray[np.boo
 
 def _guarantees(tree: QueueTree, queues: Mapping[str, Queue], vector: Callable[[Amounts], Vector]) -> dict[str, Vector]:
     """Return what is kept for each queue: its own guarantee, or that of all below it where this is more."""
-    kept: dict[str, Vector] = {}
+    guarantees: dict[str, Vector] = {}
     for name in tree.upwards():
-        below = sum((kept[each] for each in tree.children(name)), vector({}))
-        kept[name] = np.maximum(vector(queues[name].guarantee if name in queues else {}), below)
-    return kept
+        below = sum((guarantees[each] for each in tree.children(name)), vector({}))
+        guarantees[name] = np.maximum(vector(queues[name].guarantee if name in queues else {}), below)
+    return guarantees
 
 
 def _demand_of_subtrees(tree: QueueTree, demand: Mapping[str, Vector], columns: int) -> dict[str, Vector]:

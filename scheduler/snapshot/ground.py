@@ -51,7 +51,7 @@ class NodeGround:
             found = self._domains[topology] = self._find(topology)
         return found
 
-    def standing(self, mark: Mark) -> Iterator[tuple[int, int]]:
+    def pods_with(self, mark: Mark) -> Iterator[tuple[int, int]]:
         """Yield the nodes that have pods with a mark, and how many; pods of nodes that are gone are nowhere."""
         for row, pods in self._marks.rows(mark).items():
             if row in self._index:

@@ -1,6 +1,6 @@
 """The pod groups, and the sets of their keys that say what a cycle looks at.
 
-`waiting` is looked at in every cycle, `dirty` (changed since the last one) tells which of them have changed, and those of `unsaid`
+`waiting` is looked at in every cycle, `dirty` (changed since the last one) tells which of them have changed, and those of `unreported`
 that wait for nothing are looked at once, a while later. Finished work is in none, so it costs nothing.
 """
 
@@ -23,7 +23,7 @@ class Groups(dict[str, Group]):
         super().__init__()
         self.dirty: set[str] = set()
         self.waiting: set[str] = set()
-        self.unsaid: dict[str, int] = {}
+        self.unreported: dict[str, int] = {}
         """Groups of which something may not stand in their status → since when, in ms."""
         self.resting: set[str] = set()
         """Groups whose bindings were refused, and are not tried again yet."""
@@ -53,7 +53,7 @@ class Groups(dict[str, Group]):
         else:
             self.reserved.pop(key, None)
 
-    def touch(self, group: Group, at: int, *, is_news: bool) -> None:
+    def touch(self, group: Group, at: int, *, may_change_status: bool) -> None:
         """Note that a group or one of its pods has changed; is_news: so that its status may have to say something else."""
         key = group.key
         self.layouts.pop(key, None)
@@ -63,22 +63,22 @@ class Groups(dict[str, Group]):
             del self[key]
             self.dirty.discard(key)
             self.waiting.discard(key)
-            self.unsaid.pop(key, None)
+            self.unreported.pop(key, None)
             return
         self.dirty.add(key)
         _note(self.waiting, key, is_in=group.is_waiting())
-        if is_news:
-            self.unsaid[key] = min(at, self.unsaid.get(key, at))
+        if may_change_status:
+            self.unreported[key] = min(at, self.unreported.get(key, at))
 
-    def settled(self, said: Iterable[str]) -> None:
+    def settled(self, reported: Iterable[str]) -> None:
         """Note that a cycle has seen everything, and of these groups said everything; later only changes are dirty."""
         self.dirty.clear()
-        for key in said:
-            del self.unsaid[key]
+        for key in reported:
+            del self.unreported[key]
 
-    def say_again(self, keys: Iterable[str]) -> None:
+    def report_again(self, keys: Iterable[str]) -> None:
         """Have the next cycle say of some groups what could not be written of them."""
-        self.unsaid.update(dict.fromkeys(self.keys() & keys, 0))
+        self.unreported.update(dict.fromkeys(self.keys() & keys, 0))
 
 
 def _note(names: set[str], name: str, *, is_in: bool) -> None:

@@ -113,8 +113,8 @@ class NodeTable:
             del self._shapes[shape.key]
             self._free_numbers.append(shape.number)
             if len(self._eligible) > 2 * len(self._shapes) + 64:
-                kept = {held.rule_key for held in self._shapes.values()}
-                self._eligible = {key: eligible for key, eligible in self._eligible.items() if key in kept}
+                in_use = {held.rule_key for held in self._shapes.values()}
+                self._eligible = {key: eligible for key, eligible in self._eligible.items() if key in in_use}
 
     def occupy(self, name: str, shape: PodShape, pods: int) -> None:
         """Add pods to a node, or with a negative count take them off."""

@@ -19,7 +19,7 @@ from scheduler.records.profiles import Profile, Subject, subjects_of
 from scheduler.records.records import Pod, TaskStatus
 
 T = TypeVar("T")
-KEPT_KEYS = 16
+MAX_UNUSED_KEYS = 16
 """Labels by which pods can be looked up, though nobody asks about them any more."""
 
 Anchor = tuple[str, str | None]
@@ -149,7 +149,7 @@ class PodRelations:
         """Return the pods that have a label, by its value; from now on they can be looked up by it."""
         by_value = self._pods_by_label.get(name)
         if by_value is None:
-            if len(self._pods_by_label) >= KEPT_KEYS:
+            if len(self._pods_by_label) >= MAX_UNUSED_KEYS:
                 used = {name for name, _ in self._by_anchor}
                 self._pods_by_label = {name: pods for name, pods in self._pods_by_label.items() if name in used}
             by_value = self._pods_by_label[name] = {}

@@ -188,13 +188,13 @@ class Snapshot:
             self.nodes.hold(pod.shape, 1)
         if old is not None:
             relations.index(key, self.pods.pop(key), present=False)
-        is_news = old is None or pod is None or (old.group, old.status) != (pod.group, pod.status)
+        may_change_status = old is None or pod is None or (old.group, old.status) != (pod.group, pod.status)
         if old is not None:
-            self._count(old, -1, at, is_news=is_news, is_last=pod is None or pod.group != old.group)
+            self._count(old, -1, at, may_change_status=may_change_status, is_last=pod is None or pod.group != old.group)
         if pod is not None:
             self.pods[key] = pod
             relations.index(key, pod, present=True)
-            self._count(pod, 1, at, is_news=is_news)
+            self._count(pod, 1, at, may_change_status=may_change_status)
         if old is not None:
             self.nodes.hold(old.shape, -1)
 
@@ -228,7 +228,7 @@ class Snapshot:
         if pod.cooldown:
             _keep(self.cooling, pod, sign)
 
-    def _count(self, pod: Pod, sign: int, at: int, *, is_news: bool, is_last: bool = True) -> None:
+    def _count(self, pod: Pod, sign: int, at: int, *, may_change_status: bool, is_last: bool = True) -> None:
         """Count a pod in or out; unless that is the last that happens to its group now, the rest of it follows."""
         if pod.holds:
             self._count_on_node(pod, sign)
@@ -250,7 +250,7 @@ class Snapshot:
                 _bump(group.barred, pod.shape, sign)
         group.changed = max(group.changed, at)
         if is_last or not group.exists:
-            self.groups.touch(group, at, is_news=is_news)
+            self.groups.touch(group, at, may_change_status=may_change_status)
 
     # Pod groups
 
@@ -273,7 +273,7 @@ class Snapshot:
         self._use_all(moved, 1)
         if change.verb == "ADDED" or group.phase != phase:
             group.changed = max(group.changed, change.at)
-        self.groups.touch(group, change.at, is_news=True)
+        self.groups.touch(group, change.at, may_change_status=True)
 
     def _use_all(self, pods: dict[str, Pod], sign: int) -> None:
         for pod in pods.values():
@@ -379,8 +379,8 @@ def _minimum(view: reading.GroupView | None) -> tuple[tuple[str, int], ...] | No
     if stated is None:
         return None
     quota = ("requests.", "limits.", "count/")
-    known = sorted(readable(stated).items())
-    return tuple((name, amount) for name, amount in known if amount > 0 and not name.startswith(quota))
+    parsed = sorted(readable(stated).items())
+    return tuple((name, amount) for name, amount in parsed if amount > 0 and not name.startswith(quota))
 
 
 def _keep(pods: dict[str, Pod], pod: Pod, sign: int) -> None:

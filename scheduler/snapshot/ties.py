@@ -38,9 +38,9 @@ def _own_rules(own: Demands, profile: Profile) -> Iterator[Rule]:
     if own.affinity:
         subject = tuple(term.pods for term in own.affinity)
         topologies = tuple(dict.fromkeys(term.topology for term in own.affinity))
-        shown = " and ".join(dict.fromkeys(map(str, subject)))
+        display = " and ".join(dict.fromkeys(map(str, subject)))
         text = "node(s) didn't match pod affinity rules"
-        yield Together(subject, topologies, subject in profile.selected, Reason.POD_AFFINITY, shown, text)
+        yield Together(subject, topologies, subject in profile.selected, Reason.POD_AFFINITY, display, text)
     text = "node(s) didn't match pod anti-affinity rules"
     for term in own.anti_affinity:
         yield Apart((term.pods,), term.topology, Reason.POD_ANTI_AFFINITY, str(term.pods), text)

@@ -38,7 +38,7 @@ class Arranger:
 
     def __init__(self, search: Search, drawn: Drawn, most: int) -> None:
         self._search, self._gang, self._drawn, self._most = search, search.gang, drawn, most
-        self._places = SearchAreas(search, drawn)
+        self._areas = SearchAreas(search, drawn)
         self._started: set[int] = set()
         self._effort = 0
 
@@ -46,16 +46,16 @@ class Arranger:
         """Settle the gang where the least is lost, and have it placed; None where that works nowhere."""
         found: Found = []
         self._effort = 0
-        for place in self._of_gang():
+        for area in self._of_gang():
             if self._effort > EFFORT:
                 break
             self._effort += TRY
-            if (lost := self._search.cost(partial(settle, place.nodes))) is not None:
-                found.append((lost, place))
+            if (lost := self._search.cost(partial(settle, area.nodes))) is not None:
+                found.append((lost, area))
                 if len(found) >= self._most:
                     break
-        for _, place in sorted(found, key=_rank):
-            if (done := self._search.run(partial(settle, place.nodes))) is not None:
+        for _, area in sorted(found, key=_rank):
+            if (done := self._search.run(partial(settle, area.nodes))) is not None:
                 return done
         return None
 
@@ -111,12 +111,12 @@ class Arranger:
             return False
         before = search.mark()
         found: Found = []
-        for place in self._places.inside(part.topology, [(part.need, part.bins)], part.bins, root):
-            works = self._fill_part(part, place.nodes)
+        for area in self._areas.inside(part.topology, [(part.need, part.bins)], part.bins, root):
+            works = self._fill_part(part, area.nodes)
             lost = search.gone.lost(before[0].units)
             search.back_to(before)
             if works:
-                found.append((lost, place))
+                found.append((lost, area))
                 if len(found) >= self._most:
                     break
         if not found:
@@ -147,7 +147,7 @@ class Arranger:
     def _join(self, some: int, part: Part, wanted: int, root: NodeSet | None) -> None:
         """Give up to so many pods nodes near those of their part."""
         while wanted > 0:
-            places = self._places.inside(part.topology, [(1, (some,))], part.bins, root)
+            places = self._areas.inside(part.topology, [(1, (some,))], part.bins, root)
             taken = next((got for each in places if (got := self._search.fill(some, wanted, each.nodes))), 0)
             if not taken:
                 return
@@ -160,9 +160,9 @@ class Arranger:
             least = sorted(gang.parts[number].need for number in step.parts)[: step.need]
             bins = [some for number in step.parts for some in gang.parts[number].bins]
             needs.append((sum(least), bins))
-        return self._places.inside(gang.topology, needs, range(len(gang.bins)), None)
+        return self._areas.inside(gang.topology, needs, range(len(gang.bins)), None)
 
 
 def _rank(found: tuple[Lost, SearchArea]) -> tuple[int, int, int, int, int]:
-    lost, place = found
-    return lost.tier, lost.pods, place.tier, lost.last, place.order
+    lost, area = found
+    return lost.tier, lost.pods, area.tier, lost.last, area.order

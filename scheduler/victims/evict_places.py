@@ -57,17 +57,19 @@ class SearchAreas:
         if topology is None or hyper_nodes is None:
             return [SearchArea(0, 0, 0, 0, root)]
         numbers = set(bins)
-        there = [node for some, node, _ in self._search.places if some in numbers]
-        standing = np.concatenate([hyper_nodes.standing(topology), np.asarray(there, dtype=np.int64)])
-        marks = np.bincount(standing, minlength=hyper_nodes.size)
+        there = [node for some, node, _ in self._search.placements if some in numbers]
+        occupied = np.concatenate([hyper_nodes.occupied(topology), np.asarray(there, dtype=np.int64)])
+        marks = np.bincount(occupied, minlength=hyper_nodes.size)
         found: list[SearchArea] = []
         for height, tier in enumerate(hyper_nodes.up_to(topology)):
             levels, short = self._levels(tier, needs, root), self._short(tier, needs, root, 0)
-            levels[tier.sums(marks) != len(standing)] = 0
-            for place in np.flatnonzero(levels).tolist():
-                mask = hyper_nodes.mask(tier.first + place)
+            levels[tier.sums(marks) != len(occupied)] = 0
+            for position in np.flatnonzero(levels).tolist():
+                mask = hyper_nodes.mask(tier.first + position)
                 nodes = mask if root is None else mask & root
-                found.append(SearchArea(int(levels[place]), int(short[place]), height, tier.first + place, nodes))
+                found.append(
+                    SearchArea(int(levels[position]), int(short[position]), height, tier.first + position, nodes)
+                )
         found.sort(key=lambda each: each[:4])
         if not hyper_nodes.binds(topology):
             found.append(SearchArea(LEVELS + 1, 0, len(hyper_nodes.tiers), len(hyper_nodes.named), root))

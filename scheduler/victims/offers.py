@@ -43,9 +43,9 @@ class Offers:
         nodes = np.flatnonzero(is_open if among is None else is_open & among)
         hopeful = self._holding[nodes]
         if not hopeful.all():
-            asked = [column for column, _ in pod_class.asked]
-            free = left(self._cluster.free[nodes], pod_class.spared)[:, asked]
-            hopeful |= np.all(free >= pod_class.request[asked], axis=1)
+            columns = [column for column, _ in pod_class.requests]
+            free = left(self._cluster.free[nodes], pod_class.spared)[:, columns]
+            hopeful |= np.all(free >= pod_class.request[columns], axis=1)
         open_nodes: list[int] = nodes[hopeful].tolist()
         return open_nodes
 
@@ -105,13 +105,13 @@ class Offers:
         if self._conflicts is not None and pod_class.ties is not None and pod_class.ties.moves_itself:
             return 1
         free = left_of(self._cluster.free[node].tolist(), pod_class.spared)
-        return min((free[column] // amount for column, amount in pod_class.asked if amount > 0), default=1)
+        return min((free[column] // amount for column, amount in pod_class.requests if amount > 0), default=1)
 
 
 def _short(free: list[int], pod_class: PodClass) -> dict[int, int]:
     """Return what is short of a node for one more pod, by column."""
     there = left_of(free, pod_class.spared)
-    return {column: amount - there[column] for column, amount in pod_class.asked if amount > there[column]}
+    return {column: amount - there[column] for column, amount in pod_class.requests if amount > there[column]}
 
 
 def _without(short: dict[int, int], free: list[int], holds: Sequence[int], pod_class: PodClass) -> dict[int, int]:

@@ -24,16 +24,17 @@ class Overlap:
     seem to hold too much rather than too little.
     """
 
-    def __init__(self, account: Account, kept: Vector, taken: Mapping[int, Vector], holders: Holders) -> None:
-        """Find it, before the kept room is charged: kept is all of it, taken by node what of it is held still, holders by whom."""
+    def __init__(self, account: Account, total: Vector, taken: Mapping[int, Vector], holders: Holders) -> None:
+        """Find it, before the kept room is charged: total is all of it, taken by node what of it is held still, holders by whom."""
         self._line = account.line
         self.is_off = False
-        self._used = [np.zeros_like(kept) for _ in self._line]
+        self._used = [np.zeros_like(total) for _ in self._line]
         for node, amounts in taken.items():
             for depth, each in enumerate(self._line):
                 self._used[depth] += _charged_to(each, amounts, holders.get(node, ()))
         self._held = [
-            self._held_more(depth, kept) - self._held_more(depth, kept - used) for depth, used in enumerate(self._used)
+            self._held_more(depth, total) - self._held_more(depth, total - used)
+            for depth, used in enumerate(self._used)
         ]
 
     def take_off(self, *, on: bool) -> None:
@@ -47,10 +48,10 @@ class Overlap:
                 account.used[column] += sign * int(used[column])
                 account.held[column] += sign * int(held[column])
 
-    def charged(self, kept: Vector) -> Iterator[tuple[Account, Vector]]:
+    def charged(self, total: Vector) -> Iterator[tuple[Account, Vector]]:
         """Yield the accounts to which the kept room is charged at present, each with how much of it."""
         for account, used in zip(self._line, self._used, strict=True):
-            yield account, kept - used if self.is_off else kept
+            yield account, total - used if self.is_off else total
 
     def _held_more(self, depth: int, amounts: Vector) -> Vector:
         """Return how much more an account of the line holds when its queue is charged with amounts: not what is guaranteed below it."""

@@ -27,19 +27,19 @@ class Reclaim:
     def __init__(
         self,
         own: Account,
-        asked: Sequence[Amount],
+        requests: Sequence[Amount],
         pods: int,
         idle: Sequence[int],
-        kept: Mapping[Account, Vector] = MappingProxyType({}),
+        reserved: Mapping[Account, Vector] = MappingProxyType({}),
     ) -> None:
-        """asked is what its minimum asks for in all, pods the column of `pods`, idle by column what is free where the gang may be.
+        """requests are those of its minimum in all, pods the column of `pods`, idle by column what is free where the gang may be.
 
-        kept is what accounts are charged with for room that is kept.
+        reserved is what accounts are charged with for reserved room.
         """
-        self._own, self._kept = own, kept
+        self._own, self._reserved = own, reserved
         self._owed: dict[Account, Sequence[Amount]] = {}
         """What is owed to the queue and those above it up to one that is above both, by that one."""
-        within = wanted = [(column, amount) for column, amount in asked if amount > 0 and column != pods]
+        within = wanted = [(column, amount) for column, amount in requests if amount > 0 and column != pods]
         scarce = [(column, amount) for column, amount in wanted if amount > idle[column]]
         for account, above in zip(own.line, own.line[1:], strict=False):
             within = [
@@ -94,5 +94,5 @@ class Reclaim:
 
     def _used(self, account: Account, column: int) -> int:
         """Return what the pods of a queue use."""
-        kept = self._kept.get(account)
-        return account.used[column] - (0 if kept is None else int(kept[column]))
+        reserved = self._reserved.get(account)
+        return account.used[column] - (0 if reserved is None else int(reserved[column]))

@@ -37,7 +37,7 @@ class Gone:
     def __init__(self, cluster: Cluster, gang: Gang, units: Sequence[Unit], yields: Yields) -> None:
         """gang is the one for which they go: its queue, and those above it, have to come below their ceilings."""
         self._cluster, self._account, self._all, self._yields = cluster, gang.account, units, yields
-        self._asked = sorted({c for some in gang.bins for c, _ in cluster.classes[some.pod_class].asked})
+        self._columns = sorted({c for some in gang.bins for c, _ in cluster.classes[some.pod_class].requests})
         self.units: set[int] = set()
         self.refused: set[int] = set()
 
@@ -76,7 +76,7 @@ class Gone:
         else:
             self.units.remove(number)
 
-    def standing(self) -> TrialState:
+    def state(self) -> TrialState:
         """Return who is gone now."""
         return TrialState(frozenset(self.units), frozenset(self.refused))
 
@@ -86,9 +86,9 @@ class Gone:
             self.move(number, -1)
         self.refused.intersection_update(before.refused)
 
-    def lost(self, kept: Collection[int] = ()) -> Lost:
+    def lost(self, staying: Collection[int] = ()) -> Lost:
         """Return what is lost with those who are gone, but for some."""
-        gone = self.units.difference(kept)
+        gone = self.units.difference(staying)
         units = [self._all[number] for number in gone]
         return Lost(
             max((unit.tier for unit in units), default=-1), sum(unit.pods for unit in units), max(gone, default=-1)
@@ -109,7 +109,7 @@ class Gone:
     def above_ceiling(self) -> tuple[Account, int] | None:
         """Return a queue above the gang, or its own, that holds too much of what the gang asks for, and the column."""
         for account in self._account.line if self._account is not None else ():
-            for column in self._asked:
+            for column in self._columns:
                 if account.held[column] > account.ceiling[column]:
                     return account, column
         return None

@@ -63,7 +63,7 @@ class Drawn:
         self._left: Iterator[Unit] = iter(units)
         self._wanted = [0] * cluster.free.shape[1]
         for some in gang.bins:
-            for column, amount in cluster.classes[some.pod_class].asked:
+            for column, amount in cluster.classes[some.pod_class].requests:
                 self._wanted[column] += amount * some.count
         self._least = _LEAST_WITH_RULES if cluster.has_rules(gang) else 0
         self._held = [0] * len(self._wanted)

@@ -31,7 +31,7 @@ class Search:
         self._units, self._pods = drawn.units, pods
         self.gone = Gone(cluster, gang, drawn.units, yields)
         self.taken = [0] * len(gang.bins)
-        self.places: list[tuple[int, int, int]] = []  # bin, node, pods
+        self.placements: list[tuple[int, int, int]] = []  # bin, node, pods
         self._barred: set[int] = set()
         relations = cluster.relations if cluster.has_rules(gang) else None
         self._conflicts = None if relations is None else Conflicts(relations, drawn.units)
@@ -108,7 +108,7 @@ class Search:
         """Note an attempt that is on the cluster as where the gang is."""
         for some, runs in enumerate(attempt.runs):
             for nodes, counts in runs:
-                self.places += [(some, node, count) for node, count in zip(nodes, counts, strict=True)]
+                self.placements += [(some, node, count) for node, count in zip(nodes, counts, strict=True)]
             self.taken[some] += attempt.taken[some]
 
     def fill(self, some: int, wanted: int, among: NodeSet | None = None) -> int:
@@ -150,19 +150,19 @@ class Search:
 
     def _put(self, some: int, node: int, number: int) -> None:
         self.cluster.fill([node], [number], self._class(some), self.gang.account)
-        self.places.append((some, node, number))
+        self.placements.append((some, node, number))
         self.taken[some] += number
 
     def _leave_places(self, since: int) -> None:
         """Take the gang off the nodes again that it got since there were so many places, but not its victims' room."""
-        for some, node, number in self.places[since:]:
+        for some, node, number in self.placements[since:]:
             self.cluster.fill([node], [-number], self._class(some), self.gang.account)
             self.taken[some] -= number
-        del self.places[since:]
+        del self.placements[since:]
 
     def mark(self) -> Mark:
         """Return how things stand, so that one can go back there."""
-        return self.gone.standing(), len(self.places), list(self.taken)
+        return self.gone.state(), len(self.placements), list(self.taken)
 
     def back_to(self, before: Mark) -> None:
         """Take back all that was done since then."""
@@ -173,10 +173,10 @@ class Search:
 
     def _spare(self) -> None:
         """Let units stay that need not go, the last first; those that go before another one go with it."""
-        asked: dict[int, set[int]] = {}
+        requested: dict[int, set[int]] = {}
         spared: dict[int, set[Spared]] = {}
-        for some, node, _ in self.places:
-            asked.setdefault(node, set()).update(column for column, _ in self._class(some).asked)
+        for some, node, _ in self.placements:
+            requested.setdefault(node, set()).update(column for column, _ in self._class(some).requests)
             if each := self._class(some).spared:
                 spared.setdefault(node, set()).update(each)
         bound: set[int] = set()
@@ -184,7 +184,7 @@ class Search:
             is_needed = bool(self._rules.all) and not self._rules.all.isdisjoint(marks(self._units[number]))
             if number not in bound and not is_needed:
                 self.gone.move(number, -1)
-                if self._has_room(number, asked, spared) and self.gone.above_ceiling() is None:
+                if self._has_room(number, requested, spared) and self.gone.above_ceiling() is None:
                     continue
                 self.gone.move(number, 1)
             bound.update(self._units[number].before)
@@ -208,19 +208,19 @@ class Search:
                 self.gone.move(number, 1)
             bound.update(each for number in some for each in self._units[number].before)
 
-    def _has_room(self, number: int, asked: dict[int, set[int]], spared: dict[int, set[Spared]]) -> bool:
-        """Tell whether the pods of the gang fit beside a unit that came back. asked, spared: of what they ask, and what is kept, by node."""
+    def _has_room(self, number: int, requested: dict[int, set[int]], spared: dict[int, set[Spared]]) -> bool:
+        """Tell whether the pods of the gang fit beside a unit that came back. requested, spared: the columns of what they ask for, and what is spared for idle devices, by node."""
         free, holds = self.cluster.free, self._units[number].holds
         return all(
             free[node, column] >= 0
             for node, amounts in holds.items()
-            for column in asked.get(node, ())
+            for column in requested.get(node, ())
             if amounts[column] > 0
         ) and all(
             free[node, each.column] >= each.each * max(free[node, each.device], 0)
             for node in holds
             for each in spared.get(node, ())
-            if each.column in asked[node]
+            if each.column in requested[node]
         )
 
     def _class(self, some: int) -> PodClass:

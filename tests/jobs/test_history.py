@@ -15,7 +15,7 @@ from cluster.store import Create, Delete, records, store
 from jobs.consumers import gather
 from jobs.consumers.history_controller import MOST, sweep_ms
 from jobs.history import record
-from jobs.history.fold import MOST_STRETCHES, MOST_TOLD, fold, stretches_after
+from jobs.history.fold import MAX_EVENTS, MOST_STRETCHES, fold, stretches_after
 from jobs.history.record import History
 from jobs.lifecycle.reading import ContainerState, ContainerStatus, Pod, PodStatus, Terminated
 from kube.meta import now_text
@@ -96,7 +96,7 @@ def test_what_ended_a_run_is_said(lives):
 def test_who_was_asked_to_end_is_told_from_who_ended(lives, happens, is_asked):
     spans = whole(lives(f"{RUNS}, wait 5, {happens}")).runs[0].pods.values()
     (span,) = (each for each in spans if each.pod.metadata.name == "demo-main-0")
-    assert (span.asked is not None) == is_asked
+    assert (span.deletion_requested is not None) == is_asked
 
 
 @LIVES
@@ -124,10 +124,10 @@ def test_of_many_starts_the_first_and_the_newest_are_kept_and_of_many_events_the
         container = ContainerStatus(name="main", state=ContainerState(terminated=ran))
         found = stretches_after(found, Pod(status=PodStatus(container_statuses=[container])))
     assert (len(found), found[0].started, found[-1].started) == (MOST_STRETCHES, 0, start)
-    one = lives(", ".join(f"wait 1, event Told number {number}" for number in range(MOST_TOLD + 5)))
-    messages = {each.message for each in whole(one).told.values()}
-    assert len(messages) == MOST_TOLD
-    assert (f"number {MOST_TOLD + 4}" in messages, "number 0" in messages) == (True, False)
+    one = lives(", ".join(f"wait 1, event Told number {number}" for number in range(MAX_EVENTS + 5)))
+    messages = {each.message for each in whole(one).events.values()}
+    assert len(messages) == MAX_EVENTS
+    assert (f"number {MAX_EVENTS + 4}" in messages, "number 0" in messages) == (True, False)
 
 
 def test_a_job_that_goes_on_is_recorded_at_intervals_and_no_retention_takes_its_past(lives):

@@ -17,7 +17,7 @@ from tests.jobs.control import job as job_of
 from tests.tables import cases
 
 HOLD = "release"
-COUNT = status_throttle.CROWD + 1
+COUNT = status_throttle.LARGE_BATCH + 1
 KINDS = {JOBS.id: "Job", POD_GROUPS.id: "PodGroup", PODS.id: "Pod", EVENTS.id: "Event"}
 WAITS, HAS_PODS = "jobs Job Pending: WaitingForQueue", "jobs Job Pending: WaitingForPods"
 BOUND = 25  # 19 for the smallest; large batches go in several statements

@@ -172,8 +172,8 @@ def test_events_and_actions_have_words_and_a_task_is_offered_what_reaches_its_po
 def test_every_reason_to_wait_has_words_and_a_remedy_and_the_guide_has_the_whole_list():
     """Run `python -c "from jobs.rules import remedies; print(*remedies.rows(), sep='\\n')"` for the rows."""
     assert {str(each) for each in Reason} <= reasons.WAITING.keys()
-    assert remedies.REASONS.keys() == reasons.WAITING.keys() | reasons.KEPT.keys() | {remedies.BEHIND}
-    assert {each.value for each in Cause} == reasons.KEPT.keys() == pod_health.TEXTS.keys()
+    assert remedies.REASONS.keys() == reasons.WAITING.keys() | reasons.START_OBSTACLES.keys() | {remedies.BEHIND}
+    assert {each.value for each in Cause} == reasons.START_OBSTACLES.keys() == pod_health.TEXTS.keys()
     assert {each.about for each in remedies.REASONS.values()} == set(remedies.About)
     text = (settings.BASE_DIR / "docs/how-to/why-a-job-waits.md").read_text()
     assert [line for line in text.splitlines() if line.startswith("| ") and "`" in line] == remedies.rows()

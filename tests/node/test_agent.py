@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError, connection
 
-from cluster.rules.node.leases import LEASE_NAMESPACE, PLACE_ANNOTATION
+from cluster.rules.node.leases import LEASE_NAMESPACE, STATE_DIRECTORY
 from cluster.runtime import nudge
 from cluster.store import Delete, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
@@ -54,7 +54,7 @@ class TestOneAgent:
     def test_second_agent_follows_the_first_when_that_stopped_or_its_lease_has_ended(self, node, other):
         place = f"{socket.gethostname()}:{node.data}"
         lease = store.get(LEASES, LEASE_NAMESPACE, "here").object
-        assert lease["metadata"]["annotations"] == {PLACE_ANNOTATION: place}
+        assert lease["metadata"]["annotations"] == {STATE_DIRECTORY: place}
         with pytest.raises(Occupied, match=f"the node here is the agent's in {place}$"):
             other.begin()
         node.crash()
@@ -92,7 +92,7 @@ class TestOneAgent:
             node.agent.work()
             assert not node.agent.stopping
         found = store.get(LEASES, LEASE_NAMESPACE, "here").object
-        assert found["metadata"]["annotations"] == {PLACE_ANNOTATION: f"{socket.gethostname()}:{node.data}"}
+        assert found["metadata"]["annotations"] == {STATE_DIRECTORY: f"{socket.gethostname()}:{node.data}"}
 
 
 @pytest.mark.each_runtime

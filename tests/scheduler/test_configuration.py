@@ -97,7 +97,7 @@ def test_what_cannot_be_read(text, message):
 def test_each_plugin_of_volcano_is_either_heeded_or_said_to_have_no_effect():
     for name, plugin in supported.PLUGINS.items():
         warned = any(f"{name} has no effect here" in each for each in said(LISTING % f"{{name: {name}}}"))
-        assert warned == (plugin.standing is supported.PluginSupport.WITHOUT_EFFECT), name
+        assert warned == (plugin.support is supported.PluginSupport.WITHOUT_EFFECT), name
 
 
 words = st.sampled_from(

@@ -205,10 +205,10 @@ def test_why_nodes_were_closed_once_is_forgotten():
     world = World(pod("p", "g", "1"))
     nodes = world.snapshot.nodes
     for number in range(MOST_EXCLUSIONS):  # a taint's value is a part of it, and some write times into it
-        nodes.code(Exclusion(ExclusionKind.TAINT, shown=str(number)))
+        nodes.code(Exclusion(ExclusionKind.TAINT, display=str(number)))
     world.put(node("n1", "4", taints=[{"key": "seen", "value": "last", "effect": "NoSchedule"}]))
     (closed,) = nodes.verdicts(next(iter(world.snapshot.pods.values())).shape)
-    assert [each.shown for each in nodes.exclusions[1:]] == [nodes.exclusions[closed].shown]
+    assert [each.display for each in nodes.exclusions[1:]] == [nodes.exclusions[closed].shown]
     assert "last" in nodes.exclusions[closed].shown
 
 

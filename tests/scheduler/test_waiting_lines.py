@@ -49,10 +49,10 @@ def test_urgent_groups_come_first_then_old_ones():
     )
     assert keys(now()) == ["urgent", "old", "young", "lazy"]
     assert keys(now(), "other") == ["elsewhere"]
-    place = now().place("ns/young")
+    place = now().position("ns/young")
     assert (place.number, place.of) == (3, 4)
     assert [(each.name, value) for each, value in place.before] == [("urgent", 9), ("old", 3)]
-    assert now().place("ns/runs") is None
+    assert now().position("ns/runs") is None
 
 
 def test_lines_follow_the_log_as_if_they_were_loaded_anew():
@@ -75,8 +75,8 @@ def test_lines_follow_the_log_as_if_they_were_loaded_anew():
 def test_what_minima_ask_for_is_added_up():
     for name, cpu in (("a", "2"), ("b", "500m")):
         stored(waiting(name, minResources={"cpu": cpu, "requests.cpu": cpu, "nvidia.com/gpu": "1"}))
-    assert now().asked("default") == {"cpu": 2500, "nvidia.com/gpu": 2}
-    assert now().asked("other") == {}
+    assert now().requested("default") == {"cpu": 2500, "nvidia.com/gpu": 2}
+    assert now().requested("other") == {}
 
 
 @examples(150, here=12)

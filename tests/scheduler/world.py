@@ -104,7 +104,7 @@ class World:
         """Schedule once and do what was decided; return the decisions."""
         self.now += int(seconds * 1000)
         decisions = schedule(self.snapshot, self.now)
-        self.snapshot.groups.settled(decisions.said)
+        self.snapshot.groups.settled(decisions.reported)
         for some in groups_of(decisions, self.now):
             for write in some.writes:
                 self.writes += 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from node.leftovers import AtStop
 from volcano_ui import env
 
-SHOWN = 3
+MAX_PODS_NAMED = 3
 
 
 def begin_message(running: AtStop, pods: Sequence[str]) -> str:
@@ -46,8 +46,8 @@ def end_message(running: AtStop, pods: Sequence[str], took: str, holder: int = 0
 
 
 def _named(pods: Sequence[str]) -> str:
-    names = ", ".join(pods[:SHOWN])
-    more = f" and {len(pods) - SHOWN} more" if len(pods) > SHOWN else ""
+    names = ", ".join(pods[:MAX_PODS_NAMED])
+    more = f" and {len(pods) - MAX_PODS_NAMED} more" if len(pods) > MAX_PODS_NAMED else ""
     return f"{len(pods)} running {_plural(pods, 'pod', 'pods')} ({names}{more})"
 
 

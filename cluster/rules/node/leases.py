@@ -10,18 +10,18 @@ LEASE_NAMESPACE = "kube-node-lease"
 # Names the lease of a node that shares one with others; a node without it has the lease of its own name.
 LEASE_ANNOTATION = "ui.volcano.sh/lease"
 # Of a node's lease: the state directory of the agent that renews it, as HOST:DIRECTORY, "" once it has stopped in order.
-PLACE_ANNOTATION = "ui.volcano.sh/state-directory"
+STATE_DIRECTORY = "ui.volcano.sh/state-directory"
 
 
-def place_of(lease: Object) -> str:
+def state_directory_of(lease: Object) -> str:
     """Return where the agent is that has a node's lease, "" where none has said so or the last one has stopped in order."""
-    return str(lenient.mapping(lease, "metadata", "annotations").get(PLACE_ANNOTATION) or "")
+    return str(lenient.mapping(lease, "metadata", "annotations").get(STATE_DIRECTORY) or "")
 
 
-def other_place(lease: Object, place: str, now_ms: int) -> str:
+def other_state_directory(lease: Object, state_directory: str, now_ms: int) -> str:
     """Return where another agent lives that renews a node's lease, "" when nobody but the one at a place does."""
-    current = place_of(lease)
-    if not current or current == place:
+    current = state_directory_of(lease)
+    if not current or current == state_directory:
         return ""
     try:
         renewed = parse_time(lenient.text(lease, "spec", "renewTime"))

@@ -25,7 +25,7 @@ class Choice(NamedTuple):
     """A value, what is known of it in words, and why it cannot be chosen, "" if it can."""
 
     value: str
-    said: str = ""
+    description: str = ""
     refusal: str = ""
 
 

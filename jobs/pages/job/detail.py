@@ -95,7 +95,7 @@ class Detail(JobRecord):
     @property
     def phase(self) -> str:
         """The phase of the job, or of the run that is shown once it is over."""
-        return self.chapter.over if self.is_past else progress.shown_phase(self.job, self.deleted)
+        return self.chapter.over if self.is_past else progress.display_phase(self.job, self.deleted)
 
     @property
     def gang(self) -> progress.Progress | None:
@@ -267,7 +267,7 @@ class Detail(JobRecord):
     def wish(self) -> str:
         """What the pods would say to run on simulated nodes, if the taint of these is among the reasons."""
         cause = self.group.cause if self.group and self.why else None
-        taints = [each.shown for _, each in cause.excluded if each.kind == ExclusionKind.TAINT] if cause else []
+        taints = [each.display for _, each in cause.excluded if each.kind == ExclusionKind.TAINT] if cause else []
         return simulation.WISH if any(each.startswith(f"{simulation.SIMULATED}=") for each in taints) else ""
 
     @property

@@ -33,7 +33,7 @@ def of_job(job: Object) -> list[Sentences]:
     return [
         Sentences(
             name,
-            words.PLUGIN_WORDS[name].said if name in words.PLUGIN_WORDS else "",
+            words.PLUGIN_WORDS[name].description if name in words.PLUGIN_WORDS else "",
             tuple(lenient.texts(wanted, name)),
             tuple(SAYS[name](contexts[name])) if name in contexts else (),
         )

@@ -161,7 +161,7 @@ def bar_of(
 
 def bar_of_span(span: PodSpan) -> Bar:
     """Return the bar of a pod as a record tells of it."""
-    is_stopped = span.asked is not None
+    is_stopped = span.deletion_requested is not None
     return bar_of(span.pod, span.created, span.stretches, span.removed, is_stopped=is_stopped)
 
 

@@ -147,7 +147,7 @@ def _queue_position(group: Stored | None, visible: frozenset[str] | access.Every
     if group is None or not backend.runs(registry.get("scheduler")):
         return None
     with store.reading() as head, waiting_lines.current(head) as lines:
-        line_position = lines.place(group.key)
+        line_position = lines.position(group.key)
         queue = lines.queue_of(group.key)
     if line_position is None:
         return None

@@ -69,7 +69,7 @@ def row(
         f'<td><input type=checkbox form=bulk name=uid value="{uid}" aria-label="Tick {name}">' if selectable else "",
         f'<th scope=row><a href="{url}{f"?of={uid}" if deleted else ""}">{name}</a>',
         _brief(stored.namespace),
-        f"<td>{_phase(progress.shown_phase(job, deleted))}{tags}",
+        f"<td>{_phase(progress.display_phase(job, deleted))}{tags}",
         f"<td{'' if is_plain else _title(gang.sentence)}>{svg.plain_stack(shares, gang.total)}{gang.short}",
         _brief(job.queue, "queue"),
         _brief(job.creator, "owner"),

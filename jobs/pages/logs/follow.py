@@ -19,7 +19,7 @@ from dashboard.live import StreamRequest
 from jobs.lifecycle.reading import Pod
 from jobs.logs import merge
 from jobs.logs.merge import Entry, Log
-from jobs.logs.text import Run, ShownLine, written
+from jobs.logs.text import PrintedLine, Run, written
 from jobs.pages.logs import pods, window
 from jobs.pages.logs.pods import Absent, LogPod, LogQuery
 from jobs.pages.logs.window import Limits, Mark, log_of
@@ -109,7 +109,7 @@ class UnderWay:
     """A line that is printed: what is shown of it, and what of that was sent."""
 
     def __init__(self, number: int, first: Line) -> None:
-        self._line = ShownLine()
+        self._line = PrintedLine()
         self._head = number, first.time, first.stream
         self._sent: list[Run] = []
         self._offset = self._last = first.offset

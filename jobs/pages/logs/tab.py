@@ -15,7 +15,7 @@ from cluster.access import Actor
 from cluster.api import backend
 from cluster.store import store
 from jobs.logs.merge import Log
-from jobs.logs.text import Run, ShownLine
+from jobs.logs.text import PrintedLine, Run
 from jobs.pages.job.detail import Detail
 from jobs.pages.logs import pods, window
 from jobs.pages.logs.follow import MOST_PODS
@@ -143,12 +143,12 @@ def _tab(actor: Actor, detail: Detail, query: LogQuery, listed: list[Option], li
 
 def _rows(chosen: Sequence[LogPod], end: Window, line: str, *, together: bool) -> list[Row]:
     names = {pod.uid: pod.name for pod in chosen}
-    rows: list[tuple[str, str, ShownLine]] = []
-    unfinished: dict[tuple[Log, str], ShownLine] = {}
+    rows: list[tuple[str, str, PrintedLine]] = []
+    unfinished: dict[tuple[Log, str], PrintedLine] = {}
     for log, entry in end.entries:
         drawn = unfinished.pop((log, entry.stream), None)
         if drawn is None:
-            drawn = ShownLine()
+            drawn = PrintedLine()
             rows.append((f"{names[log.uid]}  " if together else "", f"{'.'.join(map(str, log))}.{entry.offset}", drawn))
         drawn.feed(entry.data, whole=entry.whole)
         if not entry.whole:

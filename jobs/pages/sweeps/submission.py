@@ -22,7 +22,7 @@ from kube.resources import CONFIGMAPS, JOBS
 from kube.yaml.problem import YamlError
 
 MOST_REVIEWED = 20  # jobs that are judged while somebody types; submitting judges all
-SHOWN = 3  # jobs whose YAML is shown
+MAX_PREVIEWS = 3  # jobs whose YAML is shown
 MOST_REFUSALS = 20
 
 
@@ -49,7 +49,7 @@ class Preview:
     causes: tuple[Finding, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[Finding, ...] = ()
-    shown: tuple[JobPreview, ...] = ()
+    jobs: tuple[JobPreview, ...] = ()
     number: int = 0
 
 
@@ -146,7 +146,7 @@ def _reviewed(actor: Actor, planned: Plan, text: str) -> Preview:
         (*never, *understood, *common_notes, *map(Finding, (*some_never, *row_notes, *unused))),
         tuple(
             JobPreview(planned.jobs[index], planned.values.row(index), yaml_write.dump(planned.job(index)))
-            for index in range(min(number, SHOWN) if accepted else 0)
+            for index in range(min(number, MAX_PREVIEWS) if accepted else 0)
         ),
         number,
     )

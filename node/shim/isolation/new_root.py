@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 QUIET = linux.NOSUID | linux.NODEV
-SHOWN = QUIET | linux.RDONLY
+READ_ONLY = QUIET | linux.RDONLY
 ENTRIES = 4096  # of a directory that is put together anew
 
 
@@ -70,7 +70,7 @@ class NewRoot:
         self._attach(file_system, path, Make.DIRECTORY)
         return file_system
 
-    def show(self, source: int, path: str, attributes: int = SHOWN, *, whole: bool = True) -> int:
+    def show(self, source: int, path: str, attributes: int = READ_ONLY, *, whole: bool = True) -> int:
         """Show what a descriptor of this mount namespace stands for at a path, which is made where it is missing; return the mount."""
         mount = self.close_later(linux.copy_of_mount(source, whole=whole))
         linux.restrict_mount(mount, attributes, whole=whole)

@@ -24,7 +24,7 @@ from kube.mount_paths import SHARED_MEMORY, lies_in
 from node.shim import linux
 from node.shim import users as subordinates
 from node.shim.isolation import landlock
-from node.shim.isolation.new_root import QUIET, SHOWN, NewRoot, TooManyEntries, go_making, kind_of
+from node.shim.isolation.new_root import QUIET, READ_ONLY, NewRoot, TooManyEntries, go_making, kind_of
 from node.shim.isolation.sources import open_source
 from node.shim.path_walk import STEP, Make, PathRefused, Walk
 
@@ -156,7 +156,7 @@ class _Volume:
         self.mount = root.close_later(linux.copy_of_mount(self.source))
         if users >= 0:
             show_to(users, self.mount, ids, own=is_own(self.bind))
-        linux.restrict_mount(self.mount, SHOWN if self.bind.read_only else QUIET)
+        linux.restrict_mount(self.mount, READ_ONLY if self.bind.read_only else QUIET)
 
 
 @contextlib.contextmanager
@@ -249,9 +249,9 @@ def _add_hardware(root: NewRoot, *, whole: bool) -> None:
 
     whole: with what is mounted in /sys, which a user namespace cannot leave out.
     """
-    root.show_path("/sys", SHOWN | linux.NOEXEC, whole=whole)
+    root.show_path("/sys", READ_ONLY | linux.NOEXEC, whole=whole)
     for name in COVERED:
-        root.show_again("mnt", f"sys/{name}", SHOWN)
+        root.show_again("mnt", f"sys/{name}", READ_ONLY)
 
 
 def _add_devices(root: NewRoot, order: Order, *, of_machine: bool) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from cluster.api import admission
 from cluster.rules import intake, quotas, ranges
 from cluster.rules.batch import job_policies
 from cluster.rules.node import node_engines, node_rights
-from cluster.rules.node.leases import PLACE_ANNOTATION, other_place
+from cluster.rules.node.leases import STATE_DIRECTORY, other_state_directory
 from cluster.rules.node.node_walls import NodeWall
 from cluster.rules.pod import templates
 from kube import resources
@@ -145,9 +145,11 @@ def node(labels=None, annotations=None, spec=None):
 
 def elsewhere(place, renewed):
     """Where an agent other than the one here lives, by a lease: its place, if it has one, and how long ago it was renewed."""
-    annotations = {} if place is None else {PLACE_ANNOTATION: place}
+    annotations = {} if place is None else {STATE_DIRECTORY: place}
     renewed = timestamp(NOW - renewed * 1000) if isinstance(renewed, int) else renewed
-    return other_place({"metadata": {"annotations": annotations}, "spec": {"renewTime": renewed}}, "host:/here", NOW)
+    return other_state_directory(
+        {"metadata": {"annotations": annotations}, "spec": {"renewTime": renewed}}, "host:/here", NOW
+    )
 
 
 def engine(says):

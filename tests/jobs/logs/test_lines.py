@@ -21,7 +21,7 @@ from cluster.backend import Line
 from jobs.logs import merge
 from jobs.logs.merge import Entry, Log
 from jobs.logs.pens import Pen, changed
-from jobs.logs.text import MOST_MOVED, ShownLine, plain
+from jobs.logs.text import MOST_MOVED, PrintedLine, plain
 from jobs.pages.logs import window
 from jobs.pages.logs.window import Limits, Mark
 from tests.blocks import blocks
@@ -42,7 +42,7 @@ TEXTS = st.lists(PARTS, max_size=25).map("".join)
 
 
 def runs(pieces):
-    line = ShownLine()
+    line = PrintedLine()
     for piece in pieces:
         line.feed(piece)
     line.feed(b"", whole=True)
@@ -158,7 +158,7 @@ def test_the_first_lines_are_those_that_rotation_left(settings, tmp_path):
 @blocks("terminal", folder="pages")
 def test_what_is_printed_is_shown_as_a_terminal_does(block, golden):
     def shown(line):
-        made = ShownLine()
+        made = PrintedLine()
         made.feed(literal_eval(line).encode(), whole=True)
         earlier = [f"{made.states} earlier states"] * bool(made.states)
         return [" ".join(filter(None, (ascii(run.text), run.classes, run.link))) for run in made.runs()] + earlier

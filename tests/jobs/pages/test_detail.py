@@ -30,7 +30,7 @@ from tests.verify import render
 T = world.START
 PLACED = {"scheduled": T - 50_000, "started": T - 40_000}
 FINISHED = {**PLACED, "phase": "Succeeded", "finished": T - 30_000, "code": 0}
-SIMULATED = (3, Exclusion(ExclusionKind.TAINT, shown="ui.volcano.sh/simulated=true"))
+SIMULATED = (3, Exclusion(ExclusionKind.TAINT, display="ui.volcano.sh/simulated=true"))
 OVERUSED = "resource in cluster is overused: overused cpu"
 EMPTY_GANG = "0/0 tasks in gang unschedulable: pod group is not ready, 1 minAvailable"
 WHY = "/jobs/default/wait/ job-why"

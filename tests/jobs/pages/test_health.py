@@ -122,11 +122,11 @@ def test_nobody_contradicts_another(told, pods):
     assert shown.row_tags == shown.head_tags
     assert sum(int(tag.split()[0]) for tag in shown.row_tags) == kept
     cause = shown.status.get("waitingReason", "")
-    assert (cause in reasons.KEPT) == bool(kept)
+    assert (cause in reasons.START_OBSTACLES) == bool(kept)
     assert bool(shown.attention) == bool(kept)
     of_tag = {said: each for each, said in pod_health.TEXTS.items()}
     causes = {of_tag[tag.split(maxsplit=1)[1]] for tag in shown.row_tags}
-    assert {each for each in reasons.KEPT if store.count(JOBS, cause=each)} == causes
+    assert {each for each in reasons.START_OBSTACLES if store.count(JOBS, cause=each)} == causes
     if kept:
         assert cause in causes
         assert shown.is_found_by(cause)

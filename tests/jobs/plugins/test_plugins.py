@@ -101,7 +101,7 @@ def test_addresses_of_a_task(pod, replicas, expected):
 # ---- ssh
 def secret(*arguments):
     pairs = [*of_job(job(task(), plugins={"ssh": [*arguments]}), KeyPair("private", "public"))]
-    (content,) = (product.content(context) for plugin, context in pairs for product in plugin.products)
+    (content,) = (product.content(context) for plugin, context in pairs for product in plugin.objects)
     return {name: base64.b64decode(text).decode() for name, text in content["data"].items()}
 
 
