@@ -28,6 +28,7 @@ from jobs.consumers import policy_events
 from jobs.consumers.state import JobEntry, JobsState, read_beside_log, refresh, remember
 from jobs.controller import commands as of_jobs
 from jobs.controller import (
+    draft,
     facts,
     late_defaults,
     pending_actions,
@@ -39,8 +40,8 @@ from jobs.controller import (
 )
 from jobs.controller.expectations import PendingWrites
 from jobs.controller.facts import JobFact, PodFact
-from jobs.controller.pending_actions import TIMER
-from jobs.controller.plan import ObservedJob, World
+from jobs.controller.observed import ObservedJob, World
+from jobs.controller.pending_actions import PENDING_ACTION
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.plugins.contract import KeyPair
 from kube import meta
@@ -83,7 +84,7 @@ class JobConsumer(Consumer[JobsState]):
         jobs = {stored.key: stored for stored in store.find(JOBS, phase=UNFINISHED)}
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
         remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
-        for timer in timers_of(NAME, shard, TIMER):
+        for timer in timers_of(NAME, shard, PENDING_ACTION):
             if timer.key in state.entries:  # of a job that is gone or finished nothing is asked any more
                 state.set_pending_actions(timer.key, pending_actions.read(timer))
         state.touched = dict.fromkeys([*state.entries, *state.commands])
@@ -120,7 +121,7 @@ class JobConsumer(Consumer[JobsState]):
                 state.forget(key)
                 state.set_pending_actions(key, ())
                 deadlines += _deadline(entry.observed.job)
-                over += [(LEFT, key), (TIMER, key), (PENDING, key)]
+                over += [(LEFT, key), (PENDING_ACTION, key), (PENDING, key)]
                 left.pop(key, None)
                 continue
             keys = ssh_keys.make() if plan.lacks_keys(entry.observed) else None
@@ -179,10 +180,10 @@ def _wake(
     """
 
     def about(key: str) -> Object | None:
-        return plan.about(state.entries[key].observed.job) if key in state.entries else None
+        return draft.about(state.entries[key].observed.job) if key in state.entries else None
 
     groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
-    groups += retries.event_groups(timers, about, now, plan.COMPONENT)
+    groups += retries.event_groups(timers, about, now, draft.COMPONENT)
     lost = _settle_writes(state, now)
     failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
     left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
@@ -193,7 +194,7 @@ def _wake(
     handled = policy_events.handle(state, changes, now)
     deadlines = [*handled.timers]
     for timer in timers:
-        if timer.kind == TIMER and timer.key in state.pending_actions:
+        if timer.kind == PENDING_ACTION and timer.key in state.pending_actions:
             # What is asked of a job stays in its timer until it is carried out.
             deadlines += pending_actions.timers(timer.key, state.pending_actions[timer.key], now)
             state.touched[timer.key] = None
@@ -255,7 +256,7 @@ def _group(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int)
     if entry.remaining_actions == state.pending_actions.get(key, ()):
         return Group(writes, key, within_quota)
     timers = pending_actions.timers(key, entry.remaining_actions, now)
-    return Group(writes, key, within_quota, timers, [(TIMER, key)])
+    return Group(writes, key, within_quota, timers, [(PENDING_ACTION, key)])
 
 
 def _settle_writes(state: JobsState, now: int) -> list[str]:

@@ -16,8 +16,8 @@ from cluster.store import Stored, store
 from jobs.controller import facts, late_defaults, plan, plugin_objects
 from jobs.controller.expectations import PendingWrites
 from jobs.controller.facts import JobFact
+from jobs.controller.observed import ObservedJob, World
 from jobs.controller.pending_actions import PendingAction
-from jobs.controller.plan import ObservedJob, World
 from jobs.controller.status_throttle import UnreportedJob
 from kube.kinds.batch import JobEvent
 from kube.meta import Object

@@ -20,7 +20,7 @@ from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.lifecycle.requester import Requester, Source
 from kube.kinds.batch import Action, JobEvent
 
-TIMER = "asked"  # the kind of the timer
+PENDING_ACTION = "asked"  # the kind of the timer
 SOON_MS = 60_000  # what is to be done now is looked at again so late should everybody forget it
 
 
@@ -115,7 +115,7 @@ def timers(key: str, pending: Sequence[PendingAction], now: int) -> list[Timer]:
     if not pending:
         return []
     first = min(each.due if each.delay_ms and each.due > now else now + SOON_MS for each in pending)
-    return [Timer(TIMER, key, first, {"asked": msgspec.to_builtins(pending)})]
+    return [Timer(PENDING_ACTION, key, first, {"asked": msgspec.to_builtins(pending)})]
 
 
 def read(timer: Timer) -> tuple[PendingAction, ...]:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from django.template.loader import render_to_string
 
 from cluster import clock
+from cluster.store import decisions as decision_store
 from dashboard import live
 from dashboard.live import Parts, TopicRequest, Watch
 from dashboard.parts import decisions
 from dashboard.parts.buttons import no_buttons
-from jobs.pages.job import buttons, effective, pod_table
+from jobs.lifecycle import progress
+from jobs.pages.job import buttons, effective, event_list, head, pod_table, timeline_parts
 from jobs.pages.job.detail import Detail
 from jobs.pages.job_list import kubernetes_jobs, listing
 from jobs.pages.logs import tab
@@ -19,6 +21,7 @@ from jobs.rules import yaml_write
 from kube.errors import NotFound
 from kube.resources import COMMANDS, EVENTS, JOBS, PODS
 
+MOST_DECISIONS = 200
 SOON_MS = 1000  # after a delay is over, what it was for has been done
 
 
@@ -50,8 +53,8 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
         except NotFound:
             html = render_to_string("jobs/_why.html", {"gone": True, "namespace": namespace, "name": name})
             return Parts({"job-why": html, "job-actions": no_buttons("job-actions")}, watches=watches)
-        head = {**detail.head_parts(was_alive=True), "job-actions": buttons.html(detail, request.actor)}
-        return Parts(head, watches=watches)
+        shown = {**head.parts(detail, was_alive=True), "job-actions": buttons.html(detail, request.actor)}
+        return Parts(shown, watches=watches)
 
     render.__module__ = __name__
     return render
@@ -61,16 +64,17 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
 @_of_job
 def job_head(detail: Detail, request: TopicRequest) -> Parts:
     """Phase, gang, why the job waits, its steps, what may be done with it and what became of that."""
-    action, again = detail.action_part(clock.milliseconds())
+    action, again = buttons.outcome(detail, clock.milliseconds())
     more = {"job-actions": buttons.html(detail, request.actor), "job-asked": action}
     again = min(
-        (due for due in (again, detail.waiting.again, detail.left_alone_until) if due is not None), default=None
+        (due for due in (again, detail.waiting.again, detail.evictions.left_alone_until) if due is not None),
+        default=None,
     )
     watches = [*detail.watches, Watch(COMMANDS.id, namespace=detail.stored.namespace, owner=detail.stored.uid)]
     if detail.group is not None and not detail.job.status.state.message:
         # The events of the pod group are all that says why the job waits.
         watches.append(Watch(EVENTS.id, namespace=detail.stored.namespace, owner=detail.group.metadata.uid))
-    return Parts({**detail.head_parts(), **more}, watches=watches, again=again)
+    return Parts({**head.parts(detail), **more}, watches=watches, again=again)
 
 
 @live.topic("jobs:timeline")
@@ -79,7 +83,7 @@ def job_timeline(detail: Detail, request: TopicRequest) -> Parts:
     """The tasks, the timeline of the pods with what was done to the job, its policies and plugins."""
     about = Watch(EVENTS.id, namespace=detail.stored.namespace, owner=detail.stored.uid)
     again = detail.delayed_actions[0].due + SOON_MS if detail.delayed_actions else None
-    return Parts(detail.timeline_parts(), watches=[*detail.watches, about], again=again)
+    return Parts(timeline_parts.parts(detail), watches=[*detail.watches, about], again=again)
 
 
 @live.topic("jobs:pods")
@@ -132,15 +136,20 @@ def run_of(params: Mapping[str, str]) -> int:
 
 def event_rows(detail: Detail) -> dict[str, str]:
     """Return the rows of the job's events, newest first."""
+    if not detail.sees.events:
+        return {}
+    tasks = [name for name, _ in progress.of_tasks(detail.job)]
+    every = event_list.everything(detail.stored, detail.history, tasks, is_deleted=bool(detail.deleted))
     return {
-        f"event-{event.metadata.name}": render_to_string("jobs/_event_row.html", {"event": event})
-        for event in detail.events()
+        f"event-{event.metadata.name}": render_to_string("jobs/_event_row.html", {"event": event}) for event in every
     }
 
 
 def decision_rows(detail: Detail) -> dict[str, str]:
     """Return the rows of what the scheduler decided about the job, newest first."""
-    return decisions.rows(detail.decisions(), names_group=False)
+    group = f"{detail.stored.name}-{detail.stored.uid}"
+    about = decision_store.Filters(namespaces=detail.stored.namespace, name=group)
+    return decisions.rows(decision_store.find(about, limit=MOST_DECISIONS), names_group=False)
 
 
 def yaml_parts(detail: Detail) -> dict[str, str]:

@@ -20,7 +20,7 @@ from dashboard.parts.table import Table
 from jobs.lifecycle.reading import Job
 from jobs.operations import allowed_actions, single
 from jobs.pages import live, objects
-from jobs.pages.job import buttons, pod_table
+from jobs.pages.job import buttons, head, pod_table, timeline_parts
 from jobs.pages.job.detail import Detail
 from jobs.pages.job_list import kubernetes_jobs, listing
 from jobs.pages.logs import download
@@ -104,10 +104,10 @@ def _parts(request: HttpRequest, actor: Actor, detail: Detail, tab: str) -> dict
     for part in ("detail", "timeline", "logs", "decisions", "events", "yaml"):
         context[f"{part}_topic"] = detail.topic(f"jobs:{part}")
     context["base"] = urlencode(detail.query)
-    action, _ = detail.action_part(clock.milliseconds())
-    context["head"] = _joined({"asked": action, **detail.head_parts()})
+    action, _ = buttons.outcome(detail, clock.milliseconds())
+    context["head"] = _joined({"asked": action, **head.parts(detail)})
     if tab == "overview":
-        context["timeline"] = _joined(detail.timeline_parts())
+        context["timeline"] = _joined(timeline_parts.parts(detail))
         context["table"] = pod_table.table(detail, pod_table.spec(detail).read(request.GET))
     elif tab == "logs":
         context["log"] = log_tab.show(actor, detail, request.GET.dict())

@@ -970,14 +970,14 @@ def asked_of_nobody(put: Put) -> None:
 
     def load_all(self: JobConsumer, shard: int, revision: int) -> JobsState:
         state = load(self, shard, revision)
-        for timer in timers_of(self.name, shard, pending_actions.TIMER):
+        for timer in timers_of(self.name, shard, pending_actions.PENDING_ACTION):
             state.set_pending_actions(timer.key, pending_actions.read(timer))
         return state
 
     def at_once(key: str, known: Sequence[PendingAction], now: int) -> list[Timer]:
         due = min((each.due if each.delay_ms else now + pending_actions.SOON_MS for each in known), default=0)
         content = {"asked": msgspec.to_builtins(known)}
-        return [Timer(pending_actions.TIMER, key, max(due, now + 1), content)] if known else []
+        return [Timer(pending_actions.PENDING_ACTION, key, max(due, now + 1), content)] if known else []
 
     put(JobConsumer, "load", load_all)
     put(pending_actions, "timers", at_once)

@@ -12,7 +12,7 @@ from msgspec import json
 from cluster.store import Create, Update, store
 from jobs.consumers.state import JobEntry, JobsState
 from jobs.controller import facts, late_defaults, plan, plugin_objects, pod_diff, pod_group
-from jobs.controller.plan import ObservedJob, World
+from jobs.controller.observed import ObservedJob, World
 from jobs.lifecycle import dependencies
 from jobs.lifecycle.dependencies import Dependency
 from jobs.lifecycle.situation import Task

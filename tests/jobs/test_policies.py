@@ -5,8 +5,8 @@ import pytest
 
 from cluster.writes import Create, Delete, Patch, Update
 from jobs.controller import pending_actions, plan, pod_events, policy_engine
+from jobs.controller.observed import ObservedJob, World
 from jobs.controller.pending_actions import PendingAction
-from jobs.controller.plan import ObservedJob, World
 from jobs.controller.pod_events import PodEvent
 from jobs.controller.requests import Request, Target
 from kube.kinds.batch import Action, JobEvent

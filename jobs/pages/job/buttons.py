@@ -1,4 +1,4 @@
-"""What a reader may do with the job of a page, as buttons."""
+"""What a reader may do with the job of a page, as buttons, and what became of the last one."""
 
 from __future__ import annotations
 
@@ -31,3 +31,12 @@ def html(detail: Detail, actor: Actor) -> str:
         ],
     }
     return render_to_string("jobs/_actions.html", context)
+
+
+def outcome(detail: Detail, now: int) -> tuple[str, int | None]:
+    """Return what became of the last action that was requested of the job, and when (epoch ms) that reads otherwise."""
+    item = single.latest(detail.stored.uid, now)
+    living = None if detail.deleted else detail.job
+    verdict = None if item is None else single.verdict(item, living, now)
+    html = render_to_string("jobs/_asked.html", {"item": item, "verdict": verdict, "stored": detail.stored})
+    return html, None if item is None else single.again(item, verdict, now)

@@ -75,7 +75,7 @@ def everything(job: Stored, history: History, tasks: Sequence[str], *, is_delete
 
 def delayed_of(stored: Stored) -> list[Delayed]:
     """Return the delayed actions that a job's policies have asked for and nothing has called off, the next first."""
-    timers = consumer.timers_for("jobs", pending_actions.TIMER, stored.key)
+    timers = consumer.timers_for("jobs", pending_actions.PENDING_ACTION, stored.key)
     waiting = [each for timer in timers for each in pending_actions.read(timer)]
     delayed = [
         Delayed(words.ACTION_WORDS[each.action].description, each.due, each.why)
