@@ -32,7 +32,7 @@ RATE, SECONDS, CONNECTIONS = 200, 20, 20
 PODS_COUNT, JOBS_COUNT, PAGE = 5_000, 10_000, 500
 REPEATS = 5
 TARGET, TARGETS = "target", 100
-PLACE = "api-bench"  # a namespace and a closed queue: nothing of it is to run
+NAMESPACE = "api-bench"  # a namespace and a closed queue: nothing of it is to run
 
 
 def run(system: System) -> dict[str, Any]:
@@ -56,10 +56,10 @@ def run(system: System) -> dict[str, Any]:
 
 def _prepare() -> None:
     """Store what is changed, and where the lists will be."""
-    space = {"metadata": {"name": PLACE}, "status": {"phase": "Active"}}
-    queue = {"metadata": {"name": PLACE}, "spec": {"weight": 1, "state": "Closed"}, "status": {"state": "Closed"}}
+    space = {"metadata": {"name": NAMESPACE}, "status": {"phase": "Active"}}
+    queue = {"metadata": {"name": NAMESPACE}, "spec": {"weight": 1, "state": "Closed"}, "status": {"state": "Closed"}}
     store.write(Create(NAMESPACES, space), Create(QUEUES, queue))
-    _store(CONFIGMAPS, [{"metadata": {"name": f"{TARGET}-{n}", "namespace": PLACE}} for n in range(TARGETS)])
+    _store(CONFIGMAPS, [{"metadata": {"name": f"{TARGET}-{n}", "namespace": NAMESPACE}} for n in range(TARGETS)])
 
 
 def _prepare_lists() -> None:
@@ -85,7 +85,7 @@ def _pod(number: int) -> Object:
     return {
         "metadata": {
             "name": f"pod-{number:05}",
-            "namespace": PLACE,
+            "namespace": NAMESPACE,
             "labels": {"app": "bench", "shard": str(number % 10), "volcano.sh/job-name": f"job-{number // 10}"},
         },
         "spec": {"containers": [container], "restartPolicy": "Never", "schedulerName": "nobody"},
@@ -95,14 +95,14 @@ def _pod(number: int) -> Object:
 
 def _job(number: int) -> Object:
     obj = job(f"job-{number:05}", task(["true"]))
-    obj["metadata"]["namespace"] = PLACE
-    obj["spec"]["queue"] = PLACE
+    obj["metadata"]["namespace"] = NAMESPACE
+    obj["spec"]["queue"] = NAMESPACE
     obj["status"] = {"state": {"phase": "Completed"}}
     return obj
 
 
 def _list(client: httpx.Client) -> dict[str, float]:
-    path, times, size = f"/api/v1/namespaces/{PLACE}/pods", [], 0
+    path, times, size = f"/api/v1/namespaces/{NAMESPACE}/pods", [], 0
     for _ in range(REPEATS):
         begun = time.perf_counter()
         body = client.get(path).raise_for_status().content
@@ -113,7 +113,7 @@ def _list(client: httpx.Client) -> dict[str, float]:
 
 
 def _pages(client: httpx.Client) -> dict[str, Any]:
-    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{PLACE}/jobs"
+    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs"
     pages, token, count = [], "", 0
     while True:
         begun = time.perf_counter()
@@ -175,7 +175,7 @@ async def _writes(system: System, secret: str) -> dict[str, float]:
 
 def _write(number: int) -> tuple[str, str, Object]:
     """A creation or a change of an object that is there, in turn: no write has to wait for another."""
-    base = f"/api/v1/namespaces/{PLACE}/configmaps"
+    base = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
     if number % 2:
         return "POST", base, {"metadata": {"name": f"map-{number}"}, "data": {"text": "x" * 500}}
     return "PATCH", f"{base}/{TARGET}-{number % TARGETS}", {"data": {"number": str(number)}}

@@ -81,14 +81,14 @@ def _ours(cluster: Kubernetes, folder: Path) -> Iterator[None]:
     config = cluster.kubeconfig("ours", ADMINISTRATORS)
     with world.showing(folder, config, VOLCANO_UI_WAY="in-place") as system:
         world.live(system)
-        until(lambda: WORKING in world.told(system), every_s=0.2, what="that ours work")
+        until(lambda: WORKING in world.strip_text(system), every_s=0.2, what="that ours work")
         yield
 
 
 def _counted(cluster: Kubernetes, shape: Shape) -> dict[str, float]:
     """Place a shape; return its stages, and how many requests were made but for those that submit the jobs."""
     begun = cluster.audit_log.stat().st_size
-    took = placing.place(cluster, *shape)
+    took = placing.measure(cluster, *shape)
     with cluster.audit_log.open("rb") as file:
         file.seek(begun)
         entries = [json.loads(line) for line in file.read().splitlines() if line.endswith(b"}")]

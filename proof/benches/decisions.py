@@ -84,11 +84,11 @@ def close_together(nodes: int = 5000, pods: int = 10_000, size: int = 100) -> di
         "larger_than_a_rack": ({"networkTopology": rack}, 6 * size),
     }
     figures = {}
-    for name, (asked, each) in cases.items():
+    for name, (extra_spec, each) in cases.items():
         snapshot = cluster(nodes)
         _network(snapshot, nodes)
         for number in range(pods // each):
-            _gang(snapshot, f"g{number:06}", each, 1, None, asked=asked)
+            _gang(snapshot, f"g{number:06}", each, 1, None, extra_spec=extra_spec)
         decided, took = measured(snapshot)
         bound = sum(len(some.binds) for some in decided.groups)
         figures[f"close_{nodes}n_{pods}p_gangs_of_{each}_{name}"] = {**took, "bound": bound}
@@ -112,14 +112,14 @@ def evicting_close(nodes: int = 5000) -> dict[str, dict[str, float]]:
     }
     figures = {}
     for minimum, kind in ((20, "whole_gangs"), (1, "loose_pods")):
-        for where, asked in cases.items():
+        for where, extra_spec in cases.items():
             snapshot = cluster(nodes)
             _network(snapshot, nodes)
             _put(snapshot, PRIORITY_CLASSES, "", "high", {"value": 100})
             for number in range(nodes * 32 // 20):
                 name = f"r{number:05}"
                 _gang(snapshot, name, 20, 1, (number * 20, nodes), minimum=minimum, queue=QUEUE_NAMES[number % 3])
-            _gang(snapshot, "g", 100, 1, None, queue=QUEUE_NAMES[0], urgency="high", asked=asked)
+            _gang(snapshot, "g", 100, 1, None, queue=QUEUE_NAMES[0], urgency="high", extra_spec=extra_spec)
             decided, took = measured(snapshot)
             name = f"preempt_{nodes}n_full_of_{kind}_for_100_times_1_cpu_in_{where}"
             figures[name] = {**took, "victims": len(decided.evictions)}
@@ -218,7 +218,7 @@ def _gang(
     minimum: int | None = None,
     queue: str = "",
     urgency: str = "",
-    asked: Mapping[str, Any] | None = None,
+    extra_spec: Mapping[str, Any] | None = None,
 ) -> None:
     """Put a gang into a queue, or one of them; running is the number of its first node and that of all nodes, None if it waits.
 
@@ -227,7 +227,7 @@ def _gang(
     queue = queue or QUEUE_NAMES[sum(name.encode()) % len(QUEUE_NAMES)]
     phase = "Running" if running else "Pending" if entering else "Inqueue"
     spec: dict[str, Any] = {"minMember": minimum or pods, "queue": queue, "minResources": {"cpu": str(pods * cpu)}}
-    spec |= {**({"priorityClassName": urgency} if urgency else {}), **(asked or {})}
+    spec |= {**({"priorityClassName": urgency} if urgency else {}), **(extra_spec or {})}
     _put(
         snapshot, POD_GROUPS, "ns", name, {"spec": spec, "status": {"phase": phase, "running": pods if running else 0}}
     )
@@ -239,7 +239,7 @@ def _gang(
             "spec": {"schedulerName": "volcano", "containers": [container], **node},
             "status": {"phase": "Running" if running else "Pending"},
         }
-        labels = {"part": str(number // 10)} if asked else None
+        labels = {"part": str(number // 10)} if extra_spec else None
         _put(snapshot, PODS, "ns", f"{name}-{number}", body, {"scheduling.k8s.io/group-name": name}, labels)
 
 

@@ -44,7 +44,7 @@ def _ceiling(cluster: Kubernetes) -> dict[str, float]:
     """Create pods and bind them with as many threads as the sender has."""
     with cluster.administrator() as client, ThreadPoolExecutor(AT_ONCE) as threads:
 
-        def place(number: int) -> None:
+        def bind_pod(number: int) -> None:
             name = f"ceiling-{number}"
             url = f"{cluster.server}/api/v1/namespaces/default/pods"
             client.post(url, json=placing.pod(name)).raise_for_status()
@@ -53,13 +53,13 @@ def _ceiling(cluster: Kubernetes) -> dict[str, float]:
             client.post(f"{url}/{name}/binding", json=binding).raise_for_status()
 
         begun = clock.monotonic()
-        list(threads.map(place, range(CEILING)))
+        list(threads.map(bind_pod, range(CEILING)))
         took = clock.monotonic() - begun
     cluster.clear(PODS)
     return {"s": round(took, 1), "pods_per_s": round(CEILING / took)}
 
 
 def _shape(cluster: Kubernetes, jobs: int, replicas: int) -> dict[str, float]:
-    took = placing.place(cluster, jobs, replicas)
+    took = placing.measure(cluster, jobs, replicas)
     figures = {f"{stage}_s": round(seconds, 1) for stage, seconds in took.items()}
     return {**figures, "pods_per_s": round(jobs * replicas / took["bound"])}

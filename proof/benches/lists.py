@@ -61,11 +61,11 @@ PAGES = ("1", "middle", "last")
 def run(data: Path) -> dict[str, Any]:
     """Return the figures, measured by a process of its own on a state directory of its own."""
     environment = os.environ | {"VOLCANO_UI_DATA": str(data), "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"}
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "proof.benches.lists"],
         cwd=PROJECT, env=environment, check=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    figures: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
+    figures: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
     return figures
 
 
@@ -92,8 +92,8 @@ def _measured(browser: Client) -> dict[str, Any]:
     every: list[float] = []
     processor: list[float] = []
     for address in _addresses(browser):
-        _asked(browser, address)
-        took = [_asked(browser, address) for _ in range(TIMES)]
+        _timed_get(browser, address)
+        took = [_timed_get(browser, address) for _ in range(TIMES)]
         medians[address] = statistics.median(used for _, used in took)
         every += [wall for wall, _ in took]
         processor += [used for _, used in took]
@@ -105,7 +105,9 @@ def _measured(browser: Client) -> dict[str, Any]:
         "processor_p50_ms": round(1000 * percentile(processor, 0.5), 1),
         "processor_p95_ms": round(1000 * percentile(processor, 0.95), 1),
         "slowest_processor": {address: f"{1000 * medians[address]:.0f} ms" for address in slowest},
-        "processor_of_200_rows_ms": round(1000 * min(_asked(browser, "/jobs/?per=200")[1] for _ in range(TIMES)), 1),
+        "processor_of_200_rows_ms": round(
+            1000 * min(_timed_get(browser, "/jobs/?per=200")[1] for _ in range(TIMES)), 1
+        ),
         "bytes_of_100_rows": _table_size(browser),
     }
 
@@ -125,7 +127,7 @@ def _last_page(browser: Client, query: str) -> int:
     return int(found[1]) if found else 1
 
 
-def _asked(browser: Client, address: str) -> tuple[float, float]:
+def _timed_get(browser: Client, address: str) -> tuple[float, float]:
     """Return how long a page took, and how much of the processor, in s."""
     began, used = time.perf_counter(), time.thread_time()
     response = browser.get(address)

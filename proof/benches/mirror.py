@@ -22,7 +22,7 @@ from proof.systems.system import System
 
 RATE, SECONDS, TOGETHER = 1_000, 20, 10
 IDLE_S = 60
-PLACE = "mirror-bench"
+NAMESPACE = "mirror-bench"
 LOAD_S = 600
 
 
@@ -36,7 +36,7 @@ def run(system: System, count: int) -> dict[str, Any]:
     showing = System(folder / "data", VOLCANO_UI_KUBECONFIG=str(config))
     with showing as second, second.store() as copy, PeakMemory(second) as memory:
         pid = second.children()["mirror"]
-        until(lambda: len(copy.names(PODS, namespace=PLACE)) == count, within_s=LOAD_S, what="all pods")
+        until(lambda: len(copy.names(PODS, namespace=NAMESPACE)) == count, within_s=LOAD_S, what="all pods")
         load = {**_load(copy, pid), "nodes": len(copy.names(NODES))}
         changes = _changes(copy, pid, count)
         return {
@@ -49,7 +49,7 @@ def run(system: System, count: int) -> dict[str, Any]:
 
 def _prepare(count: int) -> None:
     """Store the pods. No node takes them, and they have ended."""
-    store.write(Create(NAMESPACES, {"metadata": {"name": PLACE}, "status": {"phase": "Active"}}))
+    store.write(Create(NAMESPACES, {"metadata": {"name": NAMESPACE}, "status": {"phase": "Active"}}))
     for begin in range(0, count, 1000):
         groups = [Group([Create(PODS, _pod(number))]) for number in range(begin, min(begin + 1000, count))]
         assert all(isinstance(outcome, list) for outcome in store.commit(groups))
@@ -65,7 +65,7 @@ def _pod(number: int) -> Object:
     }
     labels = {"app": "bench", "volcano.sh/job-name": f"job-{number // 10}"}
     return {
-        "metadata": {"name": _name(number), "namespace": PLACE, "labels": labels},
+        "metadata": {"name": _name(number), "namespace": NAMESPACE, "labels": labels},
         "spec": {"containers": [container], "restartPolicy": "Never", "schedulerName": "nobody"},
         "status": {"phase": "Succeeded", "startTime": "2026-01-01T00:00:00Z"},
     }
@@ -79,8 +79,8 @@ def _load(copy: Store, pid: int) -> dict[str, float]:
     """How long it took from the start of the process, which is told in ticks since the machine was started."""
     ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     begun = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / TICKS
-    arrived = [change.at for change in copy.changes(0, [PODS], limit=10**6) if change.namespace == PLACE]
-    size = len(store.find(PODS, namespace=PLACE, limit=1)[0].body)
+    arrived = [change.at for change in copy.changes(0, [PODS], limit=10**6) if change.namespace == NAMESPACE]
+    size = len(store.find(PODS, namespace=NAMESPACE, limit=1)[0].body)
     return {
         "first_pod_s": round(min(arrived) / 1000 - begun, 1),
         "all_s": round(max(arrived) / 1000 - begun, 1),
@@ -96,7 +96,7 @@ def _changes(copy: Store, pid: int, count: int) -> dict[str, float]:
         time.sleep(max(0.0, begun + number / RATE - clock.monotonic()))  # the rate that is asked for
         names = [_name(each % count) for each in range(number, number + TOGETHER)]
         status = {"status": {"message": str(number)}}
-        store.commit([Group([Patch(PODS, PLACE, name, status, "status")]) for name in names])
+        store.commit([Group([Patch(PODS, NAMESPACE, name, status, "status")]) for name in names])
     took = clock.monotonic() - begun
     made = _moments(store, here)
     until(lambda: made.keys() <= _moments(copy, there).keys(), within_s=120, what="the last change")
@@ -114,7 +114,7 @@ def _changes(copy: Store, pid: int, count: int) -> dict[str, float]:
 def _moments(log: Store, after: int) -> dict[tuple[str, str], int]:
     """When each change of the pods was written to a log, by name and version."""
     changes = log.changes(after, [PODS], limit=10**6)
-    return {(each.name, each.version): each.at for each in changes if each.namespace == PLACE}
+    return {(each.name, each.version): each.at for each in changes if each.namespace == NAMESPACE}
 
 
 def _idle(pid: int) -> float:

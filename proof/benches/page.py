@@ -87,9 +87,9 @@ def _painted(system: System) -> dict[str, float]:
 def _live(system: System) -> dict[str, Any]:
     """Release the pods while readers look at the page; return what the web server used until all have ended."""
     processors, begun = Processors(system), time.monotonic()
-    place = {"namespace": "default", "name": NAME}
+    key = {"namespace": "default", "name": NAME}
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(Sockets(system, READERS, address(topic, place))) for topic in TOPICS]
+        sockets = [stack.enter_context(Sockets(system, READERS, address(topic, key))) for topic in TOPICS]
         store.write(Create(CONFIGMAPS, {"metadata": {"name": HOLD, "namespace": "default"}}))
         until(_all_in("Succeeded"), within_s=shapes.LIMIT_S, what="all pods Succeeded")
         took = time.monotonic() - begun

@@ -76,7 +76,7 @@ def watched(cluster: Kubernetes) -> Iterator[dict[str, dict[str, float]]]:
             each.done.set()
 
 
-def place(cluster: Kubernetes, jobs: int, replicas: int) -> dict[str, float]:
+def measure(cluster: Kubernetes, jobs: int, replicas: int) -> dict[str, float]:
     """Submit jobs one after the other; return after how many seconds from the first submission all was in each stage.
 
     Afterwards nothing of them is left.

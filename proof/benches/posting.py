@@ -32,7 +32,7 @@ from proof.systems.system import PROJECT, System
 
 CLIENTS, COUNT = 16, 10_000
 LONE, WARM_UP = 200, 20
-PLACE = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+JOBS_PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 HOLD = "posting-release"  # nobody creates it: the pods run on, and their end costs nothing
 
 
@@ -69,12 +69,12 @@ def _address(database: str) -> Iterator[dict[str, Any] | None]:
 
 def _secret(system: System) -> str:
     """Return a token of the administrator."""
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "manage.py", "kubeconfig", "--expires", "1d"],
         cwd=PROJECT, env=system.environment, check=True, capture_output=True, text=True,
     )  # fmt: skip
-    found = re.search(r"token: (\S+)", told.stdout)
-    assert found is not None, told.stdout
+    found = re.search(r"token: (\S+)", result.stdout)
+    assert found is not None, result.stdout
     return found[1]
 
 
@@ -97,7 +97,7 @@ def _posted(system: System, secret: str, pid: int, prefix: str, count: int, clie
         "port": system.api_port,
         "ca": str(system.ca),
         "secret": secret,
-        "path": PLACE,
+        "path": JOBS_PATH,
         "body": json.dumps(shapes.job(NAME, 1, HOLD)),
         "prefix": prefix,
         "count": count,
@@ -111,14 +111,14 @@ def _posted(system: System, secret: str, pid: int, prefix: str, count: int, clie
         process.stdin.flush()
         assert process.stdout.readline() == "ready\n", "the connections could not be opened"
         used = cpu_s(pid)
-        told = json.loads(process.communicate("\n")[0])
+        report = json.loads(process.communicate("\n")[0])
         used = cpu_s(pid) - used
-    latencies = told["latencies"]
+    latencies = report["latencies"]
     assert len(latencies) == count, f"{len(latencies)} of {count} were answered"
     return {
-        "creations_per_s": round(count / told["took_s"]),
+        "creations_per_s": round(count / report["took_s"]),
         "p50_ms": round(percentile(latencies, 0.5) * 1000, 2),
         "p99_ms": round(percentile(latencies, 0.99) * 1000, 2),
         "server_cpu_ms_each": round(1000 * used / count, 2),
-        "clients_cpu_percent": round(100 * told["cpu_s"] / told["took_s"]),
+        "clients_cpu_percent": round(100 * report["cpu_s"] / report["took_s"]),
     }

@@ -33,7 +33,7 @@ def run(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory(prefix="volcano-") as folder:
         layout = Layout(Path(folder))
         groups = control_groups.find(layout, leaves=False)
-        kept = control_groups.ControlGroups(layout, groups)
+        cgroups = control_groups.ControlGroups(layout, groups)
         spawner = Spawner()
         try:
             tried = {words: (wall, False) for words, wall in walls(spawner.probe(layout.root / "probe")).items()}
@@ -42,16 +42,16 @@ def run(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
             network = Network.received(spawner.start_network(Plan(folder, "")))
             taken: dict[str, list[float]] = {words: [] for words in tried}
             for count in range(rounds):
-                for place, (words, (wall, is_grouped)) in enumerate(tried.items()):
-                    directory = layout.attempt(f"{count}-{place}", "main", 0)
+                for index, (words, (wall, is_grouped)) in enumerate(tried.items()):
+                    directory = layout.attempt(f"{count}-{index}", "main", 0)
                     directory.mkdir(parents=True)
                     given = groups if is_grouped else Groups(), network if wall.networks else None
                     taken[words].append(_start(spawner, Path(folder), directory, wall, *given))
-                    kept.forget(f"{count}-{place}")
+                    cgroups.forget(f"{count}-{index}")
         finally:
             network.close()
             spawner.close()
-            kept.close()
+            cgroups.close()
     return {
         words: {"median_ms": round(statistics.median(times), 2), "least_ms": round(min(times), 2)}
         for words, times in taken.items()
@@ -72,9 +72,9 @@ def _start(
     )  # fmt: skip
     notice = spawner.start(order, network)
     os.set_blocking(notice, True)
-    said = os.read(notice, 4096)
+    message = os.read(notice, 4096)
     taken = (time.perf_counter() - begun) * 1000
-    assert said.startswith(b"started"), said
+    assert message.startswith(b"started"), message
     while os.read(notice, 4096):
         pass
     os.close(notice)

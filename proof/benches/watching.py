@@ -37,8 +37,8 @@ Form = tuple[str, str]  # what is watched: its path, and in which form it is acc
 WATCHERS, RATE, SECONDS = 50, 200, 20
 IDLE = 500
 PODS_COUNT = 100
-PLACE = "watch-bench"
-PATH = f"/api/v1/namespaces/{PLACE}/pods"
+NAMESPACE = "watch-bench"
+PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PLAIN = [(PATH, "application/json")]
@@ -123,7 +123,7 @@ class Watchers:
 
 
 def _prepare() -> None:
-    store.write(Create(NAMESPACES, {"metadata": {"name": PLACE}, "status": {"phase": "Active"}}))
+    store.write(Create(NAMESPACES, {"metadata": {"name": NAMESPACE}, "status": {"phase": "Active"}}))
     store.write(*(Create(PODS, _pod(number)) for number in range(PODS_COUNT)))
 
 
@@ -136,7 +136,7 @@ def _pod(number: int) -> Object:
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
     }
     return {
-        "metadata": {"name": f"pod-{number:03}", "namespace": PLACE, "labels": {"app": "bench"}},
+        "metadata": {"name": f"pod-{number:03}", "namespace": NAMESPACE, "labels": {"app": "bench"}},
         "spec": {"containers": [container], "restartPolicy": "Never", "schedulerName": "nobody"},
         "status": {"phase": "Succeeded"},
     }
@@ -174,7 +174,7 @@ def _write() -> list[tuple[int, float]]:
     for number in range(RATE * SECONDS):
         time.sleep(max(0.0, begun + number / RATE - time.monotonic()))  # the rate that is asked for
         name = f"pod-{number % PODS_COUNT:03}"
-        store.write(Patch(PODS, PLACE, name, {"status": {"message": str(number)}}, "status"))
+        store.write(Patch(PODS, NAMESPACE, name, {"status": {"message": str(number)}}, "status"))
     del store.listeners[0]
     return done
 

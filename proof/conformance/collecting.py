@@ -22,15 +22,15 @@ def marks() -> list[Mark]:
     """Return the marks of all tests, in the order of the tests."""
     files = [str(file) for file in sorted(ROOT.glob("tests/**/test_*.py")) if MARKS.search(file.read_text())]
     plugin = _Collected()
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         # A file with programs that this machine lacks is skipped by its marks, and collected all the same.
         code = pytest.main(
             ["--collect-only", "-qq", "-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(ROOT), *files],
             plugins=[plugin],
         )
     if code:
-        raise SystemExit(f"The tests cannot be collected:\n{said.getvalue()}")
+        raise SystemExit(f"The tests cannot be collected:\n{output.getvalue()}")
     return list(dict.fromkeys(mark for item in plugin.items for mark in of_test(item)))
 
 

@@ -44,17 +44,17 @@ def topics(differences: str) -> dict[str, str]:
 def problems(pages: Sequence[Page], marks: Sequence[Mark], topics: Mapping[str, str]) -> list[str]:
     """Say what is wrong: sections of one number, items that nothing shows, marks of no item, topics that are no line."""
     items = {name: item for page in pages for name, item in page.ids().items()}
-    shown = {mark.item for mark in marks}
+    covered = {mark.item for mark in marks}
     counted = Counter(section.number for page in pages for section in page.sections)
     found = [f"There are {count} sections {number}." for number, count in counted.items() if count > 1]
     found += [f"{mark.test} shows {mark.item}, which is no item." for mark in marks if mark.item not in items]
     for name, item in items.items():
         is_left_out = item.missing or item.decided
-        if not is_left_out and name not in shown:
+        if not is_left_out and name not in covered:
             found.append(
                 f"{name} ({item.title}) has no test; mark one with @pytest.mark.shows, or say why it is not done."
             )
-        if is_left_out and name in shown:
+        if is_left_out and name in covered:
             found.append(f"{name} ({item.title}) is listed as not done, and a test shows it.")
         if item.differs and item.differs not in topics:
             found.append(f"{name} differs as {item.differs!r} says, which is no topic of docs/differences.md.")
@@ -81,23 +81,23 @@ def text(page: Page, marks: Sequence[Mark], topics: Mapping[str, str]) -> str:
 
 
 def _section(section: Section, tests: Mapping[str, Sequence[str]], topics: Mapping[str, str]) -> str:
-    column, kept = section.wording
+    column, default = section.wording
     lines = [f"\n## {section.number} {section.title}\n", f"| Item | {column} | Here | Shown by |", "|---|---|---|---|"]
     for name, item in section.ids().items():
         key = name.partition("/")[2]
-        shown = "<br>".join(f"`{_escaped(test)}`" for test in tests.get(name, ()))
-        lines.append(f"| {_escaped(key)} | {_escaped(item.title)} | {_here(item, kept, topics)} | {shown or '–'} |")
+        cell = "<br>".join(f"`{_escaped(test)}`" for test in tests.get(name, ()))
+        lines.append(f"| {_escaped(key)} | {_escaped(item.title)} | {_here(item, default, topics)} | {cell or '–'} |")
     return "\n".join(lines) + "\n"
 
 
-def _here(item: Item, kept: str, topics: Mapping[str, str]) -> str:
+def _here(item: Item, default: str, topics: Mapping[str, str]) -> str:
     if item.missing:
         return f"not done: {_escaped(item.missing)}"
     if item.decided:
         return f"left out: [{item.decided}]({topics[item.decided]})"
     if item.differs:
         return f"differs: [{item.differs}]({topics[item.differs]})"
-    return kept
+    return default
 
 
 def _escaped(text: str) -> str:

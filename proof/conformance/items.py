@@ -25,7 +25,7 @@ class Wording(NamedTuple):
     """How a table speaks of its source: over the column with its rules, and of one that is kept."""
 
     column: str
-    kept: str
+    default: str
 
 
 VOLCANO = Wording("What Volcano does", "as Volcano")

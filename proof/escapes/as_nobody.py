@@ -49,10 +49,10 @@ def opened(*paths: Path) -> None:
     if closed:
         linux.unshare(linux.CLONE_NEWNS)
         linux.keep_mounts_private()
-        shown = {path: linux.copy_of_mount(os.open(path, os.O_PATH)) for path in closed}
+        mounts = {path: linux.copy_of_mount(os.open(path, os.O_PATH)) for path in closed}
         for folder in set(closed.values()):
             linux.attach(linux.file_system("tmpfs", mode="755"), os.open(folder, os.O_PATH))
-        for path, mount in sorted(shown.items()):  # one may lie in another
+        for path, mount in sorted(mounts.items()):  # one may lie in another
             path.mkdir(parents=True, exist_ok=True)
             linux.attach(mount, os.open(path, os.O_PATH))
 

@@ -78,10 +78,10 @@ class Attempts:
 
     def begin(self, order: Order) -> Path:
         """Carry an order out; return its directory."""
-        self.said = ""
+        self.reply = ""
         notice = self.spawner.start(order, self.network(order.network))
         select.select([notice], [], [], HANG_S)
-        self.said = os.read(notice, 4096).decode()
+        self.reply = os.read(notice, 4096).decode()
         os.close(notice)
         return Path(order.directory)
 

@@ -183,9 +183,9 @@ class Stage:
         status = self.attempts.end(directory)
         self.attempts.stop(other, grace=0)
         self.attempts.end(other)
-        said = self.attempts.output(directory)
+        output = self.attempts.output(directory)
         assert status["exitCode"] == 0, (status, self.attempts.log(directory))
-        found: dict[str, bool] = json.loads(said)
+        found: dict[str, bool] = json.loads(output)
         return found
 
     def _directory(self) -> Path:

@@ -44,9 +44,9 @@ class Stage(breaking_out.Stage):
     def _start(
         self, *argv: str, wall: Wall, whose: Path, directory: Path | None = None, env: Mapping[str, str] | None = None
     ) -> Path:
-        told = self.order(wall, whose=whose)
+        spec = self.order(wall, whose=whose)
         tools = Prepared(self.tools, read_only=True)
-        volumes = {str(self.tools): tools} | {one.target: Prepared(Path(one.source)) for one in told["binds"]}
+        volumes = {str(self.tools): tools} | {one.target: Prepared(Path(one.source)) for one in spec["binds"]}
         main = {
             "name": "main", "image": engine.PYTHON, "command": [engine.INTERPRETER, *argv[1:]],
             "env": [{"name": name, "value": value} for name, value in (env or {}).items()],
@@ -55,7 +55,7 @@ class Stage(breaking_out.Stage):
         names = {"name": whose.name, "namespace": whose.name, "uid": whose.name}
         pod = msgspec.convert({"metadata": names, "spec": {"containers": [main]}}, Pod)
         ready = PreparedContainer(
-            directory or self._directory(), volumes, (), {}, LocalImage(engine.PYTHON, engine.PYTHON), told["network"]
+            directory or self._directory(), volumes, (), {}, LocalImage(engine.PYTHON, engine.PYTHON), spec["network"]
         )  # fmt: skip
         start = Start(pod.spec.containers[0], self.count, 0)
         return self.attempts.begin(order(pod, start, PodAddress("127.0.0.1", "127.0.0.1", 0), self.context, ready))
@@ -77,5 +77,5 @@ def table(folder: Path, runs: engine.Podman) -> dict[str, bool]:
 def main() -> None:
     """Write what podman lets through for the user who runs this, or why it does not work."""
     with engine.working("podman") as runs:
-        said = table(Path(sys.argv[1]), runs) if runs else engines.find("podman", Wall()).why
-    json.dump(said, sys.stdout)
+        result = table(Path(sys.argv[1]), runs) if runs else engines.find("podman", Wall()).why
+    json.dump(result, sys.stdout)

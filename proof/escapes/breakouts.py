@@ -241,8 +241,8 @@ def by_handle(at: At) -> bool:
     mount = ctypes.c_int()
     path = f"{at['state']}/secret-key".encode()
     call(NAME_TO_HANDLE_AT, -100, path, handle, ctypes.byref(mount), 0)
-    place = os.open(at["own"], os.O_RDONLY)
-    fd = call(OPEN_BY_HANDLE_AT, place, handle, os.O_RDONLY)
+    mount_fd = os.open(at["own"], os.O_RDONLY)
+    fd = call(OPEN_BY_HANDLE_AT, mount_fd, handle, os.O_RDONLY)
     return b"hush" in os.read(fd, 100)
 
 
@@ -317,8 +317,8 @@ def write_home(at: At) -> bool:
 
 @attack("use a descriptor that was left open")
 def leaked(at: At) -> bool:
-    known = {0, 1, 2, *at["pipe"]}
-    return any(fd not in known and is_open(fd) for fd in map(int, os.listdir("/proc/self/fd")))
+    expected = {0, 1, 2, *at["pipe"]}
+    return any(fd not in expected and is_open(fd) for fd in map(int, os.listdir("/proc/self/fd")))
 
 
 def is_open(fd: int) -> bool:
@@ -904,9 +904,9 @@ def dirty_cow(at: At) -> bool:
     before = content(at["tool"])
     with open(at["tool"], "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        place = libc.mmap(None, ctypes.c_size_t(size), 1, 2, file.fileno(), 0)
+        address = libc.mmap(None, ctypes.c_size_t(size), 1, 2, file.fileno(), 0)
         with contextlib.suppress(OSError), open("/proc/self/mem", "r+b", 0) as memory:
-            memory.seek(place & ((1 << 64) - 1))
+            memory.seek(address & ((1 << 64) - 1))
             memory.write(b"X")
     return content(at["tool"]) != before
 

@@ -110,7 +110,7 @@ def documented(title: str) -> Table:
     """Return what the page says."""
     text = PAGE.read_text().partition(f"### {title}\n")[2].partition("\n#")[0]
     head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in text.strip().splitlines())
-    return {wall: {row[0]: row[place] == "**yes**" for row in rows} for place, wall in enumerate(head) if place}
+    return {wall: {row[0]: row[column] == "**yes**" for row in rows} for column, wall in enumerate(head) if column}
 
 
 def main() -> None:

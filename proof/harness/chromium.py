@@ -68,8 +68,8 @@ def _carried() -> str | None:
                 _install()
     except (OSError, subprocess.SubprocessError, assets.AssetsError):
         return None
-    answers = subprocess.run([start, "--version"], capture_output=True, timeout=HANG_S, check=False)
-    return str(start) if answers.returncode == 0 else None
+    result = subprocess.run([start, "--version"], capture_output=True, timeout=HANG_S, check=False)
+    return str(start) if result.returncode == 0 else None
 
 
 @contextlib.contextmanager

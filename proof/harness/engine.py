@@ -71,9 +71,9 @@ class Podman:
         lines = [f'[[registry]]\nlocation = "{each}"\ninsecure = true\n' for each in registries]
         (self.folder / "registries.conf").write_text("".join(lines) or "unqualified-search-registries = []\n")
 
-    def stand_in(self, name: str, place: str) -> None:
+    def redirect(self, name: str, location: str) -> None:
         """Have a registry of this machine answer for another one's name."""
-        text = f'[[registry]]\nprefix = "{name}"\nlocation = "{place}"\ninsecure = true\n'
+        text = f'[[registry]]\nprefix = "{name}"\nlocation = "{location}"\ninsecure = true\n'
         (self.folder / "registries.conf").write_text(text)
 
     def run(self, *words: str | Path, given: bytes = b"", check: bool = True) -> str:
@@ -123,9 +123,9 @@ class Docker(Podman):
                  "--host", socket, "--bridge", "none", "--iptables=false"],
                 stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
-        until(self._answers, what=lambda: (folder / "log").read_text()[-2000:])
+        until(self._is_ready, what=lambda: (folder / "log").read_text()[-2000:])
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         return self._daemon.poll() is not None or self.run("version", check=False).count("Version:") > 1
 
     def trust(self, *registries: str) -> None:
@@ -166,10 +166,10 @@ def python() -> bytes:
     """Return the files of the image with Python: its standard library, and the shared libraries that all of it needs."""
     library = sysconfig.get_path("stdlib")
     programs = [INTERPRETER, SETUID, *Path(library, "lib-dynload").glob("*.so")]
-    said = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
+    output = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
-        for path in (INTERPRETER, *sorted(set(re.findall(r"(/\S+) \(0x", said)))):
+        for path in (INTERPRETER, *sorted(set(re.findall(r"(/\S+) \(0x", output)))):
             tar.add(os.path.realpath(path), path)
         setuid = tar.gettarinfo(SETUID)
         setuid.mode = 0o4755
@@ -208,24 +208,24 @@ class Registry:
     """A registry on this machine; with users one that asks for a password."""
 
     def __init__(self, folder: Path, users: str = "") -> None:
-        self.place = f"127.0.0.1:{free_port()}"
+        self.address = f"127.0.0.1:{free_port()}"
         auth = ""
         if users:
             (folder / "users").write_text(users)
             auth = f"auth:\n  htpasswd:\n    realm: here\n    path: {folder}/users\n"
         (folder / "registry.yml").write_text(
             f"version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {folder}/images\n"
-            f"http:\n  addr: {self.place}\n{auth}"
+            f"http:\n  addr: {self.address}\n{auth}"
         )
         command = ["docker-registry", "serve", str(folder / "registry.yml")]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until(self._answers)
+        until(self._is_ready)
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         import httpx
 
         with contextlib.suppress(httpx.TransportError):
-            return httpx.get(f"http://{self.place}/v2/").status_code in (200, 401)
+            return httpx.get(f"http://{self.address}/v2/").status_code in (200, 401)
         return False
 
     def close(self) -> None:

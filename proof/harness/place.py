@@ -18,7 +18,7 @@ from kube import resources
 ALIAS = "default"
 SCHEMA = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
 # Where a process of the product keeps what it has one of, by the name of what that is here.
-KEPT: dict[str, list[tuple[Any, str]]] = {
+ATTRIBUTES: dict[str, list[tuple[Any, str]]] = {
     # The scheduler and who counts for queues ask that of the cluster: it has no other scheduler, and nobody who makes volumes.
     "backend": [(each, "backend") for each in (consumer, backlog, api)],
     "listeners": [(store, "listeners")],
@@ -31,24 +31,24 @@ KEPT: dict[str, list[tuple[Any, str]]] = {
 }
 
 
-class Place:
+class SystemContext:
     """A system's part of the process, for the length of a block; blocks of both may be nested."""
 
-    def __init__(self, database: BaseDatabaseWrapper, **kept: Any) -> None:
-        self.database, self.kept = database, kept
-        self._before: list[Place] = []
+    def __init__(self, database: BaseDatabaseWrapper, **values: Any) -> None:
+        self.database, self.values = database, values
+        self._before: list[SystemContext] = []
 
     @classmethod
-    def here(cls) -> Place:
+    def here(cls) -> SystemContext:
         """The one that is in force."""
-        return cls(connections[ALIAS], **{name: getattr(*where[0]) for name, where in KEPT.items()})
+        return cls(connections[ALIAS], **{name: getattr(*where[0]) for name, where in ATTRIBUTES.items()})
 
-    def but(self, database: BaseDatabaseWrapper | None = None, **kept: Any) -> Place:
+    def but(self, database: BaseDatabaseWrapper | None = None, **values: Any) -> SystemContext:
         """Return the same with something else in it; KEPT has the names."""
-        return Place(database or self.database, **{**self.kept, **kept})
+        return SystemContext(database or self.database, **{**self.values, **values})
 
     def __enter__(self) -> Self:
-        self._before.append(Place.here())
+        self._before.append(SystemContext.here())
         self._take()
         return self
 
@@ -57,8 +57,8 @@ class Place:
 
     def _take(self) -> None:
         connections[ALIAS] = self.database
-        for name, value in self.kept.items():
-            for where, attribute in KEPT[name]:
+        for name, value in self.values.items():
+            for where, attribute in ATTRIBUTES[name]:
                 setattr(where, attribute, value)
 
 

@@ -74,9 +74,9 @@ class Provider:
         return JSONResponse({name: value for name, value in found.items() if value is not None})
 
     async def _authorize(self, request: Request) -> Response:
-        asked = request.query_params
-        assert asked["client_id"] == CLIENT
-        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
+        query = request.query_params
+        assert query["client_id"] == CLIENT
+        assert (query["response_type"], query["code_challenge_method"]) == ("code", "S256")
         if request.method == "GET":
             return HTMLResponse(FORM)
         form = await _form(request)
@@ -84,8 +84,8 @@ class Provider:
             answer = {"error": "access_denied", "error_description": "not in the group lab"}
         else:
             answer = {"code": secrets.token_urlsafe()}
-            self._codes[answer["code"]] = (form["name"], dict(asked))
-        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode({**answer, 'state': asked['state']})}", 303)
+            self._codes[answer["code"]] = (form["name"], dict(query))
+        return RedirectResponse(f"{query['redirect_uri']}?{urlencode({**answer, 'state': query['state']})}", 303)
 
     async def _token(self, request: Request) -> JSONResponse:
         if status := self.broken.get("token"):
@@ -94,16 +94,16 @@ class Provider:
         expected = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
         if request.headers.get("authorization") != f"Basic {expected}":
             return JSONResponse({"error": "invalid_client"}, 401)
-        name, asked = self._codes.pop(form["code"], ("", {}))
+        name, query = self._codes.pop(form["code"], ("", {}))
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-        if challenge != asked.get("code_challenge") or form["redirect_uri"] != asked["redirect_uri"]:
+        if challenge != query.get("code_challenge") or form["redirect_uri"] != query["redirect_uri"]:
             return JSONResponse({"error": "invalid_grant"}, 400)
         access = secrets.token_urlsafe()
         self._access[access] = name
         answer = {"access_token": access, "token_type": "Bearer", "expires_in": 300}
         if self.gives_id_token:
-            answer["id_token"] = self._id_token(name, asked["nonce"])
+            answer["id_token"] = self._id_token(name, query["nonce"])
         return JSONResponse(answer)
 
     def _id_token(self, name: str, nonce: str) -> str:
@@ -122,9 +122,9 @@ class Provider:
         return JSONResponse({"sub": f"id-of-{name}", **self.people[name], **self.twist})
 
     async def _logout(self, request: Request) -> RedirectResponse:
-        asked = request.query_params
-        self.left.append(jwt.decode(asked["id_token_hint"], self.key).claims["sub"])
-        return RedirectResponse(asked["post_logout_redirect_uri"], 303)
+        query = request.query_params
+        self.left.append(jwt.decode(query["id_token_hint"], self.key).claims["sub"])
+        return RedirectResponse(query["post_logout_redirect_uri"], 303)
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -42,15 +42,15 @@ class CuttingProxy:
                 except OSError:
                     client.close()
                     continue
-                for one, other, answers in ((client, server, False), (server, client, True)):
-                    threading.Thread(target=self._pump, args=(one, other, answers), daemon=True).start()
+                for one, other, is_response in ((client, server, False), (server, client, True)):
+                    threading.Thread(target=self._pump, args=(one, other, is_response), daemon=True).start()
 
-    def _pump(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
+    def _pump(self, source: socket.socket, target: socket.socket, is_response: bool) -> None:
         last = time.monotonic()
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 before, last = last, time.monotonic()
-                if answers and self.cutting and last - before > QUIET_S:
+                if is_response and self.cutting and last - before > QUIET_S:
                     self.cuts += 1
                     target.sendall(data if self.random.random() < 0.5 else data[: len(data) // 2])
                     break

@@ -26,12 +26,12 @@ from volcano_ui.supervision import supervisor
 T = TypeVar("T")
 
 
-def wait_until(answers: Callable[[], T], failure: type[Exception]) -> T:
+def wait_until(probe: Callable[[], T], failure: type[Exception]) -> T:
     """Call answers until it raises nothing; a failure kind that lasts past the deadline comes out."""
     deadline = time.monotonic() + HANG_S
     while True:
         try:
-            return answers()
+            return probe()
         except failure:
             if time.monotonic() > deadline:
                 raise

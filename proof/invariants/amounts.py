@@ -41,14 +41,14 @@ class NamesAmounts(Invariant):
             return
         for key, group in world.groups.items():
             if group.reason and not group.is_arranged:
-                told = _Told(world, group, _sentence(self.picture.groups[key]))
-                if not told.can_be_counted:
+                sentence = _Sentence(world, group, _sentence(self.picture.groups[key]))
+                if not sentence.can_be_counted:
                     continue
-                for text in told.untrue():
-                    raise self.broken(f"{GROUPS}/{key}", f"is told {told.text!r}, and {text}")
+                for text in sentence.untrue():
+                    raise self.broken(f"{GROUPS}/{key}", f"is told {sentence.text!r}, and {text}")
 
 
-class _Told:
+class _Sentence:
     """One sentence, and the counts that it is compared with."""
 
     def __init__(self, world: World, group: facts.Group, text: str) -> None:
@@ -112,8 +112,8 @@ class _Told:
     def whole_gang(self, queue: str | None, need: str, free: str, whole: str) -> Found:
         """What is needed more under a ceiling, and what is left."""
         missing = self._group.needed if len(self._group.ready) < self._group.minimum else 1
-        asked = {name: amount * missing for name, amount in self._request.items()}
-        resource = self._named(need, asked)
+        requests = {name: amount * missing for name, amount in self._request.items()}
+        resource = self._named(need, requests)
         yield from self._under(queue, resource, 0)
 
     def at_the_door(self, queue: str | None, need: str, free: str, whole: str | None = None) -> Found:
@@ -126,16 +126,16 @@ class _Told:
         if queue and _number(free) > _number(most):
             yield "free", f"at most {most}"
 
-    def kept_for(self, keepers: str) -> Found:
+    def reserved_for(self, keepers: str) -> Found:
         """For whom guarantees keep what is not used."""
-        told = re.findall(r"([\d.]+ \S+) for queue (\S+?)(?=,| and |$)", keepers)
-        for amount, queue in told:
+        reservations = re.findall(r"([\d.]+ \S+) for queue (\S+?)(?=,| and |$)", keepers)
+        for amount, queue in reservations:
             bounds = []
             for name in self._request or self._group.min_resources:
-                kept = self._kept(queue, name)
+                unused = self._unused(queue, name)
                 # At the door what those of lower priority use counts as unused; priorities are not known here.
                 more = 0 if self._group.pods else self._use(queue, name)
-                bounds.append((show(name, kept), show(name, kept + more)))
+                bounds.append((show(name, unused), show(name, unused + more)))
             if not any(_is_between(amount, *each) for each in bounds):
                 yield "keepers", f"within one of {bounds} for {queue}"
 
@@ -175,27 +175,27 @@ class _Told:
         """Return what the queue of the group could have if nobody used any."""
         queues, line = self._world.queues, self._room._line(self._group.queue)
         inside = line[: line.index(above) + 1]
-        kept = 0
+        reserved = 0
         for name in inside:
             beside = [each for each in queues if queues[each].parent == name and each not in inside and each != name]
-            kept += sum(self._guaranteed(each, resource) for each in beside)
+            reserved += sum(self._guaranteed(each, resource) for each in beside)
         limit = self._room._limits(above)[resource]
-        return max(limit - kept, min(queues[self._group.queue].guarantee.get(resource, 0), limit))
+        return max(limit - reserved, min(queues[self._group.queue].guarantee.get(resource, 0), limit))
 
     def _guaranteed(self, queue: str, resource: str) -> int:
-        below = [each for each, known in self._world.queues.items() if known.parent == queue and each != queue]
+        below = [each for each, child in self._world.queues.items() if child.parent == queue and each != queue]
         return max(
             self._world.queues[queue].guarantee.get(resource, 0),
             sum(self._guaranteed(each, resource) for each in below),
         )
 
-    def _named(self, shown: str, asked: Mapping[str, int] | None = None) -> str:
+    def _named(self, text: str, requests: Mapping[str, int] | None = None) -> str:
         """Return the resource of which so much is asked for."""
-        asked = self._request if asked is None else asked
-        for name, amount in asked.items():
-            if show(name, amount) == shown:
+        requests = self._request if requests is None else requests
+        for name, amount in requests.items():
+            if show(name, amount) == text:
                 return name
-        raise _Other(f"not {shown!r} but {asked} is asked for")
+        raise _Other(f"not {text!r} but {requests} is asked for")
 
     def _each(self, resource: str, count: Callable[[str, facts.Node], int]) -> dict[str, int]:
         nodes = self._world.nodes.items()
@@ -233,9 +233,9 @@ class _Told:
     def _held(self, queue: str, resource: str) -> int:
         return self._room._held(queue, resource, self._group.queue, 0)
 
-    def _kept(self, queue: str, resource: str) -> int:
-        kept = self._world.queues[queue].guarantee.get(resource, 0)
-        return max(self._held(queue, resource), kept) - self._use(queue, resource)
+    def _unused(self, queue: str, resource: str) -> int:
+        guarantee = self._world.queues[queue].guarantee.get(resource, 0)
+        return max(self._held(queue, resource), guarantee) - self._use(queue, resource)
 
     def _use(self, queue: str, resource: str) -> int:
         return sum(self._room._own(each, resource) for each in self._room._below[queue])
@@ -252,39 +252,39 @@ class _Other(Exception):
     """Somebody is told of an amount that he does not ask for."""
 
 
-def _is_between(shown: str, least: str, most: str) -> bool:
+def _is_between(amount: str, least: str, most: str) -> bool:
     """Say whether an amount is one of two, or one in the same unit between them."""
-    units = {each.partition(" ")[2] for each in (shown, least, most)}
-    return shown in (least, most) or (len(units) == 1 and _number(least) <= _number(shown) <= _number(most))
+    units = {each.partition(" ")[2] for each in (amount, least, most)}
+    return amount in (least, most) or (len(units) == 1 and _number(least) <= _number(amount) <= _number(most))
 
 
-def _number(shown: str) -> float:
-    return float(shown.partition(" ")[0])
+def _number(amount: str) -> float:
+    return float(amount.partition(" ")[0])
 
 
 RULES = (
-    (r"each (?:of the others )?needs (?P<need>[^,;]+), the most free on one node(?P<then> then)? is (?P<free>.+?) \((?P<node>[^)]+)\)\.", _Told.free_on_one_node),
-    (r"does not fit yet: it needs (?P<need>[^,;]+), the most free on one node(?P<then> then)? is (?P<free>.+?) \((?P<node>[^)]+)\)\.", _Told.free_on_one_node),
-    (r"a pod needs (?P<need>[^,;]+), the largest node that it may use has (?P<whole>.+?) \((?P<node>[^)]+)\)\.", _Told.whole_of_one_node),
-    (r"^(?P<fit>\d+) of (?P<all>\d+) pods fit;", _Told.pods_that_fit),
-    (r"^(?P<fit>\d+) of (?P<all>\d+) pods exist;", _Told.pods_that_exist),
+    (r"each (?:of the others )?needs (?P<need>[^,;]+), the most free on one node(?P<then> then)? is (?P<free>.+?) \((?P<node>[^)]+)\)\.", _Sentence.free_on_one_node),
+    (r"does not fit yet: it needs (?P<need>[^,;]+), the most free on one node(?P<then> then)? is (?P<free>.+?) \((?P<node>[^)]+)\)\.", _Sentence.free_on_one_node),
+    (r"a pod needs (?P<need>[^,;]+), the largest node that it may use has (?P<whole>.+?) \((?P<node>[^)]+)\)\.", _Sentence.whole_of_one_node),
+    (r"^(?P<fit>\d+) of (?P<all>\d+) pods fit;", _Sentence.pods_that_fit),
+    (r"^(?P<fit>\d+) of (?P<all>\d+) pods exist;", _Sentence.pods_that_exist),
     (
         rf"^{WHERE} has room for (?P<fit>\d+) of the (?P<all>\d+) pods that must start together: "
         r"the next one needs (?P<need>.+?), and (?P<free>.+?) of (?P<whole>.+?) is left then",
-        _Told.part_of_gang,
+        _Sentence.part_of_gang,
     ),
-    (rf"^{WHERE} is at its limit: this needs (?P<need>.+?) more, (?P<free>.+?) of (?P<whole>.+?) left", _Told.whole_gang),
-    (rf"^Waits for room in {WHERE}: this needs (?P<need>.+?) more, (?P<free>.+?) of (?P<whole>.+?) can be given out", _Told.whole_gang),
-    (rf"^Waits for room in {WHERE}: its minimum needs (?P<need>.+?), (?P<free>.+?) of (?P<whole>.+?) can", _Told.at_the_door),
-    (rf"^Waits for room in {WHERE}: its minimum needs (?P<need>.+?), (?P<free>\S+ \S+) can", _Told.at_the_door),
-    (r"as guarantees keep (?P<keepers>.+?)\.(?: |$)", _Told.kept_for),
-    (r"^This can never start: its minimum needs (?P<need>.+?), the whole cluster has (?P<whole>.+?)\.", _Told.never_in_cluster),
+    (rf"^{WHERE} is at its limit: this needs (?P<need>.+?) more, (?P<free>.+?) of (?P<whole>.+?) left", _Sentence.whole_gang),
+    (rf"^Waits for room in {WHERE}: this needs (?P<need>.+?) more, (?P<free>.+?) of (?P<whole>.+?) can be given out", _Sentence.whole_gang),
+    (rf"^Waits for room in {WHERE}: its minimum needs (?P<need>.+?), (?P<free>.+?) of (?P<whole>.+?) can", _Sentence.at_the_door),
+    (rf"^Waits for room in {WHERE}: its minimum needs (?P<need>.+?), (?P<free>\S+ \S+) can", _Sentence.at_the_door),
+    (r"as guarantees keep (?P<keepers>.+?)\.(?: |$)", _Sentence.reserved_for),
+    (r"^This can never start: its minimum needs (?P<need>.+?), the whole cluster has (?P<whole>.+?)\.", _Sentence.never_in_cluster),
     (
         rf"^This can never start: it needs (?P<need>.+?), and of (?P<whole>.+?) in {WHERE} all but (?P<free>.+?) are kept for",
-        _Told.never_beside_guarantees,
+        _Sentence.never_beside_guarantees,
     ),
-    (r"of the (?P<all>\d+) pods that must start together only (?P<fit>\d+) fit, even on empty nodes", _Told.never_together),
-    (r"queue (?P<queue>\S+): it needs more than (?:the queue's|that queue's) limit of (?P<whole>.+?)\.$", _Told.limit_of_queue),
+    (r"of the (?P<all>\d+) pods that must start together only (?P<fit>\d+) fit, even on empty nodes", _Sentence.never_together),
+    (r"queue (?P<queue>\S+): it needs more than (?:the queue's|that queue's) limit of (?P<whole>.+?)\.$", _Sentence.limit_of_queue),
 )  # fmt: skip
 
 INVARIANTS = (NamesAmounts,)

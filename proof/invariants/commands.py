@@ -59,7 +59,7 @@ class CarriedOut(Invariant):
         self._resumed: set[str] = set()  # keys of the jobs for which a ResumeJob was taken at this time
         self._served: set[str] = set()  # uids of the targets of the Commands that were taken at this time
         # Uid of a job → what it was told of Commands at this time.
-        self._told: defaultdict[str, list[str]] = defaultdict(list)
+        self._messages: defaultdict[str, list[str]] = defaultdict(list)
         self._made: dict[str, int] = {}  # key of a Command → the revision that made it
         # (uid of a queue, a wish) → the last revision that changed it to another.
         self._left: dict[tuple[str, str], int] = {}
@@ -72,7 +72,7 @@ class CarriedOut(Invariant):
             self._at = change.at
             self._resumed.clear()
             self._served.clear()
-            self._told.clear()
+            self._messages.clear()
         kind = change.resource
         if kind == COMMANDS:
             if step.before is None:
@@ -105,8 +105,8 @@ class CarriedOut(Invariant):
 
     def _gone(self, step: Step, command: Command) -> None:
         namespace = step.change.namespace
-        place = self.picture.namespaces.get(f"/{namespace}")
-        if place is not None and place.metadata.deletion_timestamp:
+        existing = self.picture.namespaces.get(f"/{namespace}")
+        if existing is not None and existing.metadata.deletion_timestamp:
             return
         if command.target.kind == "Job":
             self._of_job(step, f"{namespace}/{command.target.name}", command)
@@ -117,7 +117,7 @@ class CarriedOut(Invariant):
         job = self.picture.jobs.get(key)
         if type(job) is not Job or not _is_for(command, job):
             return
-        if not any(command.action in text for text in self._told[job.metadata.uid]):
+        if not any(command.action in text for text in self._messages[job.metadata.uid]):
             self._want(step, ("event", job.metadata.uid), f"{command.action} was taken, and no event says so")
         if command.action == "ResumeJob":
             self._resumed.add(key)
@@ -151,7 +151,7 @@ class CarriedOut(Invariant):
             return
         about = step.after.involved_object
         self._wanted.pop(("event", about.uid), None)
-        self._told[about.uid].append(step.after.message)
+        self._messages[about.uid].append(step.after.message)
         if step.change.verb == "ADDED" and about.uid not in self._served:
             text = f"{about.kind} {about.name} is told of a Command, and none was for it"
             raise self.broken(key_of(step.change), text)
@@ -184,11 +184,11 @@ class HasTarget(Invariant):
         command = step.after
         if step.change.verb != "ADDED" or type(command) is not Command:
             return
-        place = {"Job": step.change.namespace, "Queue": ""}.get(command.target.kind)
-        known = self.picture.jobs if command.target.kind == "Job" else self.picture.queues
-        if place is None:
+        namespace = {"Job": step.change.namespace, "Queue": ""}.get(command.target.kind)
+        objects = self.picture.jobs if command.target.kind == "Job" else self.picture.queues
+        if namespace is None:
             return
-        target = known.get(f"{place}/{command.target.name}")
+        target = objects.get(f"{namespace}/{command.target.name}")
         if target is None or command.target.uid not in ("", target.metadata.uid):
             text = f"orders {command.action} of {command.target.kind} {command.target.name}, which is not there"
             raise self.broken(key_of(step.change), text)
@@ -197,14 +197,14 @@ class HasTarget(Invariant):
 class Failures:
     """The failures of a job's pods: how many there were, how many were told, and how many have to be."""
 
-    __slots__ = ("certain", "names", "seen", "told")
+    __slots__ = ("certain", "names", "reported", "seen")
 
     def __init__(self) -> None:
-        self.seen = self.told = self.certain = 0
+        self.seen = self.reported = self.certain = 0
         self.names: Counter[str] = Counter()
 
 
-class FailuresTold(Invariant):
+class FailuresReported(Invariant):
     """Source: docs of jobs/controller/pod_events.py: each failure is told once, whoever fails when.
 
     A failure is told on the job that stands when it is read: not where that is
@@ -254,16 +254,16 @@ class FailuresTold(Invariant):
         elif step.change.uid in self._of and type(step.after) is Job:
             failures = self._of[step.change.uid]
             if step.after.phase == "Restarting":
-                failures.certain = failures.told  # what failed before may be left untold
+                failures.certain = failures.reported  # what failed before may be left untold
 
     def _event(self, step: Step, event: Event) -> None:
         found = self._SENTENCE.match(event.message)
         if found is None or event.involved_object.uid not in self._alive(event, step):
             return
         failures = self._of[event.involved_object.uid]
-        failures.told += int(found[1])
-        if failures.told > failures.seen:
-            text = f"{failures.told} failures are told of {event.involved_object.name}, and {failures.seen} pods failed"
+        failures.reported += int(found[1])
+        if failures.reported > failures.seen:
+            text = f"{failures.reported} failures are told of {event.involved_object.name}, and {failures.seen} pods failed"
             raise self.broken(key_of(step.change), text)
         if not failures.names[found[2]]:
             raise self.broken(key_of(step.change), f"tells that {found[2]} failed, which it did not")
@@ -275,8 +275,8 @@ class FailuresTold(Invariant):
     def settle(self, now: int) -> None:
         for key, job in self.picture.jobs.items():
             failures = self._of.get(job.metadata.uid) if type(job) is Job else None
-            if failures is not None and not job.metadata.deletion_timestamp and failures.told < failures.certain:
-                text = f"{failures.certain} of its pods failed, and {failures.told} failures are told"
+            if failures is not None and not job.metadata.deletion_timestamp and failures.reported < failures.certain:
+                text = f"{failures.certain} of its pods failed, and {failures.reported} failures are told"
                 raise self.broken(f"{JOBS}/{key}", text)
 
 
@@ -286,4 +286,4 @@ def _is_of_this_run(notes: PodNotes | None, job: Job) -> bool:
     return not version.isdigit() or int(version) >= job.status.version or job.phase in FINISHED
 
 
-INVARIANTS = (CarriedOut, HasTarget, FailuresTold)
+INVARIANTS = (CarriedOut, HasTarget, FailuresReported)

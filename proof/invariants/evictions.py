@@ -43,10 +43,10 @@ class MarkedPod(View):
 
     def time_of(self, kind: str) -> int | None:
         """Return when a condition became true, in whole seconds as ms; None where it is not, or does not say."""
-        told = [
+        times = [
             each.last_transition_time for each in self.status.conditions if (each.type, each.status) == (kind, "True")
         ]
-        return _seconds(told[0]) if told else None
+        return _seconds(times[0]) if times else None
 
 
 class Notes(View):

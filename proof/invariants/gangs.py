@@ -86,7 +86,7 @@ class RunsWhole(Invariant):
                 raise self.broken(key_of(step.change), f"runs with {placed} of {need} of {pod.group} placed")
 
 
-class Standing:
+class PodCounts:
     """How many pods of a group count for its minimum: on a node or run, or have succeeded."""
 
     __slots__ = ("lost", "ready", "roles")
@@ -120,7 +120,7 @@ class BoundWhole(Invariant):
     def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
         self._minimums = Minimums()
-        self._standings: dict[str, Standing] = {}
+        self._counts: dict[str, PodCounts] = {}
         self._burst = ""  # the group whose pods are being bound
         self._together: set[str] = set()  # the keys of those pods
         self._verdict: Broken | None = None  # the error to raise if nothing more of the burst follows
@@ -157,21 +157,21 @@ class BoundWhole(Invariant):
 
     def _count(self, before: Pod | None, after: Pod | None) -> None:
         if before is not None and before.ready and before.group:
-            standing = self._standings[before.group]
-            standing.count(before, -1)
-            standing.lost = self.picture.at
-            if not standing.ready and before.group not in self.picture.members:
-                del self._standings[before.group]
+            counts = self._counts[before.group]
+            counts.count(before, -1)
+            counts.lost = self.picture.at
+            if not counts.ready and before.group not in self.picture.members:
+                del self._counts[before.group]
         if after is not None and after.ready and after.group:
-            self._standings.setdefault(after.group, Standing()).count(after, 1)
+            self._counts.setdefault(after.group, PodCounts()).count(after, 1)
 
     def _judge(self, group: str, step: Step) -> Broken | None:
         # A pod that is bound while it is deleted does not count, and may be the only one.
-        standing, minimum = self._standings.get(group, Standing()), self._minimums.of.get(group)
+        counts, minimum = self._counts.get(group, PodCounts()), self._minimums.of.get(group)
         if minimum is None:
             return None  # nobody says what the minimum is
-        lately = max(standing.lost, self._minimums.changed.get(group, 0))
-        short = "" if self.picture.is_recent(lately) else _short(standing, *minimum)
+        lately = max(counts.lost, self._minimums.changed.get(group, 0))
+        short = "" if self.picture.is_recent(lately) else _short(counts, *minimum)
         if not short or self._is_what_is_left(group, minimum[0]):
             return None
         return self.broken(key_of(step.change), f"its binding leaves {group} with {short} placed")
@@ -184,12 +184,12 @@ class BoundWhole(Invariant):
         return is_over and len(ended) + len(self._together) >= minimum
 
 
-def _short(standing: Standing, minimum: int, roles: Mapping[str, int]) -> str:
+def _short(counts: PodCounts, minimum: int, roles: Mapping[str, int]) -> str:
     """Say how many there are of a minimum that is not reached, or "" when all are."""
-    if standing.ready < minimum:
-        return f"{standing.ready} of {minimum}"
-    missing = (role for role, least in roles.items() if standing.roles[role] < least)
-    return next((f"{standing.roles[role]} of {roles[role]} of {role}" for role in missing), "")
+    if counts.ready < minimum:
+        return f"{counts.ready} of {minimum}"
+    missing = (role for role, least in roles.items() if counts.roles[role] < least)
+    return next((f"{counts.roles[role]} of {roles[role]} of {role}" for role in missing), "")
 
 
 def _counted(pod: Pod | None) -> tuple[str, str] | None:

@@ -22,8 +22,8 @@ class IdleRoom(Invariant):
 
     def settle(self, now: int) -> None:
         world = world_of(self.picture)
-        told = [group for group in world.groups.values() if judge.is_about_room(world, group)]
-        for group, pods in judge.startable(world, told):
+        blocked = [group for group in world.groups.values() if judge.is_about_room(world, group)]
+        for group, pods in judge.startable(world, blocked):
             text = f"is told {group.message!r}, and there is idle room for its {pods} pods"
             raise self.broken(f"{GROUPS}/{group.key}", text)
 
@@ -51,8 +51,8 @@ def _queue(picture: Picture, name: str, queue: Queue) -> facts.Queue:
 
 def _group(picture: Picture, key: str, group: Group) -> facts.Group:
     spec, waiting = group.spec, waiting_of(picture, key, group)
-    told = {each.type: each for each in group.status.conditions if each.status == "True"}
-    why, kept = told.get("Unschedulable"), told.get(reserved_room.DATA)
+    conditions = {each.type: each for each in group.status.conditions if each.status == "True"}
+    why, reserved = conditions.get("Unschedulable"), conditions.get(reserved_room.DATA)
     return facts.Group(
         key,
         group.queue,
@@ -63,7 +63,7 @@ def _group(picture: Picture, key: str, group: Group) -> facts.Group:
         bool(spec.network_topology or spec.sub_group_policy),
         why.reason if why else "",
         why.message if why else "",
-        reserved_room.read(kept.message) if kept else None,
+        reserved_room.read(reserved.message) if reserved else None,
         [pod.role for pod in waiting.ready],
         [(pod.ask.request, each) for pod, each in waiting.pods.values()],
     )

@@ -162,9 +162,11 @@ class Settled(Invariant):
         self, key: str, job: Job, by_task: Counter[_Kind], optional: Counter[_Kind], terminating: int
     ) -> None:
         status = job.status
-        told = Counter({(t, phase): n for t, of in status.task_status_count.items() for phase, n in of.phase.items()})
-        if not by_task <= told <= by_task + optional:
-            raise self.broken(key, f"taskStatusCount says {_listed(told)}, its pods are {_listed(by_task)}")
+        reported = Counter(
+            {(t, phase): n for t, of in status.task_status_count.items() for phase, n in of.phase.items()}
+        )
+        if not by_task <= reported <= by_task + optional:
+            raise self.broken(key, f"taskStatusCount says {_listed(reported)}, its pods are {_listed(by_task)}")
         for phase, field in COUNTED.items():
             number = sum(n for (_, each), n in by_task.items() if each == phase)
             most = number + sum(n for (_, each), n in optional.items() if each == phase)
@@ -243,10 +245,10 @@ class HasPods(Invariant):
         for key, job in self.picture.jobs.items():
             if type(job) is Job and job.phase in ("Pending", "Running") and not job.metadata.deletion_timestamp:
                 namespace = key.partition("/")[0]
-                if namespace not in bounded and self._is_let_in(key, job) and not self._is_kept_back(key, job):
+                if namespace not in bounded and self._is_let_in(key, job) and not self._has_name_conflict(key, job):
                     self._judge(key, job)
 
-    def _is_kept_back(self, key: str, job: Job) -> bool:
+    def _has_name_conflict(self, key: str, job: Job) -> bool:
         """Say whether somebody else has the name of a file that every container of the job mounts."""
         things = [
             self.picture.things[kind].get(f"{key}{suffix}")
@@ -269,7 +271,7 @@ class HasPods(Invariant):
                     raise self.broken(f"{JOBS}/{key}", f"is {job.phase}, and there is no pod {name}")
 
 
-class HasProducts(Invariant):
+class HasPluginObjects(Invariant):
     """Source: reference volcano-job §2.2, step 10, §2.4, step 4, and §5.
 
     The object of somebody else may have the name. What an argument can leave out is not judged.
@@ -367,4 +369,4 @@ class SubmittersOwn(Invariant):
             raise self.broken(key_of(step.change), text)
 
 
-INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, TasksFollow, SubmittersOwn, Settled, HasPods, HasProducts)
+INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, TasksFollow, SubmittersOwn, Settled, HasPods, HasPluginObjects)

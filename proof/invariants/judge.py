@@ -96,7 +96,7 @@ TOGETHER = frozenset(
 BY_REQUESTS = frozenset(each.name for each in INVARIANTS) - TOGETHER
 
 # These expect that controllers hear each change of a pod, also one between two others that nobody was there to hear.
-HEARD = frozenset({commands.FailuresTold.name, *(each.name for each in policies.INVARIANTS)})
+LOSSLESS_ONLY = frozenset({commands.FailuresReported.name, *(each.name for each in policies.INVARIANTS)})
 
 
 def check(changes: Iterable[Change], *, now: int | None = None, by_requests: bool = False) -> Judge:

@@ -37,11 +37,11 @@ class Made(Invariant, Generic[Maker]):
 
     def jobs_of(self, key: str, maker: Maker) -> dict[str, Job]:
         """Return the jobs of an object that are there, by their names."""
-        place = f"{key.partition('/')[0]}/"
+        prefix = f"{key.partition('/')[0]}/"
         return {
-            name.removeprefix(place): job
+            name.removeprefix(prefix): job
             for name, job in self.picture.jobs.items()
-            if name.startswith(place)
+            if name.startswith(prefix)
             and type(job) is Job
             and job.metadata.controller is not None
             and job.metadata.controller.uid == maker.metadata.uid
@@ -136,12 +136,12 @@ class History(Made[Cron]):
                         f"{CRONS}/{key}", f"keeps {len(ended)} jobs in {' or '.join(phases)}, {most} are wished"
                     )
             active = sorted(name for name, job in jobs.items() if job.phase not in FINISHED)
-            told = sorted(
+            reported = sorted(
                 each.name for each in cron.status.active if f"{key.partition('/')[0]}/{each.name}" in self.picture.jobs
             )
-            told = [name for name in told if name in jobs]
-            if told != active:
-                raise self.broken(f"{CRONS}/{key}", f"names {told} as active, and there are {active}")
+            reported = [name for name in reported if name in jobs]
+            if reported != active:
+                raise self.broken(f"{CRONS}/{key}", f"names {reported} as active, and there are {active}")
 
 
 class InTurn(Made[Flow]):

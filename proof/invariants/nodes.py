@@ -50,8 +50,8 @@ class NodeRoom(Invariant):
         used = self.picture.used[node]
         for name, amount in request.items():
             if amount > taken.get(name, 0) and used[name] > offers.get(name, 0):
-                told = f"{amounts.show(name, used[name])} of {amounts.show(name, offers.get(name, 0))}"
-                raise self.broken(key_of(step.change), f"with it {node} holds {told}")
+                usage = f"{amounts.show(name, used[name])} of {amounts.show(name, offers.get(name, 0))}"
+                raise self.broken(key_of(step.change), f"with it {node} holds {usage}")
 
 
 def _takes_more(before: Pod, after: Pod) -> bool:

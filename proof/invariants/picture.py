@@ -72,12 +72,12 @@ class Picture:
     def take(self, change: Change) -> Step:
         """Take over a change; return it as a step."""
         self.revision, self.at = change.revision, change.at
-        known, key = self.things[change.resource], f"{change.namespace}/{change.name}"
-        step = Step(change, key, known.get(key), read(change))
+        objects, key = self.things[change.resource], f"{change.namespace}/{change.name}"
+        step = Step(change, key, objects.get(key), read(change))
         if step.after is None:
-            known.pop(key, None)
+            objects.pop(key, None)
         else:
-            known[key] = step.after
+            objects[key] = step.after
         follow = self._followers.get(change.resource)
         if follow is not None:
             before, after = step.before, step.after

@@ -103,46 +103,46 @@ class OneRun(Invariant):
             if step.change.revision in self.picture.untrue:
                 return
             status = step.after.status
-            for told in (*status.container_statuses, *status.init_container_statuses):
-                self._count(step, step.after, told)
-                self._read(step, told)
+            for container in (*status.container_statuses, *status.init_container_statuses):
+                self._count(step, step.after, container)
+                self._read(step, container)
 
-    def _count(self, step: Step, pod: Pod, told: ContainerStatus) -> None:
-        known = self._restarts.setdefault(step.key, {})
-        before, was_told = known.get(told.name, (0, False))
-        if told.restart_count < before:
-            text = f"container {told.name} went from {before} to {told.restart_count} restarts"
+    def _count(self, step: Step, pod: Pod, status: ContainerStatus) -> None:
+        restarts = self._restarts.setdefault(step.key, {})
+        before, had_last_state = restarts.get(status.name, (0, False))
+        if status.restart_count < before:
+            text = f"container {status.name} went from {before} to {status.restart_count} restarts"
             raise self.broken(key_of(step.change), text)
-        is_told = told.last_state.terminated is not None
-        if was_told and not is_told and told.restart_count == before:
-            text = f"container {told.name} tells no more of the attempt before number {before}"
+        has_last_state = status.last_state.terminated is not None
+        if had_last_state and not has_last_state and status.restart_count == before:
+            text = f"container {status.name} tells no more of the attempt before number {before}"
             raise self.broken(key_of(step.change), text)
-        known[told.name] = told.restart_count, is_told
-        if told.restart_count and pod.restart_policy == "Never" and not pod.restarting:
-            text = f"container {told.name} began attempt {told.restart_count}, and its restartPolicy is Never"
+        restarts[status.name] = status.restart_count, has_last_state
+        if status.restart_count and pod.restart_policy == "Never" and not pod.restarting:
+            text = f"container {status.name} began attempt {status.restart_count}, and its restartPolicy is Never"
             raise self.broken(key_of(step.change), text)
 
-    def _read(self, step: Step, told: ContainerStatus) -> None:
-        for state in (told.state, told.last_state):
+    def _read(self, step: Step, status: ContainerStatus) -> None:
+        for state in (status.state, status.last_state):
             if state.terminated is not None:
                 ended = state.terminated
                 attempt = Attempt(ended.started_at, (ended.finished_at, ended.exit_code))
-                self._note(step, told.name, ended.container_id, attempt)
+                self._note(step, status.name, ended.container_id, attempt)
             elif state.running is not None:
-                self._note(step, told.name, told.container_id, Attempt(state.running.started_at))
+                self._note(step, status.name, status.container_id, Attempt(state.running.started_at))
 
     def _note(self, step: Step, container: str, number: str, attempt: Attempt) -> None:
         if not number:
             return
         attempts = self._attempts.setdefault(step.key, {})
-        known = attempts.get(number, Attempt())
-        if known.started and attempt.started and known.started != attempt.started:
-            text = f"attempt {number} of container {container} began at {known.started} and at {attempt.started}"
+        recorded = attempts.get(number, Attempt())
+        if recorded.started and attempt.started and recorded.started != attempt.started:
+            text = f"attempt {number} of container {container} began at {recorded.started} and at {attempt.started}"
             raise self.broken(key_of(step.change), text)
-        if known.ended and attempt.ended != known.ended:
-            text = f"attempt {number} of container {container} ended as {known.ended} and then was {attempt}"
+        if recorded.ended and attempt.ended != recorded.ended:
+            text = f"attempt {number} of container {container} ended as {recorded.ended} and then was {attempt}"
             raise self.broken(key_of(step.change), text)
-        attempts[number] = Attempt(attempt.started or known.started, attempt.ended or known.ended)
+        attempts[number] = Attempt(attempt.started or recorded.started, attempt.ended or recorded.ended)
 
 
 INVARIANTS = (OneNode, BoundToStay, PhasesGoOn, OneRun)

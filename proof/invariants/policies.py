@@ -23,7 +23,7 @@ def policy_for(job: Job, pod: Pod, event: str) -> Policy | None:
     codes = _exit_codes(pod) if event == "PodFailed" else set()
     of_task = task.policies if task else []
     for policy in [*of_task, *job.spec.policies]:
-        named = policy.answers
+        named = policy.event_names
         if event in named or ("*" in named and event in ANY):
             return policy
         if policy.exit_code in codes:
@@ -102,9 +102,9 @@ class Answered(Invariant):
         if type(job) is not Job or job.metadata.deletion_timestamp:
             del self._open[uid]
         elif job.phase not in ALIVE:
-            known = [each for each in self._open.pop(uid) if not self.picture.is_recent(each[0])]
-            if job.phase == "Failed" and known:
-                _, name, event, action = known[0]
+            overdue = [each for each in self._open.pop(uid) if not self.picture.is_recent(each[0])]
+            if job.phase == "Failed" and overdue:
+                _, name, event, action = overdue[0]
                 text = f"is Failed, and {event} of {name} was to be answered with {action}"
                 raise self.broken(key_of(step.change), text)
 
@@ -170,7 +170,7 @@ class Caused(Invariant):
             return
         lists = [job.spec.policies, *(task.policies for task in job.spec.tasks if task.name == role)]
         for policy in (policy for policies in lists for policy in policies if policy.action in RESTARTS):
-            named = policy.answers
+            named = policy.event_names
             if event in named or "*" in named or (event == "PodFailed" and policy.exit_code is not None):
                 self._causes[controller.uid] += 1
                 return
@@ -190,8 +190,8 @@ class Caused(Invariant):
 
 
 def _restarts(pod: Pod) -> int:
-    told = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return sum(each.restart_count for each in told)
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return sum(each.restart_count for each in statuses)
 
 
 INVARIANTS = (Answered, Caused)

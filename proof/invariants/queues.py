@@ -89,13 +89,15 @@ class StatesFollow(Invariant):
         late = before == "Closed" and seen == "Closing" and (work or _has_pods(self.picture, step.change.name))
         if seen not in NEXT.get(before, ()) and not late:
             raise self.broken(key_of(step.change), f"went from {before} to {seen or 'none'}")
-        known = [key for key, since in work.items() if self.picture.at - since > BEHIND_MS]
-        if seen == "Closed" and known:
-            text = f"is Closed, and {len(known)} pod groups in it or below it are unfinished, such as {known[0]}"
+        unfinished = [key for key, since in work.items() if self.picture.at - since > BEHIND_MS]
+        if seen == "Closed" and unfinished:
+            text = (
+                f"is Closed, and {len(unfinished)} pod groups in it or below it are unfinished, such as {unfinished[0]}"
+            )
             raise self.broken(key_of(step.change), text)
 
 
-class OpenForNews(Invariant):
+class OpenForAdmission(Invariant):
     """Source: reference volcano-queue-podgroup-cli §4 (jobs) and §3.7 (pod groups).
 
     The groups of jobs are made for what was admitted before. The scheduler,
@@ -185,8 +187,8 @@ class WithinCapability(Invariant):
                 continue
             for resource, limit in self._limits[name].items():
                 if request.get(resource, 0) > 0 and (held := use.held(name, resource)) > limit:
-                    told = f"{amounts.show(resource, held)} of {amounts.show(resource, limit)}"
-                    raise self.broken(key_of(step.change), f"with it queue {name} holds {told}")
+                    usage = f"{amounts.show(resource, held)} of {amounts.show(resource, limit)}"
+                    raise self.broken(key_of(step.change), f"with it queue {name} holds {usage}")
 
 
 def _has_pods(picture: Picture, name: str) -> bool:
@@ -234,13 +236,13 @@ class Settled(Invariant):
         if status.state != state:
             raise self.broken(key, f"is {status.state or 'without a state'}, and should be {state}")
         for phase in PHASES:
-            told = getattr(status, phase.lower())
-            if told != counts[phase]:
-                raise self.broken(key, f"status.{phase.lower()} is {told}, there are {counts[phase]}")
-        told = {name: amount for name, amount in readable(status.allocated).items() if amount}
+            reported = getattr(status, phase.lower())
+            if reported != counts[phase]:
+                raise self.broken(key, f"status.{phase.lower()} is {reported}, there are {counts[phase]}")
+        reported = {name: amount for name, amount in readable(status.allocated).items() if amount}
         held = self._held(name)
-        if told != held:
-            text = f"status.allocated is {amounts.resource_list(told)}, its pods hold {amounts.resource_list(held)}"
+        if reported != held:
+            text = f"status.allocated is {amounts.resource_list(reported)}, its pods hold {amounts.resource_list(held)}"
             raise self.broken(key, text)
 
     def _state(self, name: str, counts: Counter[str]) -> str:
@@ -259,4 +261,4 @@ class Settled(Invariant):
         return {resource: amount for resource, amount in total.items() if amount}
 
 
-INVARIANTS = (StatesFollow, OpenForNews, DeletedEmpty, WithinCapability, Settled)
+INVARIANTS = (StatesFollow, OpenForAdmission, DeletedEmpty, WithinCapability, Settled)

@@ -158,10 +158,10 @@ class Respected(Invariant):
     def _judge_status(self, key: str, quota: Quota) -> None:
         namespace, _, name = key.partition("/")
         bounds = self._account.bounds[namespace][name]
-        told = readable(quota.status.used)
+        reported = readable(quota.status.used)
         for resource, used in self._used(namespace, bounds):
-            if told.get(resource) != used:
-                text = f"status.used says {told.get(resource)} {resource}, there are {used}"
+            if reported.get(resource) != used:
+                text = f"status.used says {reported.get(resource)} {resource}, there are {used}"
                 raise self.broken(f"{QUOTAS}/{key}", text)
 
     def _used(self, namespace: str, bounds: Bounds) -> Iterator[tuple[str, int]]:

@@ -292,7 +292,7 @@ class Policy(View):
     timeout: str = ""
 
     @property
-    def answers(self) -> set[str]:
+    def event_names(self) -> set[str]:
         """The events that it names."""
         return {self.event, *self.events} - {""}
 
@@ -488,8 +488,8 @@ class Queue(View):
     @property
     def guarantee(self) -> Amounts:
         """What is kept for its pods, and lent to nobody."""
-        kept = self.spec.guarantee.get("resource") or {}
-        return {name: max(amount, 0) for name, amount in readable(kept).items()}
+        resources = self.spec.guarantee.get("resource") or {}
+        return {name: max(amount, 0) for name, amount in readable(resources).items()}
 
 
 class NamespaceNotes(View):

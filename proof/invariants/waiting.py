@@ -37,10 +37,10 @@ class Waiting:
     def reason(self) -> str:
         """What people are told: by the group's condition; by the pods where the minimum has its nodes, or had them and has failed."""
         conditions = self.group.status.conditions
-        told = next((c.message for c in conditions if c.type == "Unschedulable" and c.status == "True"), "")
-        if not told and len(self.ready) + self.failed >= self.group.minimum:
-            told = next((waiting.message for _, waiting in self.pods.values() if waiting.message), "")
-        return told
+        message = next((c.message for c in conditions if c.type == "Unschedulable" and c.status == "True"), "")
+        if not message and len(self.ready) + self.failed >= self.group.minimum:
+            message = next((waiting.message for _, waiting in self.pods.values() if waiting.message), "")
+        return message
 
     @property
     def needed(self) -> int:
@@ -120,8 +120,8 @@ class SaysTrue(Invariant):
 def _has_reserved_room(group: Seen) -> bool:
     """Say whether room is kept for a group: that of its victims, or because it has waited long (condition Reserved)."""
     conditions = group.status.conditions if type(group) is Group else ()
-    standing = [each for each in conditions if each.status == "True"]
-    return any(each.type == "Reserved" or each.reason == "WaitingForVictims" for each in standing)
+    active = [each for each in conditions if each.status == "True"]
+    return any(each.type == "Reserved" or each.reason == "WaitingForVictims" for each in active)
 
 
 def waiting_of(picture: Picture, key: str, group: Group) -> Waiting:
@@ -163,12 +163,12 @@ def is_on_ready_node(picture: Picture, pod: Pod) -> bool:
 
 
 def _says_why(pod: Pod) -> bool:
-    told = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return any(
         each.state.running is not None
         or each.state.terminated is not None
         or (each.state.waiting and each.state.waiting.reason not in PASSING)
-        for each in told
+        for each in statuses
     )
 
 

@@ -88,20 +88,22 @@ class Log:
         spec["containers"] = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
         if node:
             spec["nodeName"] = node
-        told = {**(status or {}), **({"phase": phase} if phase else {})}
-        if not told:
+        full_status = {**(status or {}), **({"phase": phase} if phase else {})}
+        if not full_status:
             return self.put(PODS, name, meta=meta, spec=spec)
-        return self.put(PODS, name, meta=meta, spec=spec, status=told)
+        return self.put(PODS, name, meta=meta, spec=spec, status=full_status)
 
     def group(
-        self, name: str="g", minimum: int=1, *, phase: str="Inqueue", queue: str="default", meta: Object | None=None, told: str="", reason: str="", kept: Reservation | None=None, roles: Mapping[str, int] | None=None, asks: Mapping[str, Any] | None=None
+        self, name: str="g", minimum: int=1, *, phase: str="Inqueue", queue: str="default", meta: Object | None=None, message: str="", reason: str="", reservation: Reservation | None=None, roles: Mapping[str, int] | None=None, asks: Mapping[str, Any] | None=None
     ) -> Self:  # fmt: skip
-        condition = {"type": "Unschedulable", "status": "True", "message": told, "reason": reason}
-        conditions = [condition] if told else []
-        if kept:
+        condition = {"type": "Unschedulable", "status": "True", "message": message, "reason": reason}
+        conditions = [condition] if message else []
+        if reservation:
             of_both = {"status": "True", "reason": "RoomKept"}
-            conditions.append({"type": reserved_room.CONDITION, "message": reserved_room.message(kept), **of_both})
-            conditions.append({"type": reserved_room.DATA, "message": reserved_room.data(kept), **of_both})
+            conditions.append(
+                {"type": reserved_room.CONDITION, "message": reserved_room.message(reservation), **of_both}
+            )
+            conditions.append({"type": reserved_room.DATA, "message": reserved_room.data(reservation), **of_both})
         status = {"phase": phase, "conditions": conditions}
         spec = {"minMember": minimum, "queue": queue, "minTaskMember": roles or {}, "minResources": asks or {}}
         return self.put(GROUPS, name, meta=meta, spec=spec, status=status)

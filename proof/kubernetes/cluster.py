@@ -220,14 +220,14 @@ class Kubernetes:
         self.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={HANG_S:.0f}s")
         self.apply(*(_whole(kind, obj) for kind, obj in bootstrap.queues()))
 
-    def asked_by(self, user: str) -> list[Mapping[str, Any]]:
+    def requests_by(self, user: str) -> list[Mapping[str, Any]]:
         """Return what a user has asked for so far: the audit's entries."""
         whole = self.audit_log.read_text().rpartition("\n")[0]  # a line may be just being written
         entries = map(json.loads, whole.splitlines())
         return [each for each in entries if each["user"].get("username") == user]  # nobody was let in without one
 
     def _until_ready(self) -> None:
-        def answers() -> bool:
+        def is_ready() -> bool:
             self.etcd.check()
             self.apiserver.check()
             try:
@@ -236,7 +236,7 @@ class Kubernetes:
                 return False
 
         with self.administrator() as client:
-            until(answers, every_s=0.1, what="an API server that is ready")
+            until(is_ready, every_s=0.1, what="an API server that is ready")
 
     def administrator(self) -> httpx.Client:
         """Return an HTTP client with every right."""

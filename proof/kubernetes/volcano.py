@@ -74,7 +74,7 @@ class Volcano:
     def install(self) -> None:
         """Make what the installer makes, but for what runs; kinds that the cluster has already stay unless theirs are wanted."""
         objects = installed()
-        known = (
+        existing = (
             set()
             if self.definitions == "theirs"
             else {each["metadata"]["name"] for each in self.cluster.get("crd")["items"]}
@@ -84,7 +84,7 @@ class Volcano:
             *(
                 each
                 for each in objects
-                if each["kind"] not in (*_RUNS, *_HOOKS, "Namespace") and each["metadata"]["name"] not in known
+                if each["kind"] not in (*_RUNS, *_HOOKS, "Namespace") and each["metadata"]["name"] not in existing
             )
         )
         self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={HANG_S:.0f}s")
@@ -119,7 +119,7 @@ class Volcano:
         hooks = Program("vc-webhook-manager", self._webhooks(paths), self.folder)
         self.programs.append(hooks)
         hooks.start()
-        until(lambda: self._answers(hooks), every_s=0.1, what="Volcano's webhooks")
+        until(lambda: self._is_ready(hooks), every_s=0.1, what="Volcano's webhooks")
 
     def stop(self) -> None:
         """End its programs at once, as a node does that fails; its webhooks are asked no more."""
@@ -150,7 +150,7 @@ class Volcano:
         }
         return all(held.get(each) for each in LEADERS)
 
-    def _answers(self, hooks: Program) -> bool:
+    def _is_ready(self, hooks: Program) -> bool:
         hooks.check()
         with socket.socket() as trial:
             return trial.connect_ex(("127.0.0.1", self.hooks_port)) == 0

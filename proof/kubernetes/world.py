@@ -51,7 +51,7 @@ def showing(folder: Path, config: Path, **variables: str) -> AbstractContextMana
     return running(folder / "data", VOLCANO_UI_KUBECONFIG=str(config), **variables)
 
 
-def told(system: System) -> str:
+def strip_text(system: System) -> str:
     """What the strip below the navigation says."""
     with Person(system) as person:
         found = re.search(r'<aside class="cluster-strip".*?</aside>', person.get("/").text, re.DOTALL)
@@ -61,7 +61,7 @@ def told(system: System) -> str:
 
 def live(system: System) -> None:
     """Wait until the pages say that the cluster is live."""
-    until(lambda: " live" in told(system) and "partly" not in told(system), what="the word that it is live")
+    until(lambda: " live" in strip_text(system) and "partly" not in strip_text(system), what="the word that it is live")
 
 
 def differences(kubernetes: Kubernetes, store: Store) -> list[tuple[str, str, str]]:

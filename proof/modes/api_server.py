@@ -18,7 +18,7 @@ from cluster import access
 from cluster.remote.http.request import JSON, Impersonation
 from cluster.store import store
 from kube import errors
-from proof.harness.place import Place
+from proof.harness.place import SystemContext
 from proof.simulation.parts.server import Connection, Server
 from proof.simulation.parts.virtual import VirtualClock
 from proof.simulation.people.request import Request
@@ -31,14 +31,14 @@ class ApiServer:
     """The cluster's API server, which works on the database that is the default one when this is made."""
 
     def __init__(self) -> None:
-        self.place = Place.here()
+        self.context = SystemContext.here()
         # Its loop has a time of its own, as a test's clock may stand still.
         self.time = VirtualClock()
         self.server = Server("api", self.time, {"system": access.SYSTEM})
 
     def close(self) -> None:
         """End, and every watch with it."""
-        with self.place:
+        with self.context:
             self.server.die()
 
     def request(
@@ -53,7 +53,7 @@ class ApiServer:
         answer_s: float = 0.0,
     ) -> bytes:
         """Return the body of the answer, or raise the refusal."""
-        with self.place:
+        with self.context:
             answer = self.server.ask(_request(method, path, query, body, media_type))
         if answer.status >= 300:
             raise errors.of_status(answer.object, answer.status)
@@ -69,16 +69,16 @@ class ApiServer:
         silence_s: float = 0.0,
     ) -> Iterator[Iterator[bytes]]:
         """Hand out the lines of a watch up to what is there now."""
-        with self.place:
+        with self.context:
             connection = self.server.connect(_request("GET", path, query))
-            told = b"".join(self._told(connection))
+            body = b"".join(self._chunks(connection))
             connection.leave()
             self.server.step()
         if connection.status >= 300:
-            raise errors.of_status(msgspec.json.decode(told), connection.status)
-        yield iter(told.splitlines())
+            raise errors.of_status(msgspec.json.decode(body), connection.status)
+        yield iter(body.splitlines())
 
-    def _told(self, connection: Connection) -> Iterator[bytes]:
+    def _chunks(self, connection: Connection) -> Iterator[bytes]:
         """Yield what a watch says until its server has read the whole log, and had time to tell what was missed."""
         head, passes = store.revision(), 0
         while passes < PASSES and not connection.has_ended:
@@ -94,5 +94,5 @@ class ApiServer:
 def _request(
     method: str, path: str, query: Mapping[str, str] | None, body: Any = None, media_type: str = JSON
 ) -> Request:
-    place = f"{path}?{urlencode(query)}" if query else path
-    return Request(actor="system", method=method, path=place, body=body, content_type=media_type)
+    target = f"{path}?{urlencode(query)}" if query else path
+    return Request(actor="system", method=method, path=target, body=body, content_type=media_type)

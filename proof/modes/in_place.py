@@ -20,7 +20,7 @@ from cluster.remote.mirroring.ways import READERS, WRITERS
 from cluster.store import store
 from kube.resources import Resource
 from proof.harness.inline import Inline
-from proof.harness.place import Place, new_database
+from proof.harness.place import SystemContext, new_database
 from proof.modes.api_server import ApiServer
 from proof.modes.bad_luck import BadLuck
 
@@ -37,14 +37,14 @@ class InPlaceMode:
     name = "in-place"
 
     def __init__(self) -> None:
-        self.cluster = Place.here()
+        self.cluster = SystemContext.here()
         self.server = ApiServer()
         self.connection = BadLuck(self.server)
         self.database = new_database()
         self.read = 0  # the cluster's revision up to which `newest` is known
         self.newest: dict[str, int] = {}  # kind → the newest revision of its objects in the cluster
-        self.news: list[Update] = []  # heard, and not written down yet
-        self.places: dict[Runner[Any], Place] = {}  # consumer's process → its part of this one
+        self.pending_updates: list[Update] = []  # heard, and not written down yet
+        self.contexts: dict[Runner[Any], SystemContext] = {}  # consumer's process → its part of this one
         self.at_work: set[Runner[Any]] = set()  # consumers whose last step said that there may be more to do
         with self.cluster.but(self.database):
             recorder.claim("https://cluster")
@@ -57,15 +57,15 @@ class InPlaceMode:
         self.database.close()
 
     def _reflector(self, kind: Resource) -> Reflector:
-        return Reflector(self.connection, kind, KindStatus(), self.news.append, wait=lambda seconds: None)
+        return Reflector(self.connection, kind, KindStatus(), self.pending_updates.append, wait=lambda seconds: None)
 
     def step(self, runner: Runner[Any], step: Callable[[], bool]) -> bool:
         """Take a step of a consumer where it runs; tell whether there may be more."""
         if runner.registration.name not in WRITERS | READERS:
             return step()  # what kube-controller-manager does is the cluster's own
-        if runner not in self.places:
-            self.places[runner] = self.cluster.but(self.database, backend=InPlace(lambda: self.connection, Inline))
-        with self.places[runner]:
+        if runner not in self.contexts:
+            self.contexts[runner] = self.cluster.but(self.database, backend=InPlace(lambda: self.connection, Inline))
+        with self.contexts[runner]:
             election.note(Leadership("we", "we/0", clock.milliseconds() + HOUR_MS))
             if runner not in self.at_work:
                 self.hear()
@@ -73,7 +73,7 @@ class InPlaceMode:
         (self.at_work.add if more else self.at_work.discard)(runner)
         return more
 
-    def ours(self) -> Place:
+    def ours(self) -> SystemContext:
         """A block in which the store is that of the consumers."""
         return self.cluster.but(self.database)
 
@@ -84,8 +84,8 @@ class InPlaceMode:
             for kind in behind:
                 self.reflectors[kind].turn()
         finally:
-            heard, self.news[:] = list(self.news), []
-            recorder.record(heard)
+            updates, self.pending_updates[:] = list(self.pending_updates), []
+            recorder.record(updates)
         return bool(behind)
 
     def _behind(self) -> list[str]:
@@ -94,8 +94,8 @@ class InPlaceMode:
             while changes := store.changes(self.read, [kinds.BY_ID[each] for each in self.reflectors]):
                 self.newest |= {change.resource: change.revision for change in changes}
                 self.read = changes[-1].revision
-        known = {kind: int(standing.version or 0) for kind, standing in recorder.statuses().items()}
-        return [kind for kind in self.reflectors if self.newest.get(kind, 0) > known.get(kind, -1)]
+        versions = {kind: int(status.version or 0) for kind, status in recorder.statuses().items()}
+        return [kind for kind in self.reflectors if self.newest.get(kind, 0) > versions.get(kind, -1)]
 
     @contextmanager
     def failing(self, share: float, choices: Random) -> Iterator[None]:

@@ -66,8 +66,8 @@ class SmallCluster:
         self.judge = Judge(only=BY_REQUESTS if by_requests else None, lag_ms=LAG_MS if hasty or by_requests else 0)
         self.changes: list[Change] = []
         self.ahead_ms = 0
-        for place in ("cluster.consumers.consumer", "cluster.controllers.status_counter"):
-            monkeypatch.setattr(f"{place}.clock", _Ahead(self))
+        for module in ("cluster.consumers.consumer", "cluster.controllers.status_counter"):
+            monkeypatch.setattr(f"{module}.clock", _Ahead(self))
         bootstrap()
         self.runners = [self._runner(each, n) for each in registry.running() for n in range(each.shards)]
         self.simulator = Simulator(nodes, Size(cpu=cpu, memory="8Gi", pods="16"))
@@ -95,28 +95,28 @@ class SmallCluster:
     def turns(self, number: int) -> None:
         """Let so many of those who run do something."""
         for _ in range(number):
-            place = self.choices.randrange(len(self.runners) + 1)
-            if place not in self.busy:  # no runner takes a step within its own
-                self.busy.add(place)
-                self._turn(place)
-                self.busy.discard(place)
+            index = self.choices.randrange(len(self.runners) + 1)
+            if index not in self.busy:  # no runner takes a step within its own
+                self.busy.add(index)
+                self._turn(index)
+                self.busy.discard(index)
             self.hear()
 
-    def _turn(self, place: int) -> None:
-        if place == len(self.runners):
+    def _turn(self, index: int) -> None:
+        if index == len(self.runners):
             self._simulate()
             return
         if self.choices.random() < 0.02:
-            self._begin_anew(place)
+            self._begin_anew(index)
         try:
-            self.runners[place].step()
+            self.runners[index].step()
         except Killed:
-            self._begin_anew(place)
+            self._begin_anew(index)
 
-    def _begin_anew(self, place: int) -> None:
+    def _begin_anew(self, index: int) -> None:
         """Let a consumer go on in another process."""
-        old = self.runners[place]
-        self.runners[place] = self._runner(old.registration, old.shard)
+        old = self.runners[index]
+        self.runners[index] = self._runner(old.registration, old.shard)
 
     def _runner(self, registration: Registration, shard: int) -> Runner[Any]:
         runner = Runner(registration, shard, registration.make())
@@ -129,11 +129,11 @@ class SmallCluster:
         def planned(*arguments: Any) -> Plan:
             found = plan(*arguments)
             if self.between is not None and self.choices.random() < INTERRUPTED:
-                happening, self.between = self.between, None
+                interruption, self.between = self.between, None
                 with others():
-                    happening()
+                    interruption()
                     self.turns(2)
-                self.between = happening
+                self.between = interruption
             return found
 
         return planned
@@ -170,8 +170,8 @@ class SmallCluster:
         deadline, quiet = clock.monotonic() + within_s, 0
         while quiet < QUIET_ROUNDS or self.simulator.heap:
             before = self.judge.revision
-            for place in range(len(self.runners) + 1):
-                while place < len(self.runners) and self.runners[place].step():
+            for index in range(len(self.runners) + 1):
+                while index < len(self.runners) and self.runners[index].step():
                     self.hear()
             self._simulate()
             self.hear()

@@ -162,14 +162,14 @@ def _by_tests(tree: Path, number: int, tests: Sequence[str], usual_s: float) -> 
     names = tree / f"tests-{number}"
     names.write_text("\n".join(tests))
     # Far more than they take: who does not come to an end has found it as well.
-    status, said = _run(tree, number, (*PYTEST, "-x", f"@{names}"), 60 + 4 * usual_s, 300 + 10 * usual_s)
+    status, output = _run(tree, number, (*PYTEST, "-x", f"@{names}"), 60 + 4 * usual_s, 300 + 10 * usual_s)
     names.unlink()
     if status == 0:
         return ""
-    if status in (FAILED, INTERRUPTED) or status < 0 or (status == USAGE and NOT_IMPORTED.search(said)):
-        found = FOUND.search(said)
+    if status in (FAILED, INTERRUPTED) or status < 0 or (status == USAGE and NOT_IMPORTED.search(output)):
+        found = FOUND.search(output)
         return found[1] if found else tests[0].partition("::")[0]
-    raise RuntimeError(f"pytest ended with {status} for defect {number}:\n{said[-3000:]}")
+    raise RuntimeError(f"pytest ended with {status} for defect {number}:\n{output[-3000:]}")
 
 
 def _by_simulation(tree: Path, number: int) -> bool:
@@ -196,11 +196,11 @@ def _run(tree: Path, number: int, command: Sequence[str], cpu_s: float, wall_s: 
         preexec_fn=limit,
     )
     try:
-        said, _ = process.communicate(timeout=wall_s)
+        output, _ = process.communicate(timeout=wall_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         return -9, process.communicate()[0]
-    return process.returncode, said
+    return process.returncode, output
 
 
 def cpu_s() -> float:

@@ -91,7 +91,7 @@ def located(mutants: Sequence[Mutant], modules: Mapping[str, str]) -> dict[int, 
     found: dict[int, tuple[str, Mutation]] = {}
     for mutant in mutants:
         places = by_key.get(mutant.key, [])
-        same = [place for place in places if place[0] == mutant.module]
+        same = [location for location in places if location[0] == mutant.module]
         if same or len(places) == 1:
             found[mutant.number] = (same or places)[0]
     return found
@@ -103,21 +103,21 @@ def filled(mutants: Sequence[Mutant], modules: Mapping[str, str], count: int = C
     Each package has its share of them by the length of its code.
     """
     places = located(mutants, modules)
-    kept = []
+    remaining = []
     for mutant in mutants:
         if mutant.number in places:
             mutant.module = places[mutant.number][0]
-            kept.append(mutant)
+            remaining.append(mutant)
     taken: dict[str, list[Mutation]] = defaultdict(list)
     for path, mutation in places.values():
         taken[path].append(mutation)
     number = max((each.number for each in mutants), default=0)
     for package, share in _shares(modules, count).items():
-        has = sum(each.package == package and not each.equivalent for each in kept)
+        has = sum(each.package == package and not each.equivalent for each in remaining)
         draw = random.Random(f"{SEED} {package} {number}")
         for path, each in _drawn(package, modules, taken, draw, share - has):
             number += 1
-            kept.append(
+            remaining.append(
                 Mutant(
                     number=number,
                     module=path,
@@ -128,7 +128,7 @@ def filled(mutants: Sequence[Mutant], modules: Mapping[str, str], count: int = C
                     nth=each.nth,
                 )
             )
-    return kept
+    return remaining
 
 
 def _shares(modules: Mapping[str, str], count: int) -> dict[str, int]:

@@ -59,12 +59,12 @@ def _of(package: str, mutants: Iterable[Mutant]) -> list[Mutant]:
 
 
 def _survivors(mutants: Iterable[Mutant]) -> str:
-    rows = [f"{_row(each)} {_asked(each)} |" for each in mutants if not (each.found_by or each.equivalent)]
+    rows = [f"{_row(each)} {_stages(each)} |" for each in mutants if not (each.found_by or each.equivalent)]
     head = ["## Not found", "", "| | where | what is | what nobody notices | asked |", "|---|---|---|---|---|"]
     return "\n".join((*head, *rows, "")) if rows else "## Not found\n\nNone.\n"
 
 
-def _asked(mutant: Mutant) -> str:
+def _stages(mutant: Mutant) -> str:
     return "everybody" if mutant.asked == len(Stage) else ", ".join(list(Stage)[: mutant.asked]) or "nobody yet"
 
 

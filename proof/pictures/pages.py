@@ -102,8 +102,8 @@ def main(folder: str, *names: str) -> None:
     from proof.pictures import world
     from proof.systems.system import System
 
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    directory = Path(folder)
+    directory.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="volcano-ui-pictures-") as data,
         System(Path(data) / "data", nodes=12) as system,
@@ -118,7 +118,7 @@ def main(folder: str, *names: str) -> None:
                     theme,
                     width,
                     PAGES[name],
-                    place / f"{_plain(name)}-{look}.png",
+                    directory / f"{_plain(name)}-{look}.png",
                     public=name in PUBLIC,
                 )
 

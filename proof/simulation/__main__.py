@@ -73,10 +73,10 @@ def _play(options: argparse.Namespace) -> int:
 
     With `--debug` a debugger opens where something is found.
     """
-    told = story.decode(options.story.read_bytes())
+    loaded = story.decode(options.story.read_bytes())
     transcript = Transcript()
-    told_by = transcript.note if options.tell else None
-    played = play.again(told, told_by, _debug if options.debug else None)
+    on_move = transcript.note if options.tell else None
+    played = play.again(loaded, on_move, _debug if options.debug else None)
     print("\n".join(transcript.lines))
     return _say(played)
 
@@ -113,7 +113,7 @@ def _worlds(options: argparse.Namespace) -> int:
         hours += played.hours
         rate = hours / (time.process_time() - begun) * 600
         print(
-            f"seed {seed}: {played.hours:.1f} cluster-hours, {len(played.moves)} moves, {played.asked} requests,"
+            f"seed {seed}: {played.hours:.1f} cluster-hours, {len(played.moves)} moves, {played.requests} requests,"
             f" {played.revisions} revisions, log {played.digest}; {rate:.0f} hours in ten minutes of a core",
             flush=True,
         )

@@ -42,7 +42,7 @@ class Weights:
     faith: tuple[float, ...] = (0.0, 0.3, 0.8)  # how often people go on with the same object
     fresh: tuple[float, ...] = (0.0, 0.0, 0.5)  # how often they take one that has just changed
     collide: float = 0.5  # of what people ask for in the middle of a step: of what has just changed
-    crowd: float = 0.1  # of steps in whose middle others do something: a dozen of them
+    burst: float = 0.1  # of steps in whose middle others do something: a dozen of them
     replaced: float = 0.3  # of deletions of what somebody made: he makes it again soon, as `kubectl replace --force`
     twins: float = 0.5  # of processes that are stopped in the middle of a step: another one takes their place
     long: tuple[float, ...] = (0.03, 0.03, 0.3, 0.8)  # how many pods run for hours; what runs is judged in silence
@@ -88,7 +88,7 @@ PLAIN = Weights(
     faith=(0.0,),
     fresh=(0.0,),
     collide=0.0,
-    crowd=0.0,
+    burst=0.0,
     replaced=0.0,
     twins=0.0,
     long=(0.03,),
@@ -173,7 +173,7 @@ class Director:
             if now >= self.next_ask:
                 wishes += 1
                 yield story.Ask(self._request(world))
-                self._asked(now)
+                self._schedule_request(now)
             yield story.Rest(max(1, round((min(self.next_ask, until) - now) * S)))
 
     def _rough(self, world: World, until: float) -> Iterator[Move]:
@@ -182,7 +182,7 @@ class Director:
             self._want(now)
             if now >= self.next_ask:
                 yield self._ask(world)
-                self._asked(now)
+                self._schedule_request(now)
             yield from self._misfortune(world)
             ready = self._awake(world.ready(), now)
             if ready and not self._happens(self.weights.slow):
@@ -213,9 +213,9 @@ class Director:
     def _want(self, now: float) -> None:
         """Wake up from a pause."""
         if now - self.next_ask > 600:
-            self._asked(now)
+            self._schedule_request(now)
 
-    def _asked(self, now: float) -> None:
+    def _schedule_request(self, now: float) -> None:
         self.next_ask = now + self.random.expovariate(self.rate)
 
     def _request(self, world: World, *, collides: bool = False) -> Request:
@@ -223,7 +223,7 @@ class Director:
             return self.again.pop()
         wanted = self.client.collide if collides else self.client.wish
         wish = msgspec.json.encode(wanted(world.picture)).decode()
-        request = msgspec.json.decode(world.picture.told(wish).encode(), type=Request)
+        request = msgspec.json.decode(world.picture.symbolic(wish).encode(), type=Request)
         if self._happens(self.weights.ask_twice):
             self.again.append(request)
         made_by = self.client.maker(request)
@@ -260,7 +260,7 @@ class Director:
         if self._happens(weights.refuse):
             return story.Run(name, fails=self._refusal(), at=self.random.randrange(8))
         if depth == 0 and self._happens(weights.nested):
-            number = self.random.randrange(8, 17) if self._happens(weights.crowd) else self.random.randrange(1, 4)
+            number = self.random.randrange(8, 17) if self._happens(weights.burst) else self.random.randrange(1, 4)
             others = [self._other(world, name) for _ in range(number)]
             return story.Run(name, between=tuple(others), at=self.random.choice((1, 1, 1, 2, 3, 5)))
         return story.Run(name)
@@ -331,7 +331,7 @@ class Director:
             yield story.Grant(self.other_role.pop(), "submitter")
 
     def _trouble(self) -> Move:
-        kinds = troubles.KINDS if self.setup.forgets else troubles.HEARD_OF
+        kinds = troubles.KINDS if self.setup.forgets else troubles.LOSSLESS
         what = self.random.choice(kinds)
         requests = self.random.choice((1, 1, 3, 10, 40))
         us = round(self.random.choice((0.1, 1.0, 8.0, 20.0)) * S) if what == troubles.SLOW else 0

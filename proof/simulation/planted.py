@@ -108,8 +108,8 @@ def a1(put: Put) -> None:
     from cluster.store import Store, sql
 
     columns = ("uid", "revision", "created", "phase", "queue", "node", "owner", "creator")
-    news = ", ".join(f"{name} = excluded.{name}" for name in columns)
-    put(sql, "INSERT_OBJECT", f"{sql.INSERT_OBJECT} ON CONFLICT (key) DO UPDATE SET {news}")
+    assignments = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    put(sql, "INSERT_OBJECT", f"{sql.INSERT_OBJECT} ON CONFLICT (key) DO UPDATE SET {assignments}")
     put(Store, "_used_keys", lambda self, keys: set())
 
 
@@ -244,11 +244,11 @@ def old_state(put: Put) -> None:
     step = Runner.step
 
     def lenient(self: Runner[Any]) -> bool:
-        kept = self.state
+        previous = self.state
         try:
             return step(self)
         except Exception:
-            self.state = kept
+            self.state = previous
             raise
 
     put(Runner, "step", lenient)
@@ -361,8 +361,8 @@ def wrong_task(put: Put) -> None:
     ) -> bool:
         if task not in wanted:
             return True
-        answers = (name in tasks and ready.get(name, 0) >= tasks[task].needed for name in wanted[task].names)
-        return any(answers) if wanted[task].any else all(answers)
+        results = (name in tasks and ready.get(name, 0) >= tasks[task].needed for name in wanted[task].names)
+        return any(results) if wanted[task].any else all(results)
 
     put(dependencies, "may_start", may_start)
 
@@ -550,8 +550,8 @@ def blind_status(put: Put) -> None:
 
     writes = Simulator._writes
 
-    def blind(self: Simulator, known: Simulated, now_us: int) -> list[Write]:
-        found = writes(self, known, now_us)
+    def blind(self: Simulator, pod: Simulated, now_us: int) -> list[Write]:
+        found = writes(self, pod, now_us)
         for write in found:
             if hasattr(write, "object"):
                 write.object["metadata"].pop("resourceVersion")
@@ -643,9 +643,9 @@ def skips_ahead(put: Put) -> None:
     read = Listener.read
 
     def ahead(self: Listener, apply: Callable[[Change], None], reload: Callable[[], None]) -> None:
-        asked = self._read_at
+        read_at = self._read_at
         read(self, apply, reload)
-        if self._read_at != asked:
+        if self._read_at != read_at:
             self.position = max(self.position, store.revision())
 
     put(Listener, "read", ahead)
@@ -755,9 +755,9 @@ def pods_wait_for_clock(put: Put) -> None:
 
     due = Simulator._due
 
-    def by_the_wall(self: Simulator, stage: Stage, known: Simulated) -> int | None:
+    def by_the_wall(self: Simulator, stage: Stage, pod: Simulated) -> int | None:
         with patch.object(clock, "microseconds", lambda: sys.maxsize):
-            return due(self, stage, known)
+            return due(self, stage, pod)
 
     put(Simulator, "_due", by_the_wall)
     put(Simulator, "_follow_clock", lambda self: None)
@@ -974,10 +974,10 @@ def asked_of_nobody(put: Put) -> None:
             state.set_pending_actions(timer.key, pending_actions.read(timer))
         return state
 
-    def at_once(key: str, known: Sequence[PendingAction], now: int) -> list[Timer]:
-        due = min((each.due if each.delay_ms else now + pending_actions.SOON_MS for each in known), default=0)
-        content = {"asked": msgspec.to_builtins(known)}
-        return [Timer(pending_actions.PENDING_ACTION, key, max(due, now + 1), content)] if known else []
+    def at_once(key: str, actions: Sequence[PendingAction], now: int) -> list[Timer]:
+        due = min((each.due if each.delay_ms else now + pending_actions.SOON_MS for each in actions), default=0)
+        content = {"asked": msgspec.to_builtins(actions)}
+        return [Timer(pending_actions.PENDING_ACTION, key, max(due, now + 1), content)] if actions else []
 
     put(JobConsumer, "load", load_all)
     put(pending_actions, "timers", at_once)
@@ -1057,10 +1057,10 @@ def hunt(name: str, options: argparse.Namespace) -> Hunt:
 
         begun = time.process_time()
         short = play.shorten(played, options.plays, lambda: time.process_time() <= until)
-        told = replace(short, plant=name, about=PLANTS[name].about)
-        hunted.short, hunted.shrunk_s = len(told.moves), time.process_time() - begun
+        result = replace(short, plant=name, about=PLANTS[name].about)
+        hunted.short, hunted.shrunk_s = len(result.moves), time.process_time() - begun
         options.keep.mkdir(parents=True, exist_ok=True)
-        (options.keep / f"{name}.json").write_bytes(story.encode(told) + b"\n")
+        (options.keep / f"{name}.json").write_bytes(story.encode(result) + b"\n")
         return hunted
 
 

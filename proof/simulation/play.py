@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cluster.store import Change
 from proof.invariants import Broken, Judge
-from proof.invariants.judge import BY_REQUESTS, HEARD
+from proof.invariants.judge import BY_REQUESTS, LOSSLESS_ONLY
 from proof.simulation import shrink
 from proof.simulation.director import USUAL, Director, Weights
 from proof.simulation.story import Move, Setup, Story
@@ -38,7 +38,7 @@ class Played:
     found: Found | None = None
     hours: float = 0.0
     revisions: int = 0
-    asked: int = 0
+    requests: int = 0
     digest: str = ""
 
     @property
@@ -64,19 +64,21 @@ def from_seed(
     seed: int,
     hours: float,
     weights: Weights = USUAL,
-    told: Callable[[World, Move], None] | None = None,
+    on_move: Callable[[World, Move], None] | None = None,
     most: int | None = None,
 ) -> Played:
     """Play a world that a seed decides, or its first moves."""
     director = Director(seed, hours, weights)
-    return _play(director.setup, lambda world: islice(director.moves(world), most), told)
+    return _play(director.setup, lambda world: islice(director.moves(world), most), on_move)
 
 
 def again(
-    story: Story, told: Callable[[World, Move], None] | None = None, look_at: Callable[[Exception], None] | None = None
+    story: Story,
+    on_move: Callable[[World, Move], None] | None = None,
+    look_at: Callable[[Exception], None] | None = None,
 ) -> Played:
     """Play a story; `look_at` is given what is found while the world still stands."""
-    return _play(story.setup, lambda world: story.moves, told, look_at)
+    return _play(story.setup, lambda world: story.moves, on_move, look_at)
 
 
 def shorten(played: Played, plays: int, until: Callable[[], bool] = lambda: True) -> Story:
@@ -93,11 +95,11 @@ def shorten(played: Played, plays: int, until: Callable[[], bool] = lambda: True
 def _play(
     setup: Setup,
     moves: Callable[[World], Iterable[Move]],
-    told: Callable[[World, Move], None] | None,
+    on_move: Callable[[World, Move], None] | None,
     look_at: Callable[[Exception], None] | None = None,
 ) -> Played:
     played = Played(setup)
-    digest = _Digest(only=_asked(setup))
+    digest = _Digest(only=_invariants(setup))
     with World(setup, digest) as world:
         try:
             for move in moves(world):
@@ -105,23 +107,23 @@ def _play(
                 try:
                     world.perform(move)
                 finally:
-                    if told:
-                        told(world, move)
+                    if on_move:
+                        on_move(world, move)
         except Exception as error:
             played.found = _found(error)
             if look_at:
                 look_at(error)
         played.hours = world.clock.monotonic() / 3600
-        played.revisions, played.asked = world.revision, len(world.answers)
+        played.revisions, played.requests = world.revision, len(world.answers)
     played.digest = digest.hash.hexdigest()
     return played
 
 
-def _asked(setup: Setup) -> frozenset[str] | None:
+def _invariants(setup: Setup) -> frozenset[str] | None:
     """Return which invariants hold in a world; None for all."""
     if not setup.is_remote:
         return None
-    return BY_REQUESTS - HEARD if setup.forgets else BY_REQUESTS
+    return BY_REQUESTS - LOSSLESS_ONLY if setup.forgets else BY_REQUESTS
 
 
 def _found(error: Exception) -> Found:

@@ -24,7 +24,7 @@ class Transcript:
         self.lines: list[str] = []
         self.revision = 0
         self.answered = 0
-        self.shown: dict[str, dict[str, str]] = {}
+        self.states: dict[str, dict[str, str]] = {}
 
     def note(self, world: World, move: Move) -> None:
         """Write down what a move did."""
@@ -40,8 +40,8 @@ class Transcript:
     def _change(self, change: Change) -> str:
         key = f"{change.resource.partition('.')[0]}/{change.key.lstrip('/')}"
         now = {} if change.verb == "DELETED" else _facts(change.object)
-        before = self.shown.get(key, {})
-        self.shown[key] = now
+        before = self.states.get(key, {})
+        self.states[key] = now
         if change.verb == "MODIFIED":
             words = [f"{name}: {before.get(name, '–')} → {now.get(name, '–')}"
                      for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]  # fmt: skip
@@ -105,7 +105,7 @@ def _fault(move: story.Run | story.Ask) -> str:
     return f", and the database is {move.fails} (statement {move.at})" if move.fails else ""
 
 
-SAID = {
+LIE_TEXTS = {
     "stale": "a node tells how a pod was before",
     "gone": "a node tells how a pod is that is gone",
     "twice": "a node tells of a pod what it has told",
@@ -140,7 +140,7 @@ WORDS: dict[type, Callable[[Any], str]] = {
     story.Clean: lambda move: "retention runs",
     story.SetClock: lambda move: f"the wall clock is set by {move.by_us / 1e6:+g} s",
     story.Harm: lambda move: f"on the process node: {move.what}",
-    story.Lie: lambda move: SAID[move.what],
+    story.Lie: lambda move: LIE_TEXTS[move.what],
     story.Grant: lambda move: f"{move.user} {'loses' if move.lost else 'becomes'} {move.role} in {move.namespace}",
     story.Trouble: _trouble,
     story.Settle: lambda move: "all faults end, and everything comes to rest",

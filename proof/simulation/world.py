@@ -31,7 +31,7 @@ from proof.simulation import story, tight
 from proof.simulation.checks.doers import Doers
 from proof.simulation.checks.lies import Lies
 from proof.simulation.checks.memory import Memory
-from proof.simulation.checks.news import News
+from proof.simulation.checks.news import ReadLag
 from proof.simulation.checks.rights import Rights
 from proof.simulation.parts import database, past
 from proof.simulation.parts.asking import INSTALLED
@@ -88,7 +88,7 @@ class World:
         self.random = tight.FewNames(setup.seed) if setup.is_tight else random.Random(setup.seed)
         self.key_pairs = itertools.count(1)
         self.picture = LogPicture()
-        self.news = News()
+        self.read_lag = ReadLag()
         self.machine = Processes(random.Random(setup.seed + 1))
         self.lies = Lies(self.picture, judge.excuse)
         self.doers = Doers(self.steps, self.picture, self.machine)
@@ -130,7 +130,7 @@ class World:
     def _hand_in(self) -> None:
         """Give the system the world's clock, chance and carrier, and take them back at the end."""
         numbers = itertools.count(1)
-        kept = (store.random, store.uids, store.listeners)
+        previous = (store.random, store.uids, store.listeners)
         store.random = self.random
         store.uids = lambda: uid(next(numbers))
         store.listeners = [
@@ -140,7 +140,7 @@ class World:
             custom_kinds.on_commit,
             nudge.send,
         ]
-        self._stack.callback(self._restore, *kept)
+        self._stack.callback(self._restore, *previous)
         self._stack.callback(ssh_keys.use, ssh_keys.use(self._key_pair))
         self._stack.callback(clock.use, clock.use(self.clock))
         self._stack.callback(nudge.use, nudge.use(self.broker))
@@ -195,7 +195,7 @@ class World:
         Who is in the middle of a step when it is found may take it for an error of his own.
         """
         if not isinstance(move, story.Rest | story.Ask | story.Settle | story.Trouble):
-            self.news.doubt()
+            self.read_lag.doubt()
         try:
             MOVES[type(move)](self, move)
             self.look()
@@ -218,7 +218,7 @@ class World:
                 self.lies.take(change)
                 self.rights.take(change)
                 self.judge.take(change)
-                self.news.take(change)
+                self.read_lag.take(change)
                 if self.installation is not None:
                     self.installation.take(change)
 
@@ -253,7 +253,7 @@ class World:
 
     def _is_busy(self, name: str) -> bool:
         """Whether a process is in the middle of a step."""
-        return self.steps.takes(name) or self.processes[name].is_asked
+        return self.steps.takes(name) or self.processes[name].is_serving
 
     def kill(self, name: str) -> None:
         """Let a process die."""
@@ -276,7 +276,7 @@ class World:
             self._doubt()
         head = self.head
         try:
-            with process.place or nullcontext(), self.steps.take(move):
+            with process.context or nullcontext(), self.steps.take(move):
                 process.step()
         except Killed:
             self.kill(move.process)
@@ -285,10 +285,10 @@ class World:
     def _look_after(self, process: Process, head: int) -> None:
         """Have judged what a step wrote: a worker decides by what he has read, which may be less than `head`."""
         self.memory.look_into(process, self.revision)
-        if self.installation is not None and process.place is not None:
+        if self.installation is not None and process.context is not None:
             self.judge.set_lag(LAG_MS + self.installation.lag_ms(process))
-        elif self.head > head and isinstance(process, Worker) and process.known < head:
-            sent = sql.rows("default", NEXT, [process.known])
+        elif self.head > head and isinstance(process, Worker) and process.read_revision < head:
+            sent = sql.rows("default", NEXT, [process.read_revision])
             self.judge.set_lag(LAG_MS + max(0, clock.milliseconds() - sent[0][0]) if sent else LAG_MS)
         self.look()
         self.judge.set_lag(LAG_MS)
@@ -421,7 +421,7 @@ class World:
 
     def _check_idle_room(self) -> None:
         """Have the scheduler's own check look, which must find what the invariant finds: nothing."""
-        with self.installation.place if self.installation is not None else nullcontext():
+        with self.installation.context if self.installation is not None else nullcontext():
             IdleWatch().check(clock.milliseconds())
             check = idle_room.last()
         for wait in check.found if check else ():
@@ -444,7 +444,7 @@ class World:
         """Do something in the cluster, and in the installation where there is one."""
         do()
         if self.installation is not None:
-            with self.installation.place:
+            with self.installation.context:
                 do()
 
     def _rows(self, text: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -465,7 +465,7 @@ class World:
 
         So does what would make such a job again, and what tries in vain to make one.
         """
-        for resource, obj in things.kept(self.picture):
+        for resource, obj in things.finalized(self.picture):
             self.ask(story.Ask(things.let_go(resource, obj)))
         for cursor, key in self._rows(IN_VAIN, [AGAIN]):
             self._delete(MAKERS[cursor.partition("/")[0]], *key.split("/"))
@@ -479,8 +479,8 @@ class World:
 
     def _clear_refused(self) -> bool:
         """Have people delete what the API server refuses to let begin or go on, as its page tells them; say whether there is any."""
-        known = [(MAKERS.get(consumer, JOBS), tuple(key.split("/"))) for consumer, key in self._rows(REFUSED, [])]
-        found = [(kind, key) for kind, key in known if key in self.picture.objects(kind.id)]
+        refused = [(MAKERS.get(consumer, JOBS), tuple(key.split("/"))) for consumer, key in self._rows(REFUSED, [])]
+        found = [(kind, key) for kind, key in refused if key in self.picture.objects(kind.id)]
         for kind, (namespace, name) in found:
             self._delete(kind, namespace, name)
         return bool(found)
@@ -549,7 +549,7 @@ class World:
             names = self.ready()
             if not names:
                 if not self.steps.taken:  # who is in the middle of a step hears nothing
-                    self.news.check(self.processes.values())
+                    self.read_lag.check(self.processes.values())
                 return
             before, written = written, self._written()
             idle = idle + 1 if written == before else 0

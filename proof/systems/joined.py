@@ -73,10 +73,10 @@ class Machine:
     def ready(self) -> Self:
         """Wait until the node is ready and its agent says so."""
         with self.system.store() as store:
-            until(lambda: _is_ready(store, self.name) and "agent ready" in self.said(), what=self.said)
+            until(lambda: _is_ready(store, self.name) and "agent ready" in self.output(), what=self.output)
         return self
 
-    def said(self) -> str:
+    def output(self) -> str:
         """Return what the agent has printed."""
         return self.file.read_text() if self.file.exists() else ""
 

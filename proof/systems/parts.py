@@ -107,4 +107,4 @@ def stopped(system: System, part: str) -> Iterator[None]:
 def health(system: System) -> tuple[int, dict[str, Any]]:
     """Return what a system tells of its health: the status and the parts, without the version."""
     answer = httpx.get(f"{system.base}/healthz", timeout=HANG_S)
-    return answer.status_code, {part: said for part, said in answer.json().items() if part != "version"}
+    return answer.status_code, {part: state for part, state in answer.json().items() if part != "version"}

@@ -29,7 +29,7 @@ class Linked(Machine):
 
     def linked(self) -> Self:
         """Wait for the link."""
-        until(lambda: presence.is_held(self.system.data, self.name), what=self.said)
+        until(lambda: presence.is_held(self.system.data, self.name), what=self.output)
         return self
 
 

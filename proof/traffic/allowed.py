@@ -24,11 +24,11 @@ class Allowed(NamedTuple):
 
     def allows(self, name: str, found: Found) -> bool:
         """Whether a difference that was found in a recording is this one."""
-        asked = f"{found.exchange.method} {found.exchange.path}"
+        request = f"{found.exchange.method} {found.exchange.path}"
         return (
             name in self.recordings.split()
             and re.fullmatch(self.at, found.difference.at) is not None
-            and re.search(self.of, asked) is not None
+            and re.search(self.of, request) is not None
             and (not self.to or re.fullmatch(self.to, str(found.difference.found)) is not None)
         )
 

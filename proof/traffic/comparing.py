@@ -42,13 +42,13 @@ def differences(recorded: Any, found: Any, bindings: Bindings, at: str = "") -> 
 
 def _of_objects(recorded: dict[str, Any], found: dict[str, Any], bindings: Bindings, at: str) -> Iterator[Difference]:
     for key in dict.fromkeys((*recorded, *found)):
-        place = f"{at}.{key}" if at else key
+        path = f"{at}.{key}" if at else key
         if key not in found:
-            yield Difference(place, recorded[key], NOTHING)
+            yield Difference(path, recorded[key], NOTHING)
         elif key not in recorded:
-            yield Difference(place, NOTHING, found[key])
+            yield Difference(path, NOTHING, found[key])
         else:
-            yield from differences(recorded[key], found[key], bindings, place)
+            yield from differences(recorded[key], found[key], bindings, path)
 
 
 def _of_lists(recorded: list[Any], found: list[Any], bindings: Bindings, at: str) -> Iterator[Difference]:
@@ -95,7 +95,7 @@ NAMES: tuple[Callable[[Any], str], ...] = (
 def _by_name(name: Callable[[Any], str], items: list[Any], bindings: Bindings | None = None) -> dict[str, Any] | None:
     """Return items by their names, or those that symbols stand for; None where one has none, or two have the same."""
     try:
-        found = {bindings.known(name(item)) if bindings else name(item): item for item in items}
+        found = {bindings.fill_bound(name(item)) if bindings else name(item): item for item in items}
     except (KeyError, TypeError):
         return None
     return found if len(found) == len(items) else None

@@ -66,7 +66,7 @@ class Recorder:
 
     def recording(self) -> list[Exchange]:
         """Return what was recorded, with symbols; reads that were answered the same before are only counted."""
-        symbols, kept = Symbols(), dict[str, Exchange]()
+        symbols, exchanges = Symbols(), dict[str, Exchange]()
         numbers = itertools.count()
         for exchange, body, pieces in self._exchanges:
             if not exchange.status:
@@ -77,11 +77,11 @@ class Recorder:
             _symbolize(exchange, body, answer, symbols)
             is_read = exchange.method == "GET" and not is_watch(exchange.path)
             key = json.dumps([exchange.client, *_seen(exchange)]) if is_read else str(next(numbers))
-            if key in kept:
-                kept[key].times += 1
+            if key in exchanges:
+                exchanges[key].times += 1
             else:
-                kept[key] = exchange
-        return list(kept.values())
+                exchanges[key] = exchange
+        return list(exchanges.values())
 
 
 def _seen(exchange: Exchange) -> Iterator[Any]:
@@ -90,9 +90,9 @@ def _seen(exchange: Exchange) -> Iterator[Any]:
 
 
 def _symbolize(exchange: Exchange, body: bytes, answer: bytes, symbols: Symbols) -> None:
-    asked = _read(body, exchange.content_type)
+    content = _read(body, exchange.content_type)
     exchange.path = symbols.path(exchange.path)
-    exchange.body = symbols.asked(asked)
+    exchange.body = symbols.requested(content)
     exchange.is_left_out = len(answer) > LARGEST or exchange.answer_type.startswith(PROTOBUF)
     if exchange.is_left_out:
         return
@@ -100,7 +100,7 @@ def _symbolize(exchange: Exchange, body: bytes, answer: bytes, symbols: Symbols)
         found = [json.loads(line) for line in answer.splitlines()]
     else:
         found = _read(answer, exchange.answer_type)
-    symbols.note_name(asked, found)
+    symbols.note_name(content, found)
     exchange.answer = symbols.answered(found)
 
 

@@ -28,8 +28,8 @@ class Found(NamedTuple):
     difference: Difference
 
     def __str__(self) -> str:
-        asked = self.exchange
-        return f"[{asked.command}] {asked.method} {asked.path} {asked.content_type}\n    {self.difference}"
+        exchange = self.exchange
+        return f"[{exchange.command}] {exchange.method} {exchange.path} {exchange.content_type}\n    {self.difference}"
 
 
 class Replay:
@@ -46,7 +46,7 @@ class Replay:
             for exchange in exchanges:
                 yield from self._ended_before(exchange)
                 try:
-                    answer = stack.enter_context(self._asked(exchange))
+                    answer = stack.enter_context(self._response(exchange))
                 except KeyError as symbol:
                     yield Found(exchange, Difference("path or body", "", f"no answer has had {symbol}"))
                     continue
@@ -59,7 +59,7 @@ class Replay:
             yield from self._ended_before(None)
 
     @contextlib.contextmanager
-    def _asked(self, exchange: Exchange) -> Iterator[httpx.Response]:
+    def _response(self, exchange: Exchange) -> Iterator[httpx.Response]:
         headers = [("User-Agent", exchange.agent)]
         headers += [("Accept", exchange.accept)] if exchange.accept else []
         headers += [("Content-Type", exchange.content_type)] if exchange.content_type else []

@@ -27,17 +27,17 @@ class Symbols:
     """Gives the values of one recording their symbols, in the order in which they come."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, str]] = {kind: {} for kind in NUMBERED}
+        self._symbols: dict[str, dict[str, str]] = {kind: {} for kind in NUMBERED}
 
     def of(self, kind: str, value: str) -> str:
         """Return the symbol of a value."""
-        known = self._known[kind]
-        return known.setdefault(value, f"<{kind}:{len(known) + 1}>")
+        symbols = self._symbols[kind]
+        return symbols.setdefault(value, f"<{kind}:{len(symbols) + 1}>")
 
-    def note_name(self, asked: Any, answer: Any) -> None:
+    def note_name(self, request: Any, answer: Any) -> None:
         """Learn the name that a server made for an object."""
         try:
-            prefix, name = asked["metadata"]["generateName"], answer["metadata"]["name"]
+            prefix, name = request["metadata"]["generateName"], answer["metadata"]["name"]
         except (KeyError, TypeError):
             return
         if name.startswith(prefix) and _SUFFIX.fullmatch(name[len(prefix) :]):
@@ -48,7 +48,7 @@ class Symbols:
         for kind in ("uid", "hash"):
             text = re.sub(NUMBERED[kind], self._replacing(kind), text)
         text = re.sub(SHAPES["address"], "<address>", text)
-        for name, symbol in self._known["name"].items():
+        for name, symbol in self._symbols["name"].items():
             text = text.replace(name, symbol)
         return text
 
@@ -61,7 +61,7 @@ class Symbols:
     def _replacing(self, kind: str) -> Callable[[re.Match[str]], str]:
         return lambda found: found[0] if found[0] == "0" else self.of(kind, found[0])
 
-    def asked(self, value: Any, key: str = "") -> Any:
+    def requested(self, value: Any, key: str = "") -> Any:
         """Put symbols into a request's body; times stay, since a server has to be able to read them."""
         return _mapped(value, key, lambda text, of: self._value(text, of, is_answer=False))
 
@@ -93,7 +93,7 @@ class Bindings:
         """Put what they stand for in the place of symbols; KeyError for one that no answer has had."""
         return _mapped(value, "", lambda text, _: SYMBOL.sub(lambda found: self._bound[found[0]], text))
 
-    def known(self, text: str) -> str:
+    def fill_bound(self, text: str) -> str:
         """Put what they stand for in the place of those symbols that are known."""
         return SYMBOL.sub(lambda found: self._bound.get(found[0], found[0]), text)
 

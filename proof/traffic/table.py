@@ -39,10 +39,7 @@ def text() -> str:
     tests = touched.load()
     clients = [each for each in CLIENTS if any(found[each] for found in counts.values())]
     total, kinds = sum(map(Counter.total, counts.values())), len(counts)
-    lines = [
-        HEAD,
-        f"Clients: {', '.join(clients)}; {total} requests of {kinds} kinds.{_said_of_tests(counts, tests)}\n",
-    ]
+    lines = [HEAD, f"Clients: {', '.join(clients)}; {total} requests of {kinds} kinds.{_tests_note(counts, tests)}\n"]
     columns = ["Verb", "Form", *clients, "Answers", *(["Tests"] if tests else [])]
     for resource in sorted({row.resource for row in counts}, key=lambda name: (name == use.OTHER, name)):
         lines += [f"## {resource}\n", _line(columns), "|" + "---|" * len(columns)]
@@ -56,7 +53,7 @@ def text() -> str:
     return "\n".join(lines)
 
 
-def _said_of_tests(counts: dict[use.Use, Counter[str]], tests: dict[str, list[str]]) -> str:
+def _tests_note(counts: dict[use.Use, Counter[str]], tests: dict[str, list[str]]) -> str:
     if not tests:
         return " Which other tests ask them has not been collected."
     return f" {sum(row.key not in tests for row in counts)} of these no other test asks."

@@ -49,8 +49,8 @@ class Touching:
         method = scope.get("method", "GET")
         path = f"{scope['path']}?{scope['query_string'].decode()}"
         has_body = method in BODILY and headers.get("content-length", "0") != "0"
-        asked = use.of(method, path, headers.get("content-type", ""), headers.get("accept", ""), has_body=has_body)
-        self.uses[asked.key].add(test)
+        row = use.of(method, path, headers.get("content-type", ""), headers.get("accept", ""), has_body=has_body)
+        self.uses[row.key].add(test)
 
 
 def collect() -> None:
@@ -73,9 +73,9 @@ def collect() -> None:
     FILE.write_text(json.dumps(chosen, indent=0) + "\n", encoding="utf-8")
 
 
-def of(asked: exchange.Exchange) -> use.Use:
+def of(request: exchange.Exchange) -> use.Use:
     """Return what a recorded request is one of."""
-    return use.of(asked.method, asked.path, asked.content_type, asked.accept, has_body=asked.body is not None)
+    return use.of(request.method, request.path, request.content_type, request.accept, has_body=request.body is not None)
 
 
 def load() -> dict[str, list[str]]:

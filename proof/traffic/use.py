@@ -17,7 +17,7 @@ BODIES = {
     "application/json": "JSON",
     "application/yaml": "YAML",
 }
-ANSWERS = {"as=Table": "Table", "as=PartialObjectMetadata": "metadata", "as=APIGroupDiscovery": "aggregated"}
+REPRESENTATIONS = {"as=Table": "Table", "as=PartialObjectMetadata": "metadata", "as=APIGroupDiscovery": "aggregated"}
 
 
 class Use(NamedTuple):
@@ -48,7 +48,7 @@ def of(method: str, path: str, content_type: str, accept: str, *, has_body: bool
 
 def _answer(accept: str) -> str:
     first = accept.partition(",")[0]
-    for mark, name in ANSWERS.items():
+    for mark, name in REPRESENTATIONS.items():
         if mark in first:
             return name
     return BODIES.get(first.partition(";")[0], "") if "protobuf" in first or "yaml" in first else "JSON"

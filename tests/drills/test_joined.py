@@ -131,7 +131,7 @@ def test_a_name_that_is_taken_is_refused_with_words(own, second, tmp_path):
     for name in (FIRST, second.name):
         other = Machine(own, tmp_path / f"other-{name}", name).start(*second.invited())
         assert other.ended() == 1
-        assert f"The name {name} is taken by a node that is alive" in other.said()
+        assert f"The name {name} is taken by a node that is alive" in other.output()
 
 
 def test_a_token_can_be_given_by_file_and_for_a_name(own, second, tmp_path):
@@ -159,7 +159,7 @@ def test_a_token_can_be_given_by_file_and_for_a_name(own, second, tmp_path):
 def test_what_cannot_be_is_said_at_once(tmp_path, words, said):
     machine = Machine(None, tmp_path / "none", "none").start("agent", *words)
     assert machine.ended() == 1
-    assert said in machine.said()
+    assert said in machine.output()
 
 
 def test_with_the_wrong_authority_nothing_is_told_to_the_server(own, second, tmp_path):
@@ -167,7 +167,7 @@ def test_with_the_wrong_authority_nothing_is_told_to_the_server(own, second, tmp
     words[words.index("--ca") + 1] = "sha256:" + "0" * 64
     other = Machine(own, tmp_path / "other", "other").start(*words)
     assert other.ended() == 1
-    assert "another authority" in other.said()
+    assert "another authority" in other.output()
     words[words.index("--ca") :] = []
     assert other.start(*words).ended() == 1
-    assert "its certificate is not trusted" in other.said()
+    assert "its certificate is not trusted" in other.output()

@@ -109,7 +109,9 @@ def patient():
     log = Log().node(cpu="4").node("m", cpu="3")
     log.queue("default", inqueue=2, allocated={"cpu": "2", "pods": "1"})
     log.pod("r", cpu="2").pod("r", cpu="2", node="n", phase="Running")
-    return log.group(kept=Reservation(0, 3_600_000, places=((("n", 1),),)), **FOR_ROOM).pod("p", group="g", cpu="4")
+    return log.group(reservation=Reservation(0, 3_600_000, places=((("n", 1),),)), **FOR_ROOM).pod(
+        "p", group="g", cpu="4"
+    )
 
 
 def in_queue(capability, **pod):
@@ -589,7 +591,7 @@ UNSETTLED = [
     (lambda: Log().group().pod(group="g"), "waiting says why", "1 pods wait, and nothing says why"),
     (lambda: Log().group(phase=""), "waiting says why", "is not let in"),
     (lambda: Log().group(phase="Pending"), "waiting says why", "is not let in"),
-    (lambda: Log().node().group(told=NO_ROOM).pod(group="g"), "no room means no room", "room for 4 of 1 such pods"),
+    (lambda: Log().node().group(message=NO_ROOM).pod(group="g"), "no room means no room", "room for 4 of 1 such pods"),
     (lambda: outside(), "idle room is given out", "there is idle room for its 2 pods"),
     (lambda: outside("2").queue("vip", guarantee={"cpu": "2"}), "idle room is given out", "idle room"),
     (lambda: patient().group("h", **FOR_ROOM).pod("h0", group="h"), "idle room is given out", "idle room for its 1"),
@@ -720,11 +722,11 @@ SETTLED = {
     "a failure before a restart may be left untold": lambda: after(
         answered(RESTART), "Restarting", RESTART, retryCount=1, terminating=1).pod("j-main-0", job="j", deleted=SOON),
     "a queue with work that was told to close": lambda: Log().queue(wish="Closed", state="Closing", inqueue=1)
-    .group(queue="q", meta=owned("o", controller=True), told="no room").put("secrets", "s", uid="o"),
+    .group(queue="q", meta=owned("o", controller=True), message="no room").put("secrets", "s", uid="o"),
     "a child of a closed queue": lambda: Log().queue("above", "Closed").queue(wish="Open", state="Closed", parent="above"),
-    "a pod that waits and says why": lambda: Log().node(cpu="0").group(told=NO_ROOM).pod(group="g"),
-    "a node that is closed to the pod": lambda: Log().node(spec={"unschedulable": True}).group(told=NO_ROOM).pod(group="g"),
-    "room for less than the minimum": lambda: Log().node(cpu="1").group(minimum=2, told=NO_ROOM)
+    "a pod that waits and says why": lambda: Log().node(cpu="0").group(message=NO_ROOM).pod(group="g"),
+    "a node that is closed to the pod": lambda: Log().node(spec={"unschedulable": True}).group(message=NO_ROOM).pod(group="g"),
+    "room for less than the minimum": lambda: Log().node(cpu="1").group(minimum=2, message=NO_ROOM)
     .pod("a", group="g").pod("b", group="g"),
     "pods beyond a minimum that runs": lambda: Log().node(cpu="1").group(phase="Running").pod("a", group="g")
     .pod("a", group="g", node="n", phase="Running")
@@ -740,7 +742,7 @@ SETTLED = {
     "room that is kept on one node and guaranteed on the other": lambda: patient().queue("vip", guarantee={"cpu": "2"})
     .group("h", **FOR_ROOM).pod("h0", group="h", cpu="2"),
     "room behind one that waits for others to end": lambda: outside()
-    .group("h", told="2 pods are asked to end", reason="WaitingForVictims").queue("default", pending=1, inqueue=1),
+    .group("h", message="2 pods are asked to end", reason="WaitingForVictims").queue("default", pending=1, inqueue=1),
     "a pod whose container cannot be made": lambda: Log().node().pod().pod(
         node="n", phase="Pending",
         status={"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "CreateContainerConfigError"}}}]},

@@ -143,8 +143,8 @@ def test_right_that_is_taken_away_is_said_and_given_back_is_used(kubernetes, sys
         # Other kinds are away for a moment, each for its own, and then it is their reason that is told.
         words = ("partly live", "pods: ", "is forbidden")
         until(
-            lambda: (told := world.told(system)) and all(each in told for each in words),
-            what=lambda: f"the word that something is missing: {world.told(system)}",
+            lambda: (told := world.strip_text(system)) and all(each in told for each in words),
+            what=lambda: f"the word that something is missing: {world.strip_text(system)}",
         )
         kubernetes.apply(sample(PODS, "unseen"), sample(COMMANDS, "seen"))
         until(lambda: present(here, COMMANDS, "seen"), what="what may be seen")
@@ -161,7 +161,7 @@ def test_token_that_counts_no_more_is_said_and_a_new_one_in_the_file_is_used(kub
     kubernetes.kubectl("delete", "serviceaccount", world.ACCOUNT, "-n", world.NAMESPACE)
     try:
         kubernetes.restart_apiserver()
-        until(lambda: "Unauthorized" in world.told(system), what="the word that nobody is let in")
+        until(lambda: "Unauthorized" in world.strip_text(system), what="the word that nobody is let in")
     finally:
         assert world.account(kubernetes, READS) == config, "the file is written anew"
     world.live(system)

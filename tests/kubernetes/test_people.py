@@ -187,12 +187,12 @@ def test_cluster_without_volcano_is_shown_and_changed_once_it_is_installed(tmp_p
         Person(system) as person,
     ):
         world.live(system)
-        assert "read-only" in world.told(system)
+        assert "read-only" in world.strip_text(system)
         world.equal(plain, here)
         answer = person.submit(job("early", shell("true")))
         assert "it does not serve Volcano's jobs" in html.unescape(answer.text)
         plain.install_volcano()
-        until(lambda: "read-only" not in world.told(system), what="the word that it may be changed")
+        until(lambda: "read-only" not in world.strip_text(system), what="the word that it may be changed")
         world.live(system)
         person.create(job("late", shell("true")))
         assert "default/late" in jobs(plain)

@@ -30,7 +30,7 @@ def in_place(cluster, tmp_path):
 
 
 def says(system, sentence):
-    until(lambda: sentence in world.told(system).replace("&#x27;", "'"), every_s=0.5, what=f"“{sentence}”")
+    until(lambda: sentence in world.strip_text(system).replace("&#x27;", "'"), every_s=0.5, what=f"“{sentence}”")
 
 
 def submit(cluster, obj):

@@ -37,7 +37,7 @@ def registry_at(folder, *users):
     if not shutil.which("docker-registry"):
         pytest.skip("no registry: apt-get install docker-registry")
     with contextlib.closing(engine.Registry(folder, *users)) as one:
-        yield one.place
+        yield one.address
 
 
 @pytest.fixture(scope="session")

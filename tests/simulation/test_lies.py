@@ -6,7 +6,7 @@ from kube.resources import PODS
 from proof.simulation import command, story
 from proof.simulation.checks.lies import LIES
 from proof.simulation.people.request import create, delete
-from proof.simulation.transcript import SAID
+from proof.simulation.transcript import LIE_TEXTS
 
 S = 1_000_000
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
@@ -63,9 +63,9 @@ def test_old_reports_write_nothing(tmp_path):
     )
     told = _played(tmp_path / "story.json", *moves, story.Lie("gone"))
     for what in ("stale", "twice", "gone"):
-        said = told.partition(SAID[what])[2].splitlines()[1]
+        said = told.partition(LIE_TEXTS[what])[2].splitlines()[1]
         assert " s (" in said, "the next line is that of the next move"
 
 
 def test_each_lie_has_words():
-    assert set(SAID) == set(LIES)
+    assert set(LIE_TEXTS) == set(LIES)

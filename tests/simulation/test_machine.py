@@ -75,13 +75,13 @@ class World:
         waits = [most, *([] if due is None else [due - now])]
         has_heard = self.agent is not None and self.heard.has_news
         if self.agent:
-            waits.append(0.0 if has_heard or self.agent.has_news else self.agent.patience())
+            waits.append(0.0 if has_heard or self.agent.has_events else self.agent.patience())
         self.time.move(-(-max(0.0, min(waits)) * 1e6 // 1) / 1e6)
         self.still = self.still + 1 if self.time.monotonic() == now else 0
         assert self.still < 100, "the agent works and works and has nothing to do"
         self.processes.advance()
         assert len(self.processes.running) == len(set(self.processes.running)), "a container runs twice"
-        if self.agent and (has_heard or self.agent.has_news or self.agent.patience() <= 0):
+        if self.agent and (has_heard or self.agent.has_events or self.agent.patience() <= 0):
             self.work(has_heard=has_heard)
 
     def work(self, *, has_heard=True):

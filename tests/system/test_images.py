@@ -28,11 +28,11 @@ def system(podman, tmp_path_factory):
         pytest.skip("no registry: apt-get install docker-registry")
     folder = Path(tempfile.mkdtemp(prefix="volcano-registry-"))
     registry = engine.Registry(folder)
-    podman.trust(registry.place)
+    podman.trust(registry.address)
     made = podman.make("localhost/serves:1", SERVES)
     for name in IMAGES:
-        podman.run("push", made, f"{registry.place}/library/{name}:latest")
-    podman.stand_in("docker.io", registry.place)
+        podman.run("push", made, f"{registry.address}/library/{name}:latest")
+    podman.stand_in("docker.io", registry.address)
     with running(tmp_path_factory.mktemp("images"), VOLCANO_UI_ENGINE="podman") as started:
         yield started
     registry.close()

@@ -92,10 +92,10 @@ def run(suite: str, cluster: Kubernetes, built: Path, focus: str, *, again: bool
     from proof.kubernetes.e2e.report import LEFT_OUT, path_of
     from proof.kubernetes.volcano import BUILT
 
-    told = path_of(built, suite, again=again)
+    report_path = path_of(built, suite, again=again)
     command = [
         str(built / f"{suite}.test"),
-        f"--ginkgo.json-report={told}",
+        f"--ginkgo.json-report={report_path}",
         f"--ginkgo.skip={'|'.join(LEFT_OUT)}",
         f"--ginkgo.focus={focus}",
         f"--ginkgo.seed={SEED}",
@@ -109,7 +109,7 @@ def run(suite: str, cluster: Kubernetes, built: Path, focus: str, *, again: bool
         "VC_BIN": str(BUILT),
         "ARTIFACTS_PATH": str(built / "artifacts"),
     }
-    with told.with_suffix(".txt").open("w") as output:
+    with report_path.with_suffix(".txt").open("w") as output:
         subprocess.run(command, env=environment, cwd=cluster.folder, stdout=output, stderr=output, check=False)
 
 

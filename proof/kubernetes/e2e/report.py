@@ -80,10 +80,10 @@ def forget(folder: Path, suites: Iterable[str]) -> None:
 
 def times(folder: Path) -> dict[str, Times]:
     """Return when each suite was run; one that was not run to its end is left out."""
-    told = {suite: _report(path_of(folder, suite)) for suite in SUITES}
+    reports = {suite: _report(path_of(folder, suite)) for suite in SUITES}
     return {
         suite: Times(*(datetime.fromisoformat(each[key]).astimezone(UTC) for key in ("StartTime", "EndTime")))
-        for suite, each in told.items()
+        for suite, each in reports.items()
         if each
     }
 
@@ -108,9 +108,9 @@ def _report(path: Path) -> Mapping[str, Any] | None:
     """Return what ginkgo reported; None where it did not come to the end."""
     if not path.exists():
         return None
-    (told,) = json.loads(path.read_text())
-    why = told.get("SpecialSuiteFailureReasons") or ()
-    return None if any(each.startswith(("Interrupted", "Suite Timeout")) for each in why) else told
+    (report,) = json.loads(path.read_text())
+    why = report.get("SpecialSuiteFailureReasons") or ()
+    return None if any(each.startswith(("Interrupted", "Suite Timeout")) for each in why) else report
 
 
 def _reasons() -> dict[tuple[str, str], str]:
@@ -125,8 +125,8 @@ def _reasons() -> dict[tuple[str, str], str]:
 
 def _specs(suite: str, path: Path) -> list[Spec]:
     reasons = _reasons()
-    told, found = _report(path) or {}, []
-    for each in told.get("SpecReports") or ():
+    report, found = _report(path) or {}, []
+    for each in report.get("SpecReports") or ():
         if each["LeafNodeType"] != "It" or _is_left_out(each):
             continue
         name = " ".join([*(each["ContainerHierarchyTexts"] or ()), each["LeafNodeText"]])
@@ -138,8 +138,8 @@ def _specs(suite: str, path: Path) -> list[Spec]:
     return found
 
 
-def _is_left_out(told: Mapping[str, Any]) -> bool:
-    return told["State"] == "skipped" and not (told.get("Failure") or {}).get("Message")
+def _is_left_out(spec: Mapping[str, Any]) -> bool:
+    return spec["State"] == "skipped" and not (spec.get("Failure") or {}).get("Message")
 
 
 def summary(specs: Sequence[Spec]) -> list[str]:
@@ -194,13 +194,13 @@ def page(specs: Sequence[Spec], commit: str, times: Mapping[str, Times]) -> str:
         passed=total["passed"],
         all=sum(total.values()),
         skipped=total["skipped"],
-        again=_told_again(specs),
-        missing=_told_missing(counts),
+        again=_rerun_note(specs),
+        missing=_missing_note(counts),
     )
     return head + "\n".join(parts) + "\n" + TAIL
 
 
-def _told_again(specs: Iterable[Spec]) -> str:
+def _rerun_note(specs: Iterable[Spec]) -> str:
     """Return what to know of specs that failed at first, "" where there are none."""
     names = [f"`{each.suite}` {each.name}" for each in specs if each.was_again and each.state == "passed"]
     if not names:
@@ -208,7 +208,7 @@ def _told_again(specs: Iterable[Spec]) -> str:
     return f"\nOf these {len(names)} failed at first and passed when they were run again alone: {'; '.join(names)}."
 
 
-def _told_missing(counts: Collection[str]) -> str:
+def _missing_note(counts: Collection[str]) -> str:
     """Return which suites the run did not get through, "" where it got through all."""
     missing = [f"`{suite}`" for suite in SUITES if suite not in counts]
     return f"\nIt was stopped before it got through {', '.join(missing)}." if missing else ""

@@ -38,7 +38,7 @@ def ready(folder: Path, configuration: str) -> Iterator[tuple[Kubernetes, System
         }
         with world.showing(folder, config, **settings) as system:
             world.live(system)
-            until(lambda: _is_asked(cluster), every_s=0.2, what="that the API server asks the webhooks")
+            until(lambda: _has_webhooks(cluster), every_s=0.2, what="that the API server asks the webhooks")
             yield cluster, system
     cluster.assert_gone()
 
@@ -53,5 +53,5 @@ def _configuration(text: str) -> Object:
     }
 
 
-def _is_asked(cluster: Kubernetes) -> bool:
+def _has_webhooks(cluster: Kubernetes) -> bool:
     return all(cluster.get(plural, hooks.NAME).get("webhooks") for plural in CONFIGURATIONS)

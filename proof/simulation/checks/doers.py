@@ -76,8 +76,8 @@ class Doers:
         return self.last[1].partition("+")[0]
 
     def _judge(self, change: Change, before: Object) -> None:
-        place = self.meta.get(self.namespaces.get(change.namespace, ""))
-        if place is None or "deletionTimestamp" in place:
+        namespace = self.meta.get(self.namespaces.get(change.namespace, ""))
+        if namespace is None or "deletionTimestamp" in namespace:
             return
         owners = [owner["uid"] for owner in before.get("ownerReferences") or ()]
         keeping = [uid for uid in owners if uid in self.meta and "deletionTimestamp" not in self.meta[uid]]
@@ -111,9 +111,9 @@ class Doers:
 
     def settle(self) -> None:
         """At rest: raise Broken when something runs whose pod has ended or is gone."""
-        known = {pod["metadata"]["uid"]: _phase(pod) for pod in self.picture.objects(PODS.id).values()}
+        phases = {pod["metadata"]["uid"]: _phase(pod) for pod in self.picture.objects(PODS.id).values()}
         for uid, _ in self.machine.running:
-            if known.get(uid, ENDED[0]) in ENDED:
+            if phases.get(uid, ENDED[0]) in ENDED:
                 self._expect_nothing_of(uid, uid, self.last[0])
 
     def _expect_nothing_of(self, uid: str, key: str, revision: int) -> None:

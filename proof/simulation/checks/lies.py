@@ -33,7 +33,7 @@ class Lies:
     def __init__(self, picture: LogPicture, excuse: Callable[[int], None]) -> None:
         self.picture = picture
         self.excuse = excuse
-        self.told: dict[str, deque[Change]] = {}  # the last versions of each pod, by uid
+        self.versions: dict[str, deque[Change]] = {}  # the last versions of each pod, by uid
         self.gone: deque[Change] = deque(maxlen=REMEMBERED)
 
     def take(self, change: Change) -> None:
@@ -41,10 +41,10 @@ class Lies:
         if change.resource != PODS.id:
             return
         if change.verb == "DELETED":
-            self.told.pop(change.uid, None)
+            self.versions.pop(change.uid, None)
             self.gone.append(change)
         else:
-            self.told.setdefault(change.uid, deque(maxlen=REMEMBERED)).append(change)
+            self.versions.setdefault(change.uid, deque(maxlen=REMEMBERED)).append(change)
 
     def tell(self, what: str, index: int) -> None:
         """Report something; nothing when there is nothing to report on."""
@@ -52,7 +52,7 @@ class Lies:
 
     def stale(self, index: int) -> None:
         """An earlier status of a pod, told after others: the version that it was made from is an old one."""
-        self._expect_refusal(_one([each[0] for each in self.told.values() if len(each) > 1], index))
+        self._expect_refusal(_one([each[0] for each in self.versions.values() if len(each) > 1], index))
 
     def gone_pod(self, index: int) -> None:
         """The status of a pod that is gone, whose name another one may have."""
@@ -70,13 +70,13 @@ class Lies:
         """A node to which a pod is not bound says that it has ended there."""
         pod = _one(self._pods(lambda pod: pod["spec"].get("nodeName") and _phase(pod) not in ENDED), index)
         if pod is not None:
-            told = {"phase": ENDED[index % 2], "message": "Another node says so."}
-            _commit(_report(pod, {**(pod.get("status") or {}), **told}))
+            reported = {"phase": ENDED[index % 2], "message": "Another node says so."}
+            _commit(_report(pod, {**(pod.get("status") or {}), **reported}))
 
     def again(self, index: int) -> None:
         """The node with processes says that one runs again which has succeeded, as it did before."""
         pod = _one(self._pods(_has_succeeded), index)
-        past = [change.object for change in self.told.get(pod["metadata"]["uid"], ())] if pod else []
+        past = [change.object for change in self.versions.get(pod["metadata"]["uid"], ())] if pod else []
         running = next((each for each in past if _phase(each) == "Running"), None)
         if pod is not None and running is not None:
             self.excuse(_commit(_report(pod, running["status"])))
@@ -93,8 +93,8 @@ class Lies:
         nodes = self.picture.objects(NODES.id).values()
         node = _one([each for each in nodes if not any(map(_is_ready, _conditions(each)))], index)
         if node is not None:
-            told = [{**each, "status": "True"} if each["type"] == "Ready" else each for each in _conditions(node)]
-            _commit(Patch(NODES, "", _name(node), {"status": {"conditions": told}}, "status"))
+            conditions = [{**each, "status": "True"} if each["type"] == "Ready" else each for each in _conditions(node)]
+            _commit(Patch(NODES, "", _name(node), {"status": {"conditions": conditions}}, "status"))
 
     def _pods(self, test: Callable[[Object], object]) -> list[Object]:
         return [pod for pod in self.picture.objects(PODS.id).values() if test(pod)]
@@ -124,8 +124,8 @@ def _one(found: Sequence[T], index: int) -> T | None:
 
 def _report(pod: Object, status: Object | None) -> Write:
     """Return what a node writes that has seen a version of a pod (`node.simulator.simulator`)."""
-    kept = ("namespace", "name", "uid", "resourceVersion")
-    metadata = {field: pod["metadata"][field] for field in kept}
+    fields = ("namespace", "name", "uid", "resourceVersion")
+    metadata = {field: pod["metadata"][field] for field in fields}
     return Update(PODS, {"metadata": metadata, "status": status}, "status")
 
 
@@ -137,9 +137,9 @@ def _commit(write: Write) -> int:
 
 def _has_succeeded(pod: Object) -> bool:
     """Whether a pod of the node with processes has run to its end."""
-    told = (pod.get("status") or {}).get("containerStatuses") or ()
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     is_there = pod["spec"].get("nodeName") == REAL and "deletionTimestamp" not in pod["metadata"]
-    return is_there and _phase(pod) == "Succeeded" and all("terminated" in each["state"] for each in told)
+    return is_there and _phase(pod) == "Succeeded" and all("terminated" in each["state"] for each in statuses)
 
 
 def _phase(pod: Object) -> str:

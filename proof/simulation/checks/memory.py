@@ -21,29 +21,29 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, _Known]] = {}  # process → key of a job → what it knew last
+        self._versions: dict[str, dict[str, _JobVersion]] = {}  # process → key of a job → what it knew last
 
     def forget(self, process: str) -> None:
         """A process has died."""
-        self._known.pop(process, None)
+        self._versions.pop(process, None)
 
     def look_into(self, process: Process, revision: int) -> None:
         """Raise Broken when a process has taken a step and knows less than before."""
         if not isinstance(process, Worker) or process.queue != "jobs":
             return
-        known = self._known.setdefault(process.name, {})
+        versions = self._versions.setdefault(process.name, {})
         for runner in process.runners.values():
             for key, entry in runner.state.entries.items() if runner.state else ():
-                before, body = known.get(key), entry.observed.job.body
+                before, body = versions.get(key), entry.observed.job.body
                 if before is not None and before.body is body:
                     continue
-                now = known[key] = _Known(body, *_identity(body))
+                now = versions[key] = _JobVersion(body, *_identity(body))
                 if before is not None and before.uid == now.uid and now.version < before.version:
                     text = f"{process.name} goes back from version {before.version} to {now.version}"
                     raise Broken(NAME, revision, f"jobs.batch.volcano.sh/{key}", text)
 
 
-class _Known(NamedTuple):
+class _JobVersion(NamedTuple):
     """A version of a job, as it was stored."""
 
     body: bytes

@@ -14,7 +14,7 @@ NAME = "nodes hear in time"
 LATE_S = SAFETY_S + 1.0  # the store is asked so often although nothing was heard
 
 
-class News:
+class ReadLag:
     """The newest change of each kind, and since when somebody has not read one that he follows.
 
     Source: node/listen.py: a nudge has the store asked at once, and a lost one costs a few seconds. A

@@ -13,7 +13,7 @@ from cluster.remote.http.request import JSON, Impersonation, Unreachable
 from kube import errors
 from kube.errors import Expired
 from proof.harness.answers import Answer, met
-from proof.harness.place import Place
+from proof.harness.place import SystemContext
 from proof.simulation.parts import strands, troubles
 from proof.simulation.parts.faults import Steps
 from proof.simulation.parts.server import Connection, Server, Wrong
@@ -32,7 +32,7 @@ class Asking:
 
     def __init__(
         self,
-        cluster: Place,
+        cluster: SystemContext,
         server: Callable[[], Server | None],
         steps: Steps,
         met_with: Troubles,
@@ -128,12 +128,12 @@ class Asking:
 class Watch:
     """A watch as its client holds it, which is a strand."""
 
-    def __init__(self, server: Server, connection: Connection, cluster: Place) -> None:
+    def __init__(self, server: Server, connection: Connection, cluster: SystemContext) -> None:
         self._server, self._connection, self._cluster = server, connection, cluster
         self.is_cut = False
 
     @property
-    def has_news(self) -> bool:
+    def has_events(self) -> bool:
         """Whether there is something to take, or nothing will come any more."""
         return bool(self._connection.chunks) or self._connection.has_ended or self.is_cut
 
@@ -144,15 +144,15 @@ class Watch:
         if self._connection.status < 300:
             return
         strands.wait(lambda: self._connection.has_ended or self.is_cut)
-        told = b"".join(self._connection.take())
-        raise errors.of_status(msgspec.json.decode(told) if told else {}, self._connection.status)
+        body = b"".join(self._connection.take())
+        raise errors.of_status(msgspec.json.decode(body) if body else {}, self._connection.status)
 
     def lines(self) -> Iterator[bytes]:
         """Yield lines; what is cut off is dropped."""
         rest = b""
         while True:
-            if not self.has_news:
-                strands.wait(lambda: self.has_news)
+            if not self.has_events:
+                strands.wait(lambda: self.has_events)
             *lines, rest = (rest + b"".join(self._connection.take())).split(b"\n")
             yield from lines
             if self.is_cut or self._server.loop.is_closed():
@@ -169,5 +169,5 @@ class Watch:
 def _request(
     method: str, path: str, query: Mapping[str, str] | None, body: Any = None, media_type: str = JSON
 ) -> Request:
-    place = f"{path}?{urlencode(query)}" if query else path
-    return Request(actor=INSTALLED, method=method, path=place, body=body, content_type=media_type)
+    target = f"{path}?{urlencode(query)}" if query else path
+    return Request(actor=INSTALLED, method=method, path=target, body=body, content_type=media_type)

@@ -37,8 +37,8 @@ class Broker:
 
     def publish(self, revision: int) -> None:
         self._answer()
-        for told in list(self.listeners):
-            told(revision)
+        for listener in list(self.listeners):
+            listener(revision)
 
     def claim(self, cursor: str) -> bool:
         self._answer()
@@ -64,14 +64,14 @@ class Broker:
         """Note that something went wrong: for a while only ticks find all that is to be done."""
         self.doubtful_until = self.clock.monotonic() + DOUBT_S
 
-    async def subscribe(self, told: Callable[[int], None]) -> None:
+    async def subscribe(self, listener: Callable[[int], None]) -> None:
         self._answer()
-        self.listeners.append(told)
-        told(nudge.NEWEST)
+        self.listeners.append(listener)
+        listener(nudge.NEWEST)
         try:
             await asyncio.get_running_loop().create_future()  # until the process ends
         finally:
-            self.listeners.remove(told)
+            self.listeners.remove(listener)
 
     def _answer(self) -> None:
         if self.is_away:

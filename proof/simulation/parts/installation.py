@@ -34,7 +34,7 @@ from kube.errors import ApiError
 from kube.meta import Object
 from kube.resources import Resource
 from proof.harness.inline import Inline
-from proof.harness.place import Place
+from proof.harness.place import SystemContext
 from proof.invariants import Broken
 from proof.simulation.parts import database, past, troubles
 from proof.simulation.parts.asking import URL, Asking
@@ -87,13 +87,13 @@ class Installation:
         self.broker = Broker(clock)
         self.troubles = Troubles()
         self.steps = steps
-        self.cluster = Place.here()
+        self.cluster = SystemContext.here()
         self.asking = Asking(self.cluster, server, steps, self.troubles, rest)
         self.planned: dict[str, int] = {}  # cursor → when its plan was true, in epoch ms
         self.times: dict[int, int] = {}  # the cluster's revisions → when they were written
         self.unheard: defaultdict[str, deque[tuple[int, int]]] = defaultdict(deque)  # kind → revisions, times
         self._chance = itertools.count(seed * 1000 + 3)
-        self._known: tuple[int, bool, election.Leadership] = (-1, False, election.Leadership())
+        self._cached: tuple[int, bool, election.Leadership] = (-1, False, election.Leadership())
         self._stack = ExitStack()
 
     def begin(self, *, is_tight: bool, forgets: bool, random: Random) -> None:
@@ -103,7 +103,7 @@ class Installation:
         ways = [(settings, "WAY", Way.IN_PLACE), (settings, "LEASE_NAMESPACE", "default")]
         for where, name, value in (*pace, *ways):
             self._stack.enter_context(patch.object(where, name, value))
-        self.place = self.cluster.but(
+        self.context = self.cluster.but(
             database.another(),
             listeners=[self.steps.committed, nudge.send],
             random=random,
@@ -114,11 +114,11 @@ class Installation:
             target=Target("simulated", URL, ""),
         )
         # Each thread of the mirror is one that is let go on in turn.
-        self._stack.callback(self.place.database.close)
-        for each in (self.place.database, self.cluster.database):
+        self._stack.callback(self.context.database.close)
+        for each in (self.context.database, self.cluster.database):
             each.inc_thread_sharing()
             self._stack.callback(each.dec_thread_sharing)
-        with self.place:
+        with self.context:
             past.leave_a_cursor()
             recorder.claim(URL)
             MirroredCluster.objects.update(identity=IDENTITY)
@@ -138,10 +138,10 @@ class Installation:
         if kind == MIRROR:
             return Mirroring(name, self)
         if kind == BEAT:
-            return Beat(name, self.broker, self.queues, self.place, self.is_in_trouble)
-        place = self.place.but(backend=None)
-        worker = Worker(name, kind, self.broker, place)
-        place.kept["backend"] = Noting(self, worker)
+            return Beat(name, self.broker, self.queues, self.context, self.is_in_trouble)
+        context = self.context.but(backend=None)
+        worker = Worker(name, kind, self.broker, context)
+        context.values["backend"] = Noting(self, worker)
         return worker
 
     def chance(self) -> Random:
@@ -150,12 +150,12 @@ class Installation:
 
     def is_in_trouble(self) -> bool:
         """Whether nobody may plan yet, and so nobody will say when he can: ticks find it out."""
-        with self.place:
+        with self.context:
             written = connection.connection.total_changes
-            if self._known[0] != written:
+            if self._cached[0] != written:
                 is_whole = not reflection.incomplete(recorder.statuses(), kinds.BY_ID)
-                self._known = written, is_whole, election.current()
-            _, is_whole, leadership = self._known
+                self._cached = written, is_whole, election.current()
+            _, is_whole, leadership = self._cached
             return not is_whole or not leadership.is_held(clock.milliseconds())
 
     # What happens to it.
@@ -186,12 +186,12 @@ class Installation:
         """Return the time (epoch ms) of the first change of the cluster that a worker does not know of; now, if he knows all."""
         now = clock.milliseconds()
         sooner = [now]
-        for kind, standing in recorder.statuses().items():
+        for kind, status in recorder.statuses().items():
             waiting = self.unheard[kind]
-            while waiting and standing.version and waiting[0][0] <= int(standing.version):
+            while waiting and status.version and waiting[0][0] <= int(status.version):
                 waiting.popleft()
             sooner += [waiting[0][1]] if waiting else []
-        unread = store.changes(max(worker.known, store.compacted()), limit=UNREAD)
+        unread = store.changes(max(worker.read_revision, store.compacted()), limit=UNREAD)
         sooner += [self.times.get(int(each.object["metadata"]["resourceVersion"]), now) for each in unread]
         return min(sooner)
 
@@ -204,25 +204,25 @@ class Installation:
 
     def rows(self, text: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return what its database says."""
-        with self.place:
+        with self.context:
             return sql.rows("default", text, params)
 
     @property
     def owes(self) -> list[str]:
         """The consumers whose plans are not done."""
-        with self.place:
+        with self.context:
             return outbox.cursors("default")
 
     @property
     def written(self) -> int:
         """How much was written to its database."""
-        return int(self.place.database.connection.total_changes)
+        return int(self.context.database.connection.total_changes)
 
     def settle(self) -> None:
         """At rest: raise Broken unless the mirror has what the cluster has."""
         for kind in kinds.mirrored(works=True):
             wanted = dict(_objects(kind))
-            with self.place:
+            with self.context:
                 found = dict(_objects(kind))
             for key in sorted(wanted.keys() | found.keys()):
                 if wanted.get(key) != found.get(key):
@@ -255,10 +255,10 @@ class Mirroring(Process):
     """`manage.py mirror`: of its threads one after the other goes on, in any order."""
 
     def __init__(self, name: str, installation: Installation) -> None:
-        super().__init__(name, installation.place)
+        super().__init__(name, installation.context)
         self._random = installation.chance()
         self.strands: list[Strand] = []
-        with installation.place:
+        with installation.context:
             term = standby.term_of(UP)
         assert term is not None
         program = ClusterMirror(term, lambda: installation.asking, thread=self._strand, line=Line, random=self._random)

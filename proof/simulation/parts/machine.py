@@ -29,7 +29,7 @@ from node.shim.order import Order, Wall
 SECOND = 1_000_000
 CONFIRMED_US = 50_000  # a start is confirmed within this time
 LAUNCH_US = 5_000  # what a command takes at most that does nothing
-KEPT_US = 60 * SECOND  # how long the disk remembers the attempts of a pod that is gone
+RETENTION_US = 60 * SECOND  # how long the disk remembers the attempts of a pod that is gone
 NO_SPAWNER = "The process that starts containers ended at once; is the machine out of memory or processes?"
 CLAIMED = "This attempt is running or has run."
 WITHDRAWN = "No such file or directory: the attempt's directory"
@@ -243,7 +243,7 @@ class Processes:
 
     def clean(self, living: Collection[str], running: Collection[str]) -> None:
         """Forget the pods that are gone and of which nothing happened for a while."""
-        before = clock.microseconds() - KEPT_US
+        before = clock.microseconds() - RETENTION_US
         active = {*(each.key.uid for each in self._ordered), *(each.key.uid for each in self._living)}
         for uid in self.uids():
             ends = [one.read().finished_us for each in self._disk[uid].values() for one in each.values()]
@@ -348,17 +348,17 @@ class SimulatedRuntime:
         self._stop_at: dict[Key, float | None] = {}  # of those whose shim is known
         self._refusals: dict[Key, str] = {}
         self._checked: list[CheckResult] = []  # the probes that were asked: all that are succeed
-        self._news: dict[Key, str] = {}  # with the text of a refusal
+        self._events: dict[Key, str] = {}  # with the text of a refusal
 
     @property
-    def has_news(self) -> bool:
+    def has_events(self) -> bool:
         """Whether something has become of a process that was not looked at."""
-        return bool(self._news)
+        return bool(self._events)
 
     def hear(self, key: Key, refusal: str = "") -> None:
         """Note that something has become of a process."""
         if key in self._watched:
-            self._news[key] = refusal
+            self._events[key] = refusal
 
     def detach(self) -> None:
         """Hear nothing any more: the agent is dead."""
@@ -412,10 +412,10 @@ class SimulatedRuntime:
                 self.processes.stop(key, reason, grace_s)
 
     def settle(self) -> set[str]:
-        news, self._news = self._news, {}
-        for key, refusal in news.items():
+        events, self._events = self._events, {}
+        for key, refusal in events.items():
             self._refresh(key, refusal)
-        return {key.uid for key in news}
+        return {key.uid for key in events}
 
     @property
     def unsettled(self) -> bool:
@@ -504,9 +504,9 @@ class SimulatedAgent:
         self.patience = self.agent.patience
 
     @property
-    def has_news(self) -> bool:
+    def has_events(self) -> bool:
         """Whether a process has started or ended and the agent has not looked at it."""
-        return self.runtime.has_news
+        return self.runtime.has_events
 
     def abandon(self) -> None:
         """The agent dies by SIGKILL: nothing is closed in order, processes go on."""

@@ -19,7 +19,7 @@ from node.agent import daemon
 from node.listen import Listener
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
-from proof.harness.place import Place
+from proof.harness.place import SystemContext
 from proof.simulation.parts.broker import Broker, Message
 from proof.simulation.parts.machine import Processes, SimulatedAgent
 
@@ -30,9 +30,9 @@ NODE_SIZE = Size("8", "32Gi", "40")
 class Process(ABC):
     """One process of the system. What it needs to know after its death is in the database."""
 
-    def __init__(self, name: str, place: Place | None = None) -> None:
+    def __init__(self, name: str, context: SystemContext | None = None) -> None:
         self.name = name
-        self.place = place  # the system that it is part of, unless that is the cluster itself
+        self.context = context  # the system that it is part of, unless that is the cluster itself
 
     @property
     @abstractmethod
@@ -49,7 +49,7 @@ class Process(ABC):
         """Do the next thing, as far as nobody else can come between."""
 
     @property
-    def is_asked(self) -> bool:
+    def is_serving(self) -> bool:
         """Whether it does something for a process that is in the middle of a step."""
         return False
 
@@ -60,8 +60,8 @@ class Process(ABC):
 class Worker(Process):
     """A Celery worker of one queue: it takes message after message, and of a run batch after batch."""
 
-    def __init__(self, name: str, queue: str, broker: Broker, place: Place | None = None) -> None:
-        super().__init__(name, place)
+    def __init__(self, name: str, queue: str, broker: Broker, context: SystemContext | None = None) -> None:
+        super().__init__(name, context)
         self.queue = queue
         self.broker = broker
         self.backlog = Backlog()
@@ -108,7 +108,7 @@ class Worker(Process):
             self.rounds = self._runner(message.name, message.shard).rounds()
 
     @property
-    def known(self) -> int:
+    def read_revision(self) -> int:
         """The revision up to which the consumers of this queue have read, all of them."""
         return min((runner.position for runner in self.runners.values()), default=0)
 
@@ -143,10 +143,10 @@ class Beat(Process):
         name: str,
         broker: Broker,
         queues: Sequence[str],
-        place: Place | None = None,
+        context: SystemContext | None = None,
         is_in_trouble: Callable[[], bool] = lambda: False,
     ) -> None:
-        super().__init__(name, place)
+        super().__init__(name, context)
         self.broker = broker
         self.queues = queues
         self._is_in_trouble = is_in_trouble
@@ -172,7 +172,7 @@ class Beat(Process):
         return max(self.next_tick, self.broker.clock.monotonic() + (soonest - clock.milliseconds()) / 1000)
 
     def _soonest_timer(self) -> int | None:
-        with self.place or nullcontext():
+        with self.context or nullcontext():
             written = connection.connection.total_changes
             if self._timer[0] != written:
                 self._timer = written, sql.rows("default", "SELECT MIN(due) FROM cluster_timer")[0][0]
@@ -199,28 +199,28 @@ class Beat(Process):
         self.broker.put(queue, task)
 
 
-class Heard:
+class Subscription:
     """The subscription of a process that is let work when it has news: nothing to wait on, always there."""
 
     is_alive = True
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.has_news = True
-        broker.listeners.append(self._told)
+        self.has_events = True
+        broker.listeners.append(self._notify)
 
-    def _told(self, revision: int) -> None:
-        self.has_news = True
+    def _notify(self, revision: int) -> None:
+        self.has_events = True
 
     def renew(self) -> bool:
         return False
 
     def drain(self) -> None:
-        self.has_news = False
+        self.has_events = False
 
     def close(self) -> None:
-        if self._told in self.broker.listeners:
-            self.broker.listeners.remove(self._told)
+        if self._notify in self.broker.listeners:
+            self.broker.listeners.remove(self._notify)
 
 
 class Works(Protocol):
@@ -248,9 +248,9 @@ class Nodes(Process, Generic[W]):
 
     has_begun = False
 
-    def __init__(self, name: str, heard: Heard, works: W | None) -> None:
+    def __init__(self, name: str, subscription: Subscription, works: W | None) -> None:
         super().__init__(name)
-        self.heard = heard
+        self.subscription = subscription
         self.works = works  # None while another agent works
 
     def step(self) -> None:
@@ -261,25 +261,25 @@ class Nodes(Process, Generic[W]):
             except DatabaseError:
                 return
             self.has_begun = True
-        if self.heard.has_news:
+        if self.subscription.has_events:
             self.works.listener.hear()
         self.works.work()
 
     def die(self) -> None:
-        self.heard.close()
+        self.subscription.close()
 
 
 class Fleet(Nodes[Simulator]):
     """`manage.py simulator`."""
 
     def __init__(self, name: str, nodes: int, broker: Broker) -> None:
-        heard = Heard(broker)
-        self.simulator = Simulator(nodes, NODE_SIZE, subscription=heard)
-        super().__init__(name, heard, self.simulator)
+        subscription = Subscription(broker)
+        self.simulator = Simulator(nodes, NODE_SIZE, subscription=subscription)
+        super().__init__(name, subscription, self.simulator)
 
     @property
     def is_ready(self) -> bool:
-        return self.heard.has_news or self.simulator.patience() <= 0
+        return self.subscription.has_events or self.simulator.patience() <= 0
 
     @property
     def due(self) -> float:
@@ -300,7 +300,7 @@ class NodeAgent(Nodes[SimulatedAgent]):
     """`manage.py agent` on the machine with these processes: while another one works there, it waits."""
 
     def __init__(self, name: str, machine: Processes, directory: Path, broker: Broker) -> None:
-        super().__init__(name, Heard(broker), None)
+        super().__init__(name, Subscription(broker), None)
         self.machine = machine
         self.directory = directory
         self.lock: TextIO | None = None
@@ -312,8 +312,8 @@ class NodeAgent(Nodes[SimulatedAgent]):
             return False
         due = self.machine.due()
         return (
-            self.heard.has_news
-            or agent.has_news
+            self.subscription.has_events
+            or agent.has_events
             or (due is not None and due <= clock.monotonic())
             or not self.has_begun
             or agent.patience() <= 0
@@ -325,7 +325,7 @@ class NodeAgent(Nodes[SimulatedAgent]):
         if self.lock is None:
             self.lock = pid_lock.take(daemon.lock_of(self.directory))
             if self.lock is not None:
-                self.works = SimulatedAgent(self.machine, self.directory, subscription=self.heard)
+                self.works = SimulatedAgent(self.machine, self.directory, subscription=self.subscription)
         return self.works
 
     @property

@@ -63,7 +63,7 @@ class Informer:
         self._rest = b""
 
     @property
-    def has_news(self) -> bool:
+    def has_events(self) -> bool:
         return self.connection is not None and (bool(self.connection.chunks) or self.connection.has_ended)
 
     def work(self, server: Server | None) -> None:
@@ -124,11 +124,11 @@ class Informer:
 
     def compare(self, picture: LogPicture) -> None:
         """Raise Broken unless what was watched is what the log says."""
-        known = picture.versions(self.selected.resource.id, self.selected.has)
-        if self.versions != known:
-            differ = sorted(key for key in {*known, *self.versions} if known.get(key) != self.versions.get(key))
-            told = {key: (self.versions.get(key), known.get(key)) for key in differ[:5]}
-            self._wrong(self.seen, str(self.selected), f"versions that it knows, and the log: {told}")
+        expected = picture.versions(self.selected.resource.id, self.selected.has)
+        if self.versions != expected:
+            differ = sorted(key for key in {*expected, *self.versions} if expected.get(key) != self.versions.get(key))
+            differences = {key: (self.versions.get(key), expected.get(key)) for key in differ[:5]}
+            self._wrong(self.seen, str(self.selected), f"versions that it knows, and the log: {differences}")
 
     def _wrong(self, version: int, subject: str, text: str) -> None:
         raise Broken(NAME, version, f"{self.selected.resource.id}: {subject}", text)
@@ -158,7 +158,7 @@ class Watchers(Process):
     @property
     def is_ready(self) -> bool:
         now = clock.monotonic()
-        return any(i.has_news or (i.connection is None and i.ask_at <= now) for i in self.informers)
+        return any(i.has_events or (i.connection is None and i.ask_at <= now) for i in self.informers)
 
     @property
     def due(self) -> float | None:

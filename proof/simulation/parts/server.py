@@ -58,7 +58,7 @@ class Server(Process):
         return self.loop.due
 
     @property
-    def is_asked(self) -> bool:
+    def is_serving(self) -> bool:
         return self.loop.is_running()
 
     def step(self) -> None:

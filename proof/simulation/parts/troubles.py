@@ -11,8 +11,8 @@ CUT = "cut"  # the watches that are open
 FORGETS = "forgets"  # the server's whole history
 DEATHS = (Answer.KILLED_BEFORE, Answer.KILLED_AFTER)  # processes are killed by moves of their own
 FAILING = tuple(each.value for each in Answer if each is not Answer.DONE and each not in DEATHS)
-HEARD_OF = (*FAILING, SLOW, CUT)  # with which all is heard that happens
-KINDS = (*HEARD_OF, FORGOTTEN, FORGETS)
+LOSSLESS = (*FAILING, SLOW, CUT)  # with which all is heard that happens
+KINDS = (*LOSSLESS, FORGOTTEN, FORGETS)
 
 
 class Troubles:
@@ -31,9 +31,9 @@ class Troubles:
 
     def next(self, *, reads_on: bool) -> Trouble | None:
         """Return what the next request meets. Only one that reads on from a version can meet that it is forgotten."""
-        for place, (trouble, left) in enumerate(self._left):
+        for index, (trouble, left) in enumerate(self._left):
             if trouble.what == FORGOTTEN and not reads_on:
                 continue
-            self._left[place : place + 1] = [(trouble, left - 1)] if left > 1 else []
+            self._left[index : index + 1] = [(trouble, left - 1)] if left > 1 else []
             return trouble
         return None

@@ -57,9 +57,9 @@ class Client:
         """Return the request that made what a request deletes, None for other requests and what nobody made lately."""
         if deletion.method != "DELETE":
             return None
-        place, _, name = deletion.path.rpartition("/")
-        of_place = (each for each in reversed(self.sent) if each.path == place)
-        return next((each for each in of_place if each.body["metadata"].get("name") == name), None)
+        collection, _, name = deletion.path.rpartition("/")
+        requests = (each for each in reversed(self.sent) if each.path == collection)
+        return next((each for each in requests if each.body["metadata"].get("name") == name), None)
 
     def collide(self, picture: Picture) -> Request:
         """Return a thing that somebody wants of what has just changed, of work that is there if that is possible."""

@@ -70,11 +70,11 @@ class Desk:
 
     def all(self, resource: Resource, test: Callable[[Object], object] | None = None) -> list[Object]:
         """Return the known objects of a resource that pass a test and are not being deleted."""
-        return [obj for obj in self._known(resource) if not is_going(obj) and (test is None or test(obj))]
+        return [obj for obj in self._objects(resource) if not is_going(obj) and (test is None or test(obj))]
 
-    def _known(self, resource: Resource) -> Iterator[Object]:
-        known = self.picture.objects(resource.id)
-        return (known[key] for key in sorted(known))
+    def _objects(self, resource: Resource) -> Iterator[Object]:
+        objects = self.picture.objects(resource.id)
+        return (objects[key] for key in sorted(objects))
 
     def any(self, resource: Resource, test: Callable[[Object], object] | None = None) -> Object | None:
         """Return one of those objects, None when there are none."""
@@ -101,7 +101,7 @@ class Desk:
 
     def going(self, resource: Resource) -> Object | None:
         """Return an object of a resource that is being deleted, None when there is none."""
-        return self.one_or_none([obj for obj in self._known(resource) if is_going(obj)])
+        return self.one_or_none([obj for obj in self._objects(resource) if is_going(obj)])
 
     def submitter(self) -> str:
         """Return somebody who submits work."""
@@ -200,7 +200,7 @@ def has_owner(obj: Object) -> bool:
     return bool(obj["metadata"].get("ownerReferences"))
 
 
-class Crowd(NamedTuple):
+class SoftLimit(NamedTuple):
     """Too many of something: from `limit` on, the wish that ends some of them weighs more."""
 
     resource: Resource
@@ -209,10 +209,10 @@ class Crowd(NamedTuple):
 
     def factor(self, picture: Picture) -> float:
         """Return how many times more the wish weighs now."""
-        known = picture.objects(self.resource.id).values()
-        number = len(known)
+        objects = picture.objects(self.resource.id).values()
+        number = len(objects)
         if number > self.limit and self.test is not None:
-            number = sum(map(self.test, known))
+            number = sum(map(self.test, objects))
         return 1.0 if number <= self.limit else min(5.0 * number / self.limit, 20.0)
 
 
@@ -224,24 +224,24 @@ class Wish(NamedTuple):
     make: Make  # it returns None when there is nothing to act on
     meant: Meant  # what the server is to answer
     submits: bool  # whether it brings work
-    crowd: Crowd | None
+    soft_limit: SoftLimit | None
 
     def weight_now(self, picture: Picture, usual: float) -> float:
         """Return how much it weighs, given what it weighs usually."""
-        return usual * self.crowd.factor(picture) if usual and self.crowd else usual
+        return usual * self.soft_limit.factor(picture) if usual and self.soft_limit else usual
 
 
 KINDS: dict[str, Wish] = {}
 
 
 def wish(
-    weight: float, *, meant: Meant = "accepted", submits: bool = False, crowd: Crowd | None = None
+    weight: float, *, meant: Meant = "accepted", submits: bool = False, soft_limit: SoftLimit | None = None
 ) -> Callable[[Make], Make]:
     """Make a function a kind of wish, named as the function is."""
 
     def add(make: Make) -> Make:
         name = make.__name__.replace("_", " ")
-        KINDS[name] = Wish(name, weight, make, meant, submits, crowd)
+        KINDS[name] = Wish(name, weight, make, meant, submits, soft_limit)
         return make
 
     return add

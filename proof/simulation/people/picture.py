@@ -73,7 +73,7 @@ class LogPicture:
             key = f"{change.resource}/{change.key}"
             self._uids[key], self._keys[change.uid] = change.uid, key
 
-    def told(self, text: str) -> str:
+    def symbolic(self, text: str) -> str:
         """Return a text with each uid as the name of its object, which it has in every telling of a story."""
         return UID.sub(lambda found: f"uid of {self._keys.get(found[0], 'nothing')}", text)
 

@@ -45,8 +45,8 @@ class Picture(Protocol):
 def path(resource: Resource, namespace: str = "", name: str = "", part: str = "", **query: str) -> str:
     """Return where the API serves a resource's objects, one of them, or a part of it."""
     root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
-    place = f"namespaces/{namespace}" if resource.namespaced and namespace else ""
-    steps = "/".join(step for step in (root, place, resource.plural, name, part) if step)
+    scope = f"namespaces/{namespace}" if resource.namespaced and namespace else ""
+    steps = "/".join(step for step in (root, scope, resource.plural, name, part) if step)
     return f"{steps}?{'&'.join(f'{key}={value}' for key, value in query.items())}" if query else steps
 
 

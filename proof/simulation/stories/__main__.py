@@ -26,18 +26,18 @@ def main() -> int:
 
 def _tell(name: str) -> int:
     begun = time.process_time()
-    told = story.decode(stories.path(name).read_bytes())
-    with planted(told.plant):
-        wrong = play.again(told).found
-    right = play.again(told).found
-    took = f"{len(told.moves)} moves, {time.process_time() - begun:.1f} CPU s"
+    loaded = story.decode(stories.path(name).read_bytes())
+    with planted(loaded.plant):
+        wrong = play.again(loaded).found
+    right = play.again(loaded).found
+    took = f"{len(loaded.moves)} moves, {time.process_time() - begun:.1f} CPU s"
     if right is not None:
         print(f"{name}: WRONG without its defect: {right.kind}: {right.text}\n{right.trace}")
-    elif wrong is None or wrong.kind != told.broken:
+    elif wrong is None or wrong.kind != loaded.broken:
         found = f"{wrong.kind}: {wrong.text}\n{wrong.trace}" if wrong else "nothing"
-        print(f"{name}: NOT FOUND: {told.broken!r} is to be found with its defect, and what is found is {found}")
+        print(f"{name}: NOT FOUND: {loaded.broken!r} is to be found with its defect, and what is found is {found}")
     else:
-        print(f"{name}: found by {told.broken!r}, and right without its defect; {took}")
+        print(f"{name}: found by {loaded.broken!r}, and right without its defect; {took}")
         return 0
     return 1
 

@@ -81,9 +81,9 @@ def apply_a_job_again(desk: Desk) -> Request | None:
     if job is None:
         return None
     who, metadata = desk.whose(job), job["metadata"]
-    kept = {field: metadata[field] for field in ("name", "namespace", "labels")}
+    identity = {field: metadata[field] for field in ("name", "namespace", "labels")}
     spec = _scaled(desk, job)
-    whole = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": kept, "spec": spec}
+    whole = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": identity, "spec": spec}
     words = f"{who} applies {name_of(job)} again, with {_size(spec)}"
     return patch(who, JOBS, job, whole, words, APPLY, fieldManager="kubectl", force="true")
 

@@ -10,7 +10,7 @@ from proof.simulation.people.request import Request, create, name_of
 ACTIVE = ("Pending", "Running", "Restarting")
 STOPPED = ("Aborted", "Aborting")
 UNUSUAL = 0.1  # of all commands go to a job in a phase where they mean little
-PLACE = "default"  # where commands to queues lie
+NAMESPACE = "default"  # where commands to queues lie
 ODD = ("SyncJob", "EnqueueJob", "RestartTask", "RestartPod", "OpenQueue", "NoSuchAction")
 
 
@@ -35,8 +35,8 @@ def to_job(desk: Desk, action: str, *phases: str) -> Request | None:
     if found is None:
         return None
     who = desk.whose(found)
-    place, owned = found["metadata"]["namespace"], desk.chance(0.5)  # as vcctl makes it, or by hand
-    body = _command(desk, action, JOBS, found, place, owned=owned)
+    namespace, owned = found["metadata"]["namespace"], desk.chance(0.5)  # as vcctl makes it, or by hand
+    body = _command(desk, action, JOBS, found, namespace, owned=owned)
     return create(who, COMMANDS, body, f"{who} orders {action} of {name_of(found)}, which is {phase_of(found)}")
 
 
@@ -87,7 +87,7 @@ def _to_queue(desk: Desk, action: str, *states: str) -> Request | None:
     if queue is None or name_of(queue) == "default":
         return None
     owned = desk.chance(0.5)  # as vcctl makes it, or by hand
-    body = _command(desk, action, QUEUES, queue, PLACE, owned=owned)
+    body = _command(desk, action, QUEUES, queue, NAMESPACE, owned=owned)
     return create("olga", COMMANDS, body, f"olga orders {action} of {name_of(queue)}")
 
 

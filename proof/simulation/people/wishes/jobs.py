@@ -126,7 +126,7 @@ def job(desk: Desk, tasks: Sequence[Object], **spec: Any) -> Object:
     return {"metadata": metadata, "spec": {**whole, **extras(desk), **spec}}
 
 
-def told(body: Object) -> str:
+def summary(body: Object) -> str:
     """Return a job in words: `j17 of 3 x 2 cpu to the queue q2`."""
     parts = [f"{each['replicas']} x {_cpu(each)} cpu" for each in body["spec"]["tasks"]]
     queue = body["spec"].get("queue", "default")
@@ -140,14 +140,14 @@ def _cpu(each: Object) -> str:
 def submit(desk: Desk, body: Object, what: str = "the job") -> Request:
     """Return the request that submits a job."""
     who = desk.submitter()
-    return create(who, JOBS, body, f"{who} submits {what} {told(body)}")
+    return create(who, JOBS, body, f"{who} submits {what} {summary(body)}")
 
 
 # ---- policies
 
-ANSWERS = ("RestartJob", "AbortJob", "TerminateJob", "RestartTask", "RestartPod", "CompleteJob")
+ACTIONS = ("RestartJob", "AbortJob", "TerminateJob", "RestartTask", "RestartPod", "CompleteJob")
 EVENTS = {
-    "PodFailed": ANSWERS,
+    "PodFailed": ACTIONS,
     "PodEvicted": ("RestartJob", "RestartPod", "AbortJob", "TerminateJob"),
     "TaskFailed": ("AbortJob", "TerminateJob", "RestartJob"),
     "TaskCompleted": ("CompleteJob", "RestartJob"),
@@ -160,14 +160,14 @@ EVENTS = {
 def policies(desk: Desk) -> list[Object]:
     """Return what is to be done when something happens to a job or a task."""
     if desk.chance(0.1):
-        return [{"event": "*", "action": desk.one(ANSWERS)}]
+        return [{"event": "*", "action": desk.one(ACTIONS)}]
     chosen = desk.random.sample(list(EVENTS), desk.random.randint(1, 2))
     found: list[Object] = [{"event": event, "action": desk.one(EVENTS[event])} for event in chosen]
     for policy in found:
         if policy["event"] == "PodPending" or desk.chance(0.2):
             policy["timeout"] = f"{desk.random.randint(5, 60)}s"
     if desk.chance(0.3):
-        found.append({"exitCode": desk.one((1, 3, 137)), "action": desk.one(ANSWERS)})
+        found.append({"exitCode": desk.one((1, 3, 137)), "action": desk.one(ACTIONS)})
     return found
 
 
@@ -236,22 +236,22 @@ def submit_for_hours(desk: Desk) -> Request:
 def submit_with_volumes(desk: Desk) -> Request:
     """Volumes with a claim that exists, one that does not, one to make, and none."""
     body = job(desk, [task(desk)])
-    place = body["metadata"]["namespace"]
-    known = [each["metadata"]["name"] for each in desk.all(CLAIMS, _in(place))]
-    body["spec"]["volumes"] = [{"mountPath": "/data", **_volume(desk, known)}]
+    namespace = body["metadata"]["namespace"]
+    claims = [each["metadata"]["name"] for each in desk.all(CLAIMS, _in(namespace))]
+    body["spec"]["volumes"] = [{"mountPath": "/data", **_volume(desk, claims)}]
     if desk.chance(0.3):
-        body["spec"]["volumes"].append({"mountPath": "/scratch", **_volume(desk, known)})
+        body["spec"]["volumes"].append({"mountPath": "/scratch", **_volume(desk, claims)})
     return submit(desk, body, "with volumes")
 
 
-def _in(place: str) -> Callable[[Object], bool]:
-    return lambda obj: obj["metadata"].get("namespace") == place
+def _in(namespace: str) -> Callable[[Object], bool]:
+    return lambda obj: obj["metadata"].get("namespace") == namespace
 
 
-def _volume(desk: Desk, known: Iterable[str]) -> Object:
+def _volume(desk: Desk, claims: Iterable[str]) -> Object:
     size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     kinds: list[Object] = [{}, {"volumeClaimName": "nobody-made-it"}, {"volumeClaim": size}]
-    return desk.one([*kinds, *({"volumeClaimName": name} for name in known)])
+    return desk.one([*kinds, *({"volumeClaimName": name} for name in claims)])
 
 
 @wish(0.8, submits=True)
@@ -339,7 +339,7 @@ def apply_a_job(desk: Desk) -> Request:
     body["metadata"]["labels"]["applied"] = "true"
     where = path(JOBS, body["metadata"]["namespace"], body["metadata"]["name"], fieldManager="kubectl")
     whole = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, **body}
-    words = f"{who} applies the job {told(body)}"
+    words = f"{who} applies the job {summary(body)}"
     return Request(actor=who, method="PATCH", path=where, body=whole, content_type=APPLY, wish=words)
 
 
@@ -357,10 +357,10 @@ def submit_to_batch(desk: Desk) -> Request:
 @wish(2, submits=True)
 def use_a_name_again(desk: Desk) -> Request | None:
     """A job like one that is gone, under its name, where its namespace is still there."""
-    known, older = desk.picture.objects(JOBS.id), list(desk.sent)[:-LATELY]
+    existing, older = desk.picture.objects(JOBS.id), list(desk.sent)[:-LATELY]
     places = [name_of(each) for each in desk.all(NAMESPACES)]
     named = [each for each in older if _names_a_job(each) and _key(each)[0] in places]
-    gone = [each for each in named if _key(each) not in known]
+    gone = [each for each in named if _key(each) not in existing]
     before = desk.one_or_none(gone)
     if before is None:
         return None

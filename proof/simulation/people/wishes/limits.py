@@ -15,7 +15,7 @@ from kube.resources import (
     Resource,
 )
 from proof.simulation.people.before import QUOTA, ROOMY
-from proof.simulation.people.desk import PROTECTED, Crowd, Desk, is_unfinished, wish
+from proof.simulation.people.desk import PROTECTED, Desk, SoftLimit, is_unfinished, wish
 from proof.simulation.people.request import Request, create, delete, name_of, patch
 
 TIGHT = {"pods": "2", "requests.cpu": "2"}
@@ -44,8 +44,8 @@ def _set_quota(desk: Desk, hard: Mapping[str, str], what: str, test: Callable[[O
     quota = desk.any(RESOURCE_QUOTAS, test)
     if quota is None:
         return None
-    place = quota["metadata"]["namespace"]
-    words = f"admin {what} the quota {name_of(quota)} of {place}"
+    namespace = quota["metadata"]["namespace"]
+    words = f"admin {what} the quota {name_of(quota)} of {namespace}"
     return patch("admin", RESOURCE_QUOTAS, quota, {"spec": {"hard": hard}}, words)
 
 
@@ -64,14 +64,14 @@ def relax_a_quota(desk: Desk) -> Request | None:
 @wish(0.2)
 def make_a_quota(desk: Desk) -> Request | None:
     """A second one, or one for a namespace that had none."""
-    place, name = desk.side_namespace(), desk.name("quota")
-    if place is None or len(desk.all(RESOURCE_QUOTAS)) >= MOST_NAMESPACES:
+    namespace, name = desk.side_namespace(), desk.name("quota")
+    if namespace is None or len(desk.all(RESOURCE_QUOTAS)) >= MOST_NAMESPACES:
         return None
-    body = {"metadata": {"name": name, "namespace": place}, "spec": {"hard": ROOMY}}
-    return create("admin", RESOURCE_QUOTAS, body, f"admin makes the quota {name} in {place}")
+    body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"hard": ROOMY}}
+    return create("admin", RESOURCE_QUOTAS, body, f"admin makes the quota {name} in {namespace}")
 
 
-@wish(0.2, crowd=Crowd(RESOURCE_QUOTAS, MOST_NAMESPACES // 2))
+@wish(0.2, soft_limit=SoftLimit(RESOURCE_QUOTAS, MOST_NAMESPACES // 2))
 def delete_a_quota(desk: Desk) -> Request | None:
     """Any but the first."""
     quota = desk.any(RESOURCE_QUOTAS, lambda each: name_of(each) != QUOTA)
@@ -89,11 +89,11 @@ def _range(desk: Desk) -> list[Object]:
 @wish(0.3)
 def make_a_limit_range(desk: Desk) -> Request | None:
     """What a container gets that says nothing, and the most that one may ask for."""
-    place, name = desk.side_namespace(), desk.name("l")
-    if place is None or len(desk.all(LIMIT_RANGES)) >= MOST_NAMESPACES // 2:
+    namespace, name = desk.side_namespace(), desk.name("l")
+    if namespace is None or len(desk.all(LIMIT_RANGES)) >= MOST_NAMESPACES // 2:
         return None
-    body = {"metadata": {"name": name, "namespace": place}, "spec": {"limits": _range(desk)}}
-    return create("admin", LIMIT_RANGES, body, f"admin makes the limit range {name} in {place}")
+    body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"limits": _range(desk)}}
+    return create("admin", LIMIT_RANGES, body, f"admin makes the limit range {name} in {namespace}")
 
 
 @wish(0.3)
@@ -118,14 +118,14 @@ def delete_a_limit_range(desk: Desk) -> Request | None:
 @wish(0.6)
 def protect_a_job(desk: Desk) -> Request | None:
     """A disruption budget for a job's pods, named for it: eviction does not work with two."""
-    known = desk.picture.objects(DISRUPTION_BUDGETS.id)
-    job = desk.any(JOBS, lambda each: is_unfinished(each) and _budget_key(each) not in known)
-    if job is None or len(known) >= MOST_BUDGETS:
+    budgets = desk.picture.objects(DISRUPTION_BUDGETS.id)
+    job = desk.any(JOBS, lambda each: is_unfinished(each) and _budget_key(each) not in budgets)
+    if job is None or len(budgets) >= MOST_BUDGETS:
         return None
-    place, name = _budget_key(job)
+    namespace, name = _budget_key(job)
     amount = desk.one(BUDGETS)
     spec = {"selector": {"matchLabels": {JOB_NAME: name_of(job)}}, **amount}
-    body = {"metadata": {"name": name, "namespace": place}, "spec": spec}
+    body = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
     return create("olga", DISRUPTION_BUDGETS, body, f"olga protects the pods of {name_of(job)}: {amount}")
 
 
@@ -133,7 +133,7 @@ def _budget_key(job: Object) -> tuple[str, str]:
     return job["metadata"]["namespace"], f"for-{name_of(job)}"
 
 
-@wish(0.5, crowd=Crowd(DISRUPTION_BUDGETS, MOST_BUDGETS // 2))
+@wish(0.5, soft_limit=SoftLimit(DISRUPTION_BUDGETS, MOST_BUDGETS // 2))
 def lift_a_protection(desk: Desk) -> Request | None:
     """Delete a disruption budget."""
     found = desk.any(DISRUPTION_BUDGETS)

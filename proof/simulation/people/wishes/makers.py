@@ -29,8 +29,8 @@ def _spec(desk: Desk) -> Object:
 @wish(2)
 def make_a_template(desk: Desk) -> Request:
     """Where flows may name it."""
-    who, name, place = desk.submitter(), desk.name("t"), desk.namespace()
-    body = {"metadata": {"name": name, "namespace": place}, "spec": _spec(desk)}
+    who, name, namespace = desk.submitter(), desk.name("t"), desk.namespace()
+    body = {"metadata": {"name": name, "namespace": namespace}, "spec": _spec(desk)}
     return create(who, JOB_TEMPLATES, body, f"{who} makes the job template {name}")
 
 
@@ -39,9 +39,9 @@ def run_a_flow(desk: Desk) -> Request | None:
     """Of templates that there are, and sometimes of one that is made later, or never."""
     if len(desk.all(JOB_FLOWS)) >= MOST_FLOWS:
         return None
-    known = desk.any(JOB_TEMPLATES)
-    place = desk.namespace() if known is None else known["metadata"]["namespace"]
-    names = [name_of(each) for each in desk.all(JOB_TEMPLATES) if each["metadata"]["namespace"] == place]
+    template = desk.any(JOB_TEMPLATES)
+    namespace = desk.namespace() if template is None else template["metadata"]["namespace"]
+    names = [name_of(each) for each in desk.all(JOB_TEMPLATES) if each["metadata"]["namespace"] == namespace]
     chosen = desk.random.sample(names, min(len(names), desk.random.randint(1, MOST_PARTS)))
     if not chosen or desk.chance(0.1):
         chosen.append(desk.name("t"))
@@ -49,7 +49,7 @@ def run_a_flow(desk: Desk) -> Request | None:
     spec = {"flows": parts, "jobRetainPolicy": "delete" if desk.chance(0.3) else "retain"}
     who, name = desk.submitter(), desk.name("f")
     words = f"{who} runs the flow {name} of {', '.join(chosen)}"
-    return create(who, JOB_FLOWS, {"metadata": {"name": name, "namespace": place}, "spec": spec}, words)
+    return create(who, JOB_FLOWS, {"metadata": {"name": name, "namespace": namespace}, "spec": spec}, words)
 
 
 def _part(desk: Desk, name: str, earlier: Iterable[str]) -> Object:
@@ -58,8 +58,8 @@ def _part(desk: Desk, name: str, earlier: Iterable[str]) -> Object:
     if targets:
         part["dependsOn"] = {"targets": targets}
         if desk.chance(0.2):
-            asked = [{"taskName": "main", "phase": desk.one(("Running", "Succeeded"))}]
-            part["dependsOn"]["probe"] = {"taskStatusList": asked}
+            task_statuses = [{"taskName": "main", "phase": desk.one(("Running", "Succeeded"))}]
+            part["dependsOn"]["probe"] = {"taskStatusList": task_statuses}
     if desk.chance(0.2):
         part["patch"] = {"jobSpec": {"maxRetry": desk.random.randint(1, 3)}}
     return part
@@ -83,9 +83,9 @@ def make_a_cron_job(desk: Desk) -> Request | None:
     for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         if desk.chance(0.3):
             spec[field] = desk.random.randint(0, 2)
-    who, name, place = desk.submitter(), desk.name("c"), desk.namespace()
+    who, name, namespace = desk.submitter(), desk.name("c"), desk.namespace()
     words = f"{who} makes the cron job {name} ({spec['schedule']}, {spec['concurrencyPolicy']})"
-    return create(who, CRON_JOBS, {"metadata": {"name": name, "namespace": place}, "spec": spec}, words)
+    return create(who, CRON_JOBS, {"metadata": {"name": name, "namespace": namespace}, "spec": spec}, words)
 
 
 def _schedule(desk: Desk) -> str:
@@ -118,8 +118,8 @@ def change_a_cron_job(desk: Desk) -> Request | None:
         if desk.chance(0.5)
         else {"concurrencyPolicy": desk.weighed(POLICIES), "failedJobsHistoryLimit": desk.random.randint(0, 2)}
     )
-    told = ", ".join(f"{field} {value}" for field, value in change.items())
-    return patch(who, CRON_JOBS, cron, {"spec": change}, f"{who} changes the cron job {name_of(cron)}: {told}")
+    summary = ", ".join(f"{field} {value}" for field, value in change.items())
+    return patch(who, CRON_JOBS, cron, {"spec": change}, f"{who} changes the cron job {name_of(cron)}: {summary}")
 
 
 @wish(1)

@@ -153,8 +153,8 @@ def _is_wanting(desk: Desk, group: Object) -> bool:
 def _is_of(group: Object, each: Object) -> bool:
     metadata = each["metadata"]
     annotations = metadata.get("annotations") or {}
-    same_place = metadata.get("namespace") == group["metadata"].get("namespace")
-    return same_place and annotations.get(GROUP_ANNOTATION) == name_of(group)
+    same_namespace = metadata.get("namespace") == group["metadata"].get("namespace")
+    return same_namespace and annotations.get(GROUP_ANNOTATION) == name_of(group)
 
 
 @wish(1)
@@ -174,13 +174,13 @@ def _is_at_work(group: Object) -> bool:
 @wish(1)
 def let_go(desk: Desk) -> Request | None:
     """Make the ConfigMap that pods are held for."""
-    known = desk.picture.objects(CONFIGMAPS.id)
+    existing = desk.picture.objects(CONFIGMAPS.id)
     held = {
         (each["metadata"].get("namespace", ""), hold): each
         for each in desk.all(PODS)
         if (hold := (each["metadata"].get("annotations") or {}).get("ui.volcano.sh/hold"))
     }
-    key = desk.one_or_none([key for key in held if key not in known])
+    key = desk.one_or_none([key for key in held if key not in existing])
     if key is None:
         return None
     body = {"metadata": {"name": key[1], "namespace": key[0]}, "data": {"go": "true"}}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from kube.meta import Object
 from kube.resources import QUEUES
 from proof.simulation.people.before import WEIGHTS
-from proof.simulation.people.desk import Crowd, Desk, queue_state, wish
+from proof.simulation.people.desk import Desk, SoftLimit, queue_state, wish
 from proof.simulation.people.request import JSON_PATCH, Request, create, delete, name_of, patch, version_of
 
-KEPT = ("root", "default", *WEIGHTS)
+PERMANENT = ("root", "default", *WEIGHTS)
 MOST_QUEUES = 30
 FULL = 60
 CAPABILITIES = ("1", "4", "16", "64")
@@ -58,7 +58,12 @@ def make_a_queue_below_another(desk: Desk) -> Request | None:
 def _may_be_parent(queue: Object) -> bool:
     used = (queue.get("status") or {}).get("allocated") or {}
     is_top = (queue.get("spec") or {}).get("parent") in ("", None, "root")
-    return name_of(queue) not in KEPT and is_top and queue_state(queue) == "Open" and used.get("pods") in (None, "0", 0)
+    return (
+        name_of(queue) not in PERMANENT
+        and is_top
+        and queue_state(queue) == "Open"
+        and used.get("pods") in (None, "0", 0)
+    )
 
 
 def _changed(
@@ -136,7 +141,7 @@ def let_others_reclaim_or_not(desk: Desk) -> Request | None:
     return _changed(desk, {"reclaimable": may}, f"sets reclaimable {str(may).lower()} of the queue")
 
 
-@wish(0.8, crowd=Crowd(QUEUES, MOST_QUEUES))
+@wish(0.8, soft_limit=SoftLimit(QUEUES, MOST_QUEUES))
 def close_a_queue(desk: Desk) -> Request | None:
     """No new work; the first queues are closed seldom."""
     test = _is_open if desk.chance(0.2) else _is_open_and_new
@@ -148,7 +153,7 @@ def _is_open(queue: Object) -> bool:
 
 
 def _is_open_and_new(queue: Object) -> bool:
-    return _is_open(queue) and name_of(queue) not in KEPT
+    return _is_open(queue) and name_of(queue) not in PERMANENT
 
 
 @wish(0.3)
@@ -173,12 +178,12 @@ def _wishes_to_be_closed(queue: Object) -> bool:
     return (queue.get("spec") or {}).get("state") == "Closed"
 
 
-@wish(1, crowd=Crowd(QUEUES, MOST_QUEUES))
+@wish(1, soft_limit=SoftLimit(QUEUES, MOST_QUEUES))
 def delete_a_queue(desk: Desk) -> Request | None:
     """One that is closed and has none below it."""
     parents = {(each.get("spec") or {}).get("parent") for each in desk.all(QUEUES)}
     closed = desk.all(QUEUES, lambda each: queue_state(each) == "Closed")
-    queue = desk.one_or_none([each for each in closed if name_of(each) not in (*KEPT, *parents)])
+    queue = desk.one_or_none([each for each in closed if name_of(each) not in (*PERMANENT, *parents)])
     if queue is None:
         return None
     return delete("admin", QUEUES, queue, f"admin deletes the queue {name_of(queue)}")

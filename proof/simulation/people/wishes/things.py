@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kube.meta import Object
 from kube.resources import CLAIMS, CONFIGMAPS, JOBS, POD_GROUPS, PODS, SECRETS, SERVICES, Resource
-from proof.simulation.people.desk import OVER, Crowd, Desk, has_owner, is_going, wish
+from proof.simulation.people.desk import OVER, Desk, SoftLimit, has_owner, is_going, wish
 from proof.simulation.people.request import (
     APPLY,
     STRATEGIC,
@@ -54,7 +54,7 @@ def change_a_map(desk: Desk) -> Request | None:
     return patch(who, CONFIGMAPS, found, {"data": {"key": value}}, words, STRATEGIC)
 
 
-@wish(0.3, crowd=Crowd(CONFIGMAPS, MOST_MAPS, _is_map))
+@wish(0.3, soft_limit=SoftLimit(CONFIGMAPS, MOST_MAPS, _is_map))
 def delete_a_map(desk: Desk) -> Request | None:
     """Also one that pods use."""
     found = desk.any(CONFIGMAPS, _is_map)
@@ -73,7 +73,7 @@ def make_a_claim(desk: Desk) -> Request:
     return create(who, CLAIMS, body, f"{who} makes the claim {name}")
 
 
-@wish(0.3, crowd=Crowd(CLAIMS, MOST_CLAIMS))
+@wish(0.3, soft_limit=SoftLimit(CLAIMS, MOST_CLAIMS))
 def delete_a_claim(desk: Desk) -> Request | None:
     """Also one that a job made."""
     found = desk.any(CLAIMS)
@@ -103,12 +103,12 @@ def make_a_map_of_a_job(desk: Desk) -> Request | None:
     job = desk.any(JOBS)
     if job is None:
         return None
-    place, owners = job["metadata"]["namespace"], [owner(desk, JOBS, job)]
-    other = desk.any(CONFIGMAPS, lambda each: _is_map(each) and each["metadata"]["namespace"] == place)
+    namespace, owners = job["metadata"]["namespace"], [owner(desk, JOBS, job)]
+    other = desk.any(CONFIGMAPS, lambda each: _is_map(each) and each["metadata"]["namespace"] == namespace)
     if other and desk.chance(0.4):
         owners.append(owner(desk, CONFIGMAPS, other))
     who, name = "olga" if len(owners) > 1 else desk.whose(job), desk.name("o")
-    body = {"metadata": {"name": name, "namespace": place, "ownerReferences": owners}, "data": {"key": "1"}}
+    body = {"metadata": {"name": name, "namespace": namespace, "ownerReferences": owners}, "data": {"key": "1"}}
     named = " and ".join(each["name"] for each in owners)
     return create(who, CONFIGMAPS, body, f"{who} makes the ConfigMap {name}, which belongs to {named}")
 
@@ -171,7 +171,7 @@ def _finalizers(obj: Object) -> list[str]:
     return obj["metadata"].get("finalizers") or []
 
 
-def _is_kept(obj: Object) -> bool:
+def _has_finalizer(obj: Object) -> bool:
     return FINALIZER in _finalizers(obj)
 
 
@@ -185,7 +185,7 @@ def _with_finalizers(who: str, resource: Resource, obj: Object, left: list[str],
 def keep_something(desk: Desk) -> Request | None:
     """A finalizer: when it is deleted it stays until somebody lets it go."""
     resource = desk.one(FINALIZED)
-    found = desk.any(resource, lambda each: not _is_kept(each))
+    found = desk.any(resource, lambda each: not _has_finalizer(each))
     if found is None:
         return None
     left = [*_finalizers(found), FINALIZER]
@@ -195,19 +195,19 @@ def keep_something(desk: Desk) -> Request | None:
 @wish(0.6)
 def let_something_go(desk: Desk) -> Request | None:
     """What is being deleted comes first."""
-    found = kept(desk.picture)
+    found = finalized(desk.picture)
     chosen = desk.one_or_none([each for each in found if is_going(each[1])] or found)
     return None if chosen is None else let_go(*chosen)
 
 
-def kept(picture: Picture) -> list[tuple[Resource, Object]]:
+def finalized(picture: Picture) -> list[tuple[Resource, Object]]:
     """Return what people have put a finalizer on, with its kind."""
-    known = {resource: picture.objects(resource.id) for resource in FINALIZED}
+    stored = {resource: picture.objects(resource.id) for resource in FINALIZED}
     return [
         (resource, objects[key])
-        for resource, objects in known.items()
+        for resource, objects in stored.items()
         for key in sorted(objects)
-        if _is_kept(objects[key])
+        if _has_finalizer(objects[key])
     ]
 
 
