@@ -35,7 +35,7 @@ class Block:
             lines += [each, *(f"{ARROW} {line}" for line in answer(self._whole(each)))]
         return "\n".join(lines) + "\n"
 
-    def told(self, answer):
+    def with_answer(self, answer):
         """Return the block with what is said of each line: the first of it behind that line, and what more there is below."""
         lines = [self.title]
         for each in self.inputs:

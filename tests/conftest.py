@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(config, items):
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if campaign.belongs(item)]
-    files = {name: place for place, name in enumerate(dict.fromkeys(item.path for item in items))}
+    files = {name: position for position, name in enumerate(dict.fromkeys(item.path for item in items))}
     # A file's tests with one system first, so that none of its systems is started twice.
     items.sort(key=lambda item: (workers.turn(item.nodeid), files[item.path], "clusters" in item.keywords))
 

@@ -8,7 +8,7 @@ from django.db import connections, transaction
 from django.test import TransactionTestCase
 
 # Written by the migrations, and by no test.
-KEPT = {"django_migrations", "django_content_type", "auth_permission"}
+PRESERVED_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
 
 
 def flush_by_deletion():
@@ -26,5 +26,5 @@ def empty(alias):
     connection = connections[alias]
     tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
     with transaction.atomic(alias), connection.cursor() as cursor:
-        for table in set(tables) - KEPT:
+        for table in set(tables) - PRESERVED_TABLES:
             cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")

@@ -38,7 +38,7 @@ class FixtureTimer:
 
     def __init__(self):
         self.times = []
-        self.asked_for_s = 0.0  # by the set-ups that the one that is running has asked for
+        self.nested_s = 0.0  # by the set-ups that the one that is running has asked for
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_fixture_setup(self, fixturedef, request):
@@ -54,14 +54,14 @@ class FixtureTimer:
 
         # Finalizers run in reverse order: what the fixture itself registers lies between these two.
         request.addfinalizer(end)
-        asked_for_before, self.asked_for_s = self.asked_for_s, 0.0
+        nested_before, self.nested_s = self.nested_s, 0.0
         start = time.perf_counter()
         try:
             return (yield)
         finally:
             taken = time.perf_counter() - start
-            self.times.append([name, fixturedef.scope, "setup", round(taken - self.asked_for_s, 4)])
-            self.asked_for_s = asked_for_before + taken
+            self.times.append([name, fixturedef.scope, "setup", round(taken - self.nested_s, 4)])
+            self.nested_s = nested_before + taken
             request.addfinalizer(begin)
 
     @pytest.hookimpl(wrapper=True)

@@ -93,22 +93,22 @@ def verify_action(cluster, queries=None, *, whole=True):
     action = Action(store.revision())
     with CaptureQueriesContext(connection) as captured:
         yield action
-    asked = [*captured]  # which the requests that follow would empty
-    action.queries = len(asked)
+    executed = [*captured]  # which the requests that follow would empty
+    action.queries = len(executed)
     action.rows = store.changes(action.before)
     written = action.kinds | {key_of(row.resource, row.namespace, row.name) for row in action.rows}
-    written |= {table for each in asked for table in WRITTEN.findall(each["sql"])}
+    written |= {table for each in executed for table in WRITTEN.findall(each["sql"])}
     log = store.changes(0)
     action.messages = screen.hear(action.rows)
-    heard = other.hear(action.rows)
+    messages = other.hear(action.rows)
     found = [
         *wrong_in_log(action.rows, log),
         *screen.wrong_topics(written),
         *other.wrong_topics(written),
         *(screen.wrong_pages() if whole else ()),
         *wrong_in_api(cluster, screen.person, action, log),
-        *told_outside(cluster, other.person, action, log, heard, written),
-        *too_many(asked, queries),
+        *leaks(cluster, other.person, action, log, messages, written),
+        *too_many(executed, queries),
     ]
     assert not found, "\n".join(found)
 
@@ -141,12 +141,12 @@ class Screen:
         self.addresses = addresses
         self.pages = {each: self.load(each) for each in addresses}
         found = [topic for text in self.pages.values() for topic in topics_of(text)]
-        self.shown = {}  # topic → the parts that are on the screen, or why there are none
+        self.rendered = {}  # topic → the parts that are on the screen, or why there are none
         self.reads = {**(reads or {})}  # topic → what they are made of
         for topic in dict.fromkeys([*found, *watched]):
             for memory in memories:
                 memory.forget()
-            self.shown[topic] = self.render(topic)
+            self.rendered[topic] = self.render(topic)
         self._subscribe()
 
     def render(self, topic):
@@ -162,14 +162,19 @@ class Screen:
         other = object.__new__(Screen)
         # What an actor may is remembered in it, and does not go with the roles of a test.
         other.person, other.addresses = self.person._replace(actor=replace(self.person.actor)), self.addresses
-        other.pages, other.shown, other.reads, other.seen = {**self.pages}, {**self.shown}, {**self.reads}, self.seen
+        other.pages, other.rendered, other.reads, other.seen = (
+            {**self.pages},
+            {**self.rendered},
+            {**self.reads},
+            self.seen,
+        )
         other._subscribe()
         return other
 
     def _subscribe(self):
         self.unread, self.names = [], set()  # messages and names of what changed since whole pages were looked at
         self.messages, self.index, self.renderings, self.over = [], WatchIndex(), [], []
-        for topic, parts in self.shown.items():
+        for topic, parts in self.rendered.items():
             if isinstance(parts, topics.Parts):
                 name, params = topics.parse(topic)
                 rendering = Rendering(topic, None, topics.find(name), params, self.person.actor)
@@ -206,7 +211,7 @@ class Screen:
                 self.renderings.remove(rendering)
         for message in self.messages:
             topic = message["id"]
-            self.shown[topic] = patched(self.shown[topic], message)
+            self.rendered[topic] = patched(self.rendered[topic], message)
         self.unread += self.messages
         return self.messages
 
@@ -216,16 +221,16 @@ class Screen:
         What is made of nothing that was written is as it was, unless time has passed: more than watches are let wait.
         """
         has_passed = clock.milliseconds() > self.seen + MOMENT_MS
-        for topic, shown in self.shown.items():
+        for topic, previous in self.rendered.items():
             if not has_passed and not self.reads[topic] & written:
                 continue
             fresh = self.render(topic)
-            one, other = _without_pictures(shown, fresh)
+            one, other = _without_pictures(previous, fresh)
             if _as_read(one) != _as_read(other):
                 yield f"the topic {topic} of {self.person.actor.name}: {_difference(one, other)}"
-            self.shown[topic] = fresh
+            self.rendered[topic] = fresh
         for topic in self.over:  # its subscription, and the page says so
-            del self.shown[topic]
+            del self.rendered[topic]
         self.over.clear()
 
     def wrong_pages(self):
@@ -294,42 +299,42 @@ def noted():
         yield found
 
 
-def patched(shown, message):
+def patched(previous, message):
     """Return what is on the screen of a topic after a message."""
     if message["op"] == "denied":
         return message["message"]
-    parts, order = {**shown.parts, **message["set"]}, message.get("order", shown.order)
-    gone = set(shown.order or ()) - set(order or ())
+    parts, order = {**previous.parts, **message["set"]}, message.get("order", previous.order)
+    gone = set(previous.order or ()) - set(order or ())
     return topics.Parts({name: html for name, html in parts.items() if name not in gone}, order)
 
 
-def _as_read(shown):
-    if not isinstance(shown, topics.Parts):
-        return shown
-    return {name: " ".join(RECORDED.sub("", html).split()) for name, html in shown.parts.items()}, shown.order
+def _as_read(rendered):
+    if not isinstance(rendered, topics.Parts):
+        return rendered
+    return {name: " ".join(RECORDED.sub("", html).split()) for name, html in rendered.parts.items()}, rendered.order
 
 
-def _without_pictures(shown, fresh):
+def _without_pictures(previous, fresh):
     """Return both without what a fresh load lacks and in which nothing can be done: the last pictures of an object that is gone."""
-    if not (isinstance(shown, topics.Parts) and isinstance(fresh, topics.Parts)):
-        return shown, fresh
+    if not (isinstance(previous, topics.Parts) and isinstance(fresh, topics.Parts)):
+        return previous, fresh
     left = {
         name
-        for name, html in shown.parts.items()
+        for name, html in previous.parts.items()
         if not fresh.parts.get(name, "").strip() and not re.search("<form|formaction", html)
     }
-    order = None if fresh.order is None else shown.order
-    one, other = ({name: html for name, html in each.parts.items() if name not in left} for each in (shown, fresh))
+    order = None if fresh.order is None else previous.order
+    one, other = ({name: html for name, html in each.parts.items() if name not in left} for each in (previous, fresh))
     return topics.Parts(one, order), topics.Parts(other, fresh.order)
 
 
-def _difference(shown, fresh):
-    if not (isinstance(shown, topics.Parts) and isinstance(fresh, topics.Parts)):
-        return f"{_as_read(shown)!s:.300} instead of {_as_read(fresh)!s:.300}"
-    if shown.order != fresh.order:
-        return f"the order {shown.order} instead of {fresh.order}"
-    names = [each for each in {**shown.parts, **fresh.parts} if shown.parts.get(each) != fresh.parts.get(each)]
-    return "; ".join(f"{each}: {_first(shown.parts.get(each, ''), fresh.parts.get(each, ''))}" for each in names)
+def _difference(previous, fresh):
+    if not (isinstance(previous, topics.Parts) and isinstance(fresh, topics.Parts)):
+        return f"{_as_read(previous)!s:.300} instead of {_as_read(fresh)!s:.300}"
+    if previous.order != fresh.order:
+        return f"the order {previous.order} instead of {fresh.order}"
+    names = [each for each in {**previous.parts, **fresh.parts} if previous.parts.get(each) != fresh.parts.get(each)]
+    return "; ".join(f"{each}: {_first(previous.parts.get(each, ''), fresh.parts.get(each, ''))}" for each in names)
 
 
 def _first(one, other):
@@ -385,12 +390,12 @@ def wrong_in_api(cluster, person, action, log):
         before = {"resourceVersion": action.before, "resourceVersionMatch": "Exact"}
         earlier = cluster.ask(person.actor, path(resource, **before)).object
         events = cluster.watch(person.actor, path(resource, watch="true", resourceVersion=action.before))
-        known = {
+        by_source = {
             "the store": _objects(stored.object for stored in store.find(resource)),
             "a list": _objects(listed["items"]),
             "a watch": watched(earlier["items"], events),
         }
-        for where, objects in known.items():
+        for where, objects in by_source.items():
             if objects != state:
                 yield f"{where} of {kind} has {_other(objects, state)}"
         if listed["metadata"]["resourceVersion"] != str(log[-1].revision):
@@ -454,7 +459,7 @@ def _other(objects, state):
 # 4. The outsider.
 
 
-def told_outside(cluster, outsider, action, log, messages, written):
+def leaks(cluster, outsider, action, log, messages, written):
     """Yield in which ways the outsider is told of what lies where he has no role."""
     hidden = [row for row in action.rows if row.namespace and row.namespace not in cluster.world.open_to_outsider]
     public = {row.name for row in log if not row.namespace and row.resource != NAMESPACES.id}
@@ -470,9 +475,9 @@ def told_outside(cluster, outsider, action, log, messages, written):
         if found := [word for word in words if word in text]:
             yield f"the page {address} tells the outsider of {found}"
     for kind, namespace in sorted({(row.resource, row.namespace) for row in hidden}):
-        for place in (namespace, ""):
+        for scope in (namespace, ""):
             for query in ({}, {"watch": "true"}):
-                where = path(resources.by_id(kind), place, **query)
+                where = path(resources.by_id(kind), scope, **query)
                 if (status := cluster.ask(outsider.actor, where).status) != 403:
                     yield f"{where} answers the outsider with {status}"
                     break
@@ -481,7 +486,7 @@ def told_outside(cluster, outsider, action, log, messages, written):
 # 5. Queries.
 
 
-def too_many(asked, most):
+def too_many(queries, most):
     """Yield the queries, if there are more than there may be."""
-    if most is not None and len(asked) > most:
-        yield f"{len(asked)} queries, {most} at most:\n" + "\n".join(each["sql"][:160] for each in asked)
+    if most is not None and len(queries) > most:
+        yield f"{len(queries)} queries, {most} at most:\n" + "\n".join(each["sql"][:160] for each in queries)

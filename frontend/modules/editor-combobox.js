@@ -3,7 +3,7 @@
 
 // Returns offer(choices), choices as jobs.pages.editor.choices tells them, and show(), which tells what is known of the value.
 export function combobox(input) {
-  const said = input.closest(".field").querySelector("[data-part=said]");
+  const description = input.closest(".field").querySelector("[data-part=description]");
   const list = document.createElement("ul");
   list.id = `${input.id}-options`;
   list.className = "options";
@@ -14,8 +14,8 @@ export function combobox(input) {
   input.setAttribute("role", "combobox");
   input.setAttribute("aria-autocomplete", "list");
   input.setAttribute("aria-controls", list.id);
-  said.id = `${input.id}-said`;
-  input.setAttribute("aria-describedby", `${said.id} ${input.getAttribute("aria-describedby") ?? ""}`);
+  description.id = `${input.id}-description`;
+  input.setAttribute("aria-describedby", `${description.id} ${input.getAttribute("aria-describedby") ?? ""}`);
   let choices = [];
   let active = -1;
   const KEYS = {
@@ -45,7 +45,7 @@ export function combobox(input) {
   function open(typed = "") {
     if (input.readOnly) return;
     const wanted = typed.toLowerCase();
-    const found = choices.filter(({ value, said: words }) => `${value} ${words}`.toLowerCase().includes(wanted));
+    const found = choices.filter(({ value, description: words }) => `${value} ${words}`.toLowerCase().includes(wanted));
     list.replaceChildren(...found.map(option));
     active = -1;
     input.removeAttribute("aria-activedescendant");
@@ -60,7 +60,7 @@ export function combobox(input) {
     input.removeAttribute("aria-activedescendant");
   }
 
-  function option({ value, said: words, refusal }, index) {
+  function option({ value, description: words, refusal }, index) {
     const item = document.createElement("li");
     item.id = `${list.id}-${index}`;
     item.dataset.value = value;
@@ -102,9 +102,9 @@ export function combobox(input) {
 
   function show() {
     const found = choices.find(({ value }) => value === (input.value || input.placeholder));
-    const text = [found?.refusal, found?.said].filter(Boolean).join(" · ");
-    said.hidden = text === "";
-    if (said.textContent !== text) said.textContent = text;
+    const text = [found?.refusal, found?.description].filter(Boolean).join(" · ");
+    description.hidden = text === "";
+    if (description.textContent !== text) description.textContent = text;
   }
 
   return { offer, show };

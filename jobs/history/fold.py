@@ -155,7 +155,7 @@ class _Draft:
         pods[change.uid] = replace(
             span,
             pod=replace(pod, metadata=slim),
-            asked=_deletion_requested_at(pods.get(change.uid), pod, change),
+            deletion_requested=_deletion_requested_at(pods.get(change.uid), pod, change),
             removed=removed,
             stretches=stretches_after(span.stretches, pod),
         )

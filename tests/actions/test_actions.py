@@ -17,10 +17,10 @@ from cluster.store import store
 from jobs.tasks import advance
 from kube import resources
 from proof.simulation.people import request as requests
-from tests.actions.world import APART, PLACE, container, cron, job, named, task
+from tests.actions.world import APART, NAMESPACE, container, cron, job, named, task
 from tests.verify import verify_action
 
-HERE = f"/jobs/{PLACE}"
+HERE = f"/jobs/{NAMESPACE}"
 POD = "vault-long-main-0"
 TEXT = json.dumps(job("vault-made", task(seconds="2")))
 
@@ -73,7 +73,7 @@ def bulk(action, *names, then=("confirm",)):
     """A bulk operation of jobs, prepared and confirmed, and carried on as beat has it done."""
 
     def do(cluster):
-        uids = [store.get(resources.JOBS, PLACE, name).uid for name in names]
+        uids = [store.get(resources.JOBS, NAMESPACE, name).uid for name in names]
         answer = cluster.world.reader.browser.post(
             "/jobs/-/operations/", {"action": action, "which": "ticked", "uid": uids}
         )
@@ -90,19 +90,21 @@ def revoke(cluster):
 
 
 def create(resource, obj, **query):
-    return asked(requests.create("", resource, obj, "", **query))
+    return api_request(requests.create("", resource, obj, "", **query))
 
 
-def patch(resource, name, change, namespace=PLACE):
+def patch(resource, name, change, namespace=NAMESPACE):
     where = named(name, namespace if resource.namespaced else "")
-    return asked(requests.patch("", resource, where, change, ""))
+    return api_request(requests.patch("", resource, where, change, ""))
 
 
-def delete(resource, name, namespace=PLACE, **options):
-    return asked(requests.delete("", resource, named(name, namespace if resource.namespaced else ""), "", **options))
+def delete(resource, name, namespace=NAMESPACE, **options):
+    return api_request(
+        requests.delete("", resource, named(name, namespace if resource.namespaced else ""), "", **options)
+    )
 
 
-def asked(request):
+def api_request(request):
     """A request to the Kubernetes API."""
 
     def do(cluster):
@@ -113,20 +115,20 @@ def asked(request):
 
 
 def evict(name):
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": PLACE}}
-    return asked(
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
+    return api_request(
         requests.Request(
-            actor="", method="POST", path=requests.path(resources.PODS, PLACE, name, "eviction"), body=body
+            actor="", method="POST", path=requests.path(resources.PODS, NAMESPACE, name, "eviction"), body=body
         )
     )
 
 
 def command(action, name="vault-long", kind=resources.JOBS):
     target = {"apiVersion": kind.api_version, "kind": kind.kind, "name": name}
-    obj = {"metadata": {"name": f"{name}-command", "namespace": PLACE}, "target": target, "action": action}
+    obj = {"metadata": {"name": f"{name}-command", "namespace": NAMESPACE}, "target": target, "action": action}
 
     def do(cluster):
-        uid = store.get(kind, PLACE if kind.namespaced else "", name).uid
+        uid = store.get(kind, NAMESPACE if kind.namespaced else "", name).uid
         owner = {**target, "uid": uid, "controller": True}
         metadata = {**obj["metadata"], "ownerReferences": [owner]}
         create(resources.COMMANDS, {**obj, "target": {**target, "uid": uid}, "metadata": metadata})(cluster)
@@ -163,7 +165,7 @@ DEVICE = named("vault-made", spec={"limits": [{"type": "Container", "default": {
 CONFIGURATION = 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
 BATCH = named("vault-made", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}})
 BARE = named("vault-made", spec={**task()["template"]["spec"], "schedulerName": "volcano"})
-ACCOUNT = post("/access/users/", name="ann", password="correct horse 7", role="viewer", namespace=PLACE)
+ACCOUNT = post("/access/users/", name="ann", password="correct horse 7", role="viewer", namespace=NAMESPACE)
 TOKEN = post("/connect/", 200, name="laptop", days="30")
 VERSION = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
 NAMES = {"plural": "models", "singular": "model", "kind": "Model", "listKind": "ModelList"}
@@ -179,7 +181,7 @@ ACTIONS = {
     "job: in a child queue": Row(create(resources.JOBS, job("vault-made", queue="child", priorityClassName="urgent")), "jobs"),
     "job: that never fits": Row(create(resources.JOBS, job("vault-made", task(cpu="9"))), "jobs"),
     "job: whose task restarts": Row(create(resources.JOBS, BY_POLICY), "jobs"),
-    "job: a sample": Row(post("/jobs/samples/primes/run/", namespace=PLACE), "jobs"),
+    "job: a sample": Row(post("/jobs/samples/primes/run/", namespace=NAMESPACE), "jobs"),
     "job: scale": Row(fill(f"{HERE}/vault-long/scale/", **{"tasks.0.replicas": "4"}), "jobs", 31),
     "job: edit": Row(fill(f"{HERE}/vault-long/edit/", labels="team: vision"), "jobs", 27),
     "job: restart": Row(post(f"{HERE}/vault-long/restart/"), "commands", 24),
@@ -194,7 +196,7 @@ ACTIONS = {
     "job: another minimum": Row(patch(resources.JOBS, "vault-waiting", {"spec": {"minAvailable": 0}}), "jobs"),
     "job: delete by the API": Row(delete(resources.JOBS, "vault-long", propagationPolicy="Foreground"), "jobs"),
     "job: orphan its pods": Row(delete(resources.JOBS, "vault-long", propagationPolicy="Orphan"), "jobs"),
-    "job: delete all": Row(asked(requests.Request(actor="", method="DELETE", path=requests.path(resources.JOBS, PLACE))), "jobs"),
+    "job: delete all": Row(api_request(requests.Request(actor="", method="DELETE", path=requests.path(resources.JOBS, NAMESPACE))), "jobs"),
     "job: where another one looks": Row(delete(resources.JOBS, "apart-long", namespace=APART), "jobs"),
     "job: a Command": Row(command("RestartJob"), "commands"),
     "job: of batch/v1": Row(create(resources.BATCH_JOBS, BATCH), "jobs.batch"),
@@ -206,7 +208,7 @@ ACTIONS = {
     "bulk: delete": Row(bulk("delete", "vault-ended", "vault-long"), "jobs", 58),
     "bulk: stop": Row(bulk("suspend", "vault-long", "vault-waiting", then=("confirm", "stop")), "commands", 80),
     "sweep: make": Row(post("/sweeps/-/new/", text=json.dumps(job("vault-young", task(replicas=1, seconds="{{number}}"))), do="submit", **{"grid-number": "1, 2"}), "configmaps jobs", 34),
-    "sweep: delete": Row(post(f"/sweeps/{PLACE}/vault-old/delete/"), "configmaps"),
+    "sweep: delete": Row(post(f"/sweeps/{NAMESPACE}/vault-old/delete/"), "configmaps"),
     # pods
     "pod: delete": Row(delete(resources.PODS, POD), "pods"),
     "pod: delete at once": Row(delete(resources.PODS, POD, gracePeriodSeconds=0), "pods"),
@@ -216,16 +218,16 @@ ACTIONS = {
     # templates, flows, cron jobs
     "template: keep": Row(fill("/jobs/-/templates/", do="save"), "jobtemplates", 23),
     "template: by the API": Row(create(resources.JOB_TEMPLATES, named("vault-made", spec=job("made")["spec"])), "jobtemplates"),
-    "template: run": Row(post(f"/flows/-/templates/{PLACE}/vault-steps/run/"), "jobs"),
-    "template: delete": Row(post(f"/flows/-/templates/{PLACE}/vault-steps/delete/"), "jobtemplates"),
+    "template: run": Row(post(f"/flows/-/templates/{NAMESPACE}/vault-steps/run/"), "jobs"),
+    "template: delete": Row(post(f"/flows/-/templates/{NAMESPACE}/vault-steps/delete/"), "jobtemplates"),
     "flow: by the API": Row(create(resources.JOB_FLOWS, named("vault-made", spec={"flows": [{"name": "vault-steps"}], "jobRetainPolicy": "delete"})), "jobflows"),
-    "flow: delete": Row(post(f"/flows/{PLACE}/vault-flow/delete/"), "jobflows"),
+    "flow: delete": Row(post(f"/flows/{NAMESPACE}/vault-flow/delete/"), "jobflows"),
     "flow: of a template that is not there": Row(create(resources.JOB_FLOWS, named("vault-made", spec={"flows": [{"name": "none"}]})), "jobflows"),
     "cron job: by the API": Row(create(resources.CRON_JOBS, cron("vault-made", schedule="* * * * *")), "cronjobs"),
-    "cron job: suspend": Row(post(f"/cronjobs/{PLACE}/vault-nightly/suspend/"), "cronjobs"),
-    "cron job: resume": Row(post(f"/cronjobs/{PLACE}/vault-resting/resume/"), "cronjobs"),
-    "cron job: run": Row(post(f"/cronjobs/{PLACE}/vault-nightly/run/"), "jobs"),
-    "cron job: delete": Row(post(f"/cronjobs/{PLACE}/vault-nightly/delete/"), "cronjobs"),
+    "cron job: suspend": Row(post(f"/cronjobs/{NAMESPACE}/vault-nightly/suspend/"), "cronjobs"),
+    "cron job: resume": Row(post(f"/cronjobs/{NAMESPACE}/vault-resting/resume/"), "cronjobs"),
+    "cron job: run": Row(post(f"/cronjobs/{NAMESPACE}/vault-nightly/run/"), "jobs"),
+    "cron job: delete": Row(post(f"/cronjobs/{NAMESPACE}/vault-nightly/delete/"), "cronjobs"),
     # queues
     "queue: make": Row(fill("/queues/-/new/", name="fresh", weight="2", parent="parent"), "queues", 23),
     "queue: edit": Row(fill("/queues/spare/edit/", weight="3", capability="cpu: 2"), "queues", 25),
@@ -245,7 +247,7 @@ ACTIONS = {
     "hyper node: delete": Row(delete(resources.HYPER_NODES, "rack"), "hypernodes"),
     # namespaces and bounds
     "namespace: make": Row(post("/access/namespaces/", name="fresh"), "namespaces"),
-    "namespace: delete": Row(delete(resources.NAMESPACES, PLACE), "namespaces"),
+    "namespace: delete": Row(delete(resources.NAMESPACES, NAMESPACE), "namespaces"),
     "quota: make": Row(create(resources.RESOURCE_QUOTAS, named("vault-made", spec={"hard": {"pods": "5", "count/jobs.batch.volcano.sh": "3"}})), "resourcequotas"),
     "quota: delete": Row(delete(resources.RESOURCE_QUOTAS, "vault-quota"), "resourcequotas"),
     "limits: make": Row(create(resources.LIMIT_RANGES, DEVICE), "limitranges"),
@@ -267,11 +269,11 @@ ACTIONS = {
     "people: an account": Row(ACCOUNT, "", 26),
     "people: a link": Row(post("/access/users/olive/link/"), ""),
     "people: out": Row(after(ACCOUNT, post("/access/users/ann/active/", active="0")), "", 41),
-    "people: a role": Row(post("/access/roles/", kind="user", subject="rita", role="operator", namespace=PLACE), ""),
+    "people: a role": Row(post("/access/roles/", kind="user", subject="rita", role="operator", namespace=NAMESPACE), ""),
     "people: a token": Row(TOKEN, ""),
     "people: a token revoked": Row(after(TOKEN, revoke), "", 40),
     "people: a password": Row(after(ACCOUNT, post("/access/users/ann/password/", password="another horse 8")), "", 39),
-    "people: a role taken away": Row(after(ACCOUNT, post("/access/roles/remove/", user="ann", namespace=PLACE)), "", 41),
+    "people: a role taken away": Row(after(ACCOUNT, post("/access/roles/remove/", user="ann", namespace=NAMESPACE)), "", 41),
     # kinds of one's own
     "kind: define": Row(create(resources.CUSTOM_RESOURCE_DEFINITIONS, KIND), "customresourcedefinitions"),
     "kind: and delete": Row(after(create(resources.CUSTOM_RESOURCE_DEFINITIONS, KIND), delete(resources.CUSTOM_RESOURCE_DEFINITIONS, "models.example.com")), "customresourcedefinitions", 44),

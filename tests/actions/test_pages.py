@@ -16,7 +16,7 @@ from cluster.store import Create, store
 from kube.resources import CRON_JOBS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.harness.clocks import ManualClock
 from proof.quality.grid import addresses
-from tests.actions.world import PLACE, Cluster, cron, job, named
+from tests.actions.world import NAMESPACE, Cluster, cron, job, named
 from tests.dashboard.pages.conftest import Page
 
 NAMES = {
@@ -57,10 +57,10 @@ MOST_QUERIES = {"sweeps:new": 127}  # session and user included; the form of a s
 
 
 def address(name, parameters):
-    known = NAMES.get(name) or NAMES.get(name.partition(":")[0], "x")
-    values = {"namespace": PLACE, "number": 1, "state": "open", "sample": "primes", "slug": "pytorch", "token": "x"}
-    query = f"?pod={known}-main-0" if name == "jobs:log" else ""
-    return reverse(name, kwargs={each: values.get(each, known) for each in parameters}) + query
+    object_name = NAMES.get(name) or NAMES.get(name.partition(":")[0], "x")
+    values = {"namespace": NAMESPACE, "number": 1, "state": "open", "sample": "primes", "slug": "pytorch", "token": "x"}
+    query = f"?pod={object_name}-main-0" if name == "jobs:log" else ""
+    return reverse(name, kwargs={each: values.get(each, object_name) for each in parameters}) + query
 
 
 PATTERNS = dict(addresses(get_resolver()))
@@ -88,7 +88,7 @@ def somebody(role, **options):
     """A browser of somebody with a role in the namespace where everything is, or without any."""
     user = User.objects.create_user("somebody")
     if role:
-        RoleBinding.objects.create(user=user, namespace=PLACE, role=role)
+        RoleBinding.objects.create(user=user, namespace=NAMESPACE, role=role)
     browser = Client(**options)
     browser.force_login(user)
     return browser
@@ -115,12 +115,12 @@ def test_a_change_needs_the_token_of_the_page(people, name):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_well_formed_and_keeps_to_the_policy(reader, name):
-    shown = Page(reader.get(ADDRESSES[name]))
-    assert (shown.status, len([*shown.all(tag="h1")]), len([*shown.all(tag="main")])) == (200, 1, 1)
-    assert {"private", "no-store"} <= {*shown.answer["Cache-Control"].replace(" ", "").split(",")}
-    ids = [element.get("id") for element in shown.tree.iter() if element.get("id")]
+    document = Page(reader.get(ADDRESSES[name]))
+    assert (document.status, len([*document.all(tag="h1")]), len([*document.all(tag="main")])) == (200, 1, 1)
+    assert {"private", "no-store"} <= {*document.answer["Cache-Control"].replace(" ", "").split(",")}
+    ids = [element.get("id") for element in document.tree.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
-    for element in shown.tree.iter():
+    for element in document.tree.iter():
         assert not [each for each in element.attrib if each == "style" or each.startswith("on")]
         assert element.tag != "style"
         assert element.tag != "script" or element.get("src") or element.get("type") == "application/json"
@@ -140,7 +140,7 @@ def test_in_a_namespace_without_a_role_nothing_is_read_or_changed(people, name):
 def test_a_viewer_changes_nothing(people, name):
     viewer, before = somebody("viewer"), store.revision()
     answer = viewer.post(
-        ADDRESSES[name], {"namespace": PLACE, "name": "x", "text": TEXT, "action": "delete", "which": "all"}
+        ADDRESSES[name], {"namespace": NAMESPACE, "name": "x", "text": TEXT, "action": "delete", "which": "all"}
     )
     assert is_forbidden(viewer, answer) or name in OWN
     assert store.revision() == before
@@ -155,24 +155,24 @@ def is_forbidden(browser, answer):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_viewer_is_offered_nothing_that_changes_an_object(people, name):
-    shown = Page(somebody("viewer").get(ADDRESSES[name]))
-    offered = {each for each in shown.actions() if not re.match(r"/(theme|logout|connect|password)/", each)}
+    document = Page(somebody("viewer").get(ADDRESSES[name]))
+    offered = {each for each in document.actions() if not re.match(r"/(theme|logout|connect|password)/", each)}
     assert offered <= {ADDRESSES["jobs:operations"]}
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in FORMS])
 def test_a_strange_query_is_answered(reader, name):
     for query in STRANGE:
-        shown = Page(reader.get(f"{ADDRESSES[name]}?{query}"))
-        assert shown.status in (200, 422), query
-        assert "<script>" not in shown.answer.content.decode()
+        document = Page(reader.get(f"{ADDRESSES[name]}?{query}"))
+        assert document.status in (200, 422), query
+        assert "<script>" not in document.answer.content.decode()
 
 
 @pytest.mark.parametrize("name", [name for name in PLACED if name in PAGES])
 def test_what_is_not_there_is_a_404_or_not_for_its_reader(reader, name):
-    known = NAMES.get(name) or NAMES[name.partition(":")[0]]
+    object_name = NAMES.get(name) or NAMES[name.partition(":")[0]]
     for other in ("none", "..%2f", "%3Cscript%3E", "🌋", "a" * 300, "x%0Ay"):
-        answer = reader.get(ADDRESSES[name].replace(f"/{known}/", f"/{other}/"))
+        answer = reader.get(ADDRESSES[name].replace(f"/{object_name}/", f"/{other}/"))
         assert answer.status_code == 404
         assert b"<script>" not in answer.content.split(b"<main")[-1]
 
@@ -180,9 +180,9 @@ def test_what_is_not_there_is_a_404_or_not_for_its_reader(reader, name):
 def test_no_page_takes_many_queries_and_none_more_where_there_is_more_to_show(reader):
     before = {name: queries(reader, ADDRESSES[name]) for name in PAGES}
     assert {name: number for name, number in before.items() if number > MOST_QUERIES.get(name, 26)} == {}
-    pod = store.get(PODS, PLACE, "vault-long-main-0").object
+    pod = store.get(PODS, NAMESPACE, "vault-long-main-0").object
     about = {key: pod["metadata"][key] for key in ("labels", "annotations", "ownerReferences")}
-    involved = {"kind": "Job", "name": "vault-long", "namespace": PLACE, "uid": about["ownerReferences"][0]["uid"]}
+    involved = {"kind": "Job", "name": "vault-long", "namespace": NAMESPACE, "uid": about["ownerReferences"][0]["uid"]}
     for number in range(10):
         more = named(f"vault-long-main-{number + 9}")["metadata"] | about
         store.write(

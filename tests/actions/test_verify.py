@@ -12,7 +12,7 @@ from dashboard import live
 from dashboard.live import topics
 from kube.resources import PODS, QUEUES
 from tests.actions.test_pages import EVERYWHERE
-from tests.actions.world import PLACE
+from tests.actions.world import NAMESPACE
 from tests.verify import Screen, verify_action
 
 PAGE = "/queues/spare/"
@@ -55,7 +55,7 @@ def change(cluster=None, **spec):
 
 
 def change_pod(cluster, **what):
-    store.write(Patch(PODS, PLACE, "vault-long-main-0", what))
+    store.write(Patch(PODS, NAMESPACE, "vault-long-main-0", what))
 
 
 def open_deaf(cluster):
@@ -83,7 +83,7 @@ def misplace(cluster):
 
 def let_in(cluster):
     change_pod(cluster, metadata={"labels": {"a": "b"}})
-    RoleBinding.objects.create(user=User.objects.get(username="olive"), namespace=PLACE, role="viewer")
+    RoleBinding.objects.create(user=User.objects.get(username="olive"), namespace=NAMESPACE, role="viewer")
 
 
 def nothing(cluster):
@@ -106,9 +106,9 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found(small, name):
-    plant, do, told = FAULTS[name]
+    plant, do, pattern = FAULTS[name]
     plant(small)
-    with pytest.raises(AssertionError, match=told), verify_action(small):
+    with pytest.raises(AssertionError, match=pattern), verify_action(small):
         do(small)
 
 
@@ -149,8 +149,8 @@ NOT_LOOKED_AT = {
 def test_all_that_shows_something_is_looked_at(cluster):
     screen = cluster.screens[0]
     pages = {name for name, address in EVERYWHERE.items() if screen.person.browser.get(address).status_code != 405}
-    told = {name for name in topics._topics if not name.startswith("test:")}
+    registered = {name for name in topics._topics if not name.startswith("test:")}
     looked_at = {resolve(urlsplit(address).path).view_name for address in screen.addresses}
-    heard = {topics.parse(topic)[0] for topic in screen.shown}
-    found = (pages - looked_at) | (told - heard)
+    subscribed = {topics.parse(topic)[0] for topic in screen.rendered}
+    found = (pages - looked_at) | (registered - subscribed)
     assert found == NOT_LOOKED_AT.keys(), " ".join(sorted(found ^ NOT_LOOKED_AT.keys()))

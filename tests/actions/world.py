@@ -26,8 +26,8 @@ from proof.simulation.people.request import Request
 from scheduler import rehearsal, waiting_lines
 from tests.verify import Person, Screen, noted, topics_of
 
-KNOWN = (cluster_usage, waiting_lines, rehearsal)
-PLACE, APART = "vault", "apart"  # where everything is, and where alone the outsider has a role
+MEMORIES = (cluster_usage, waiting_lines, rehearsal)
+NAMESPACE, APART = "vault", "apart"  # where everything is, and where alone the outsider has a role
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 WATCH_S = 0.11  # longer than the API server's follower rests between two passes
 PASSES = 3
@@ -54,7 +54,7 @@ def task(name="main", replicas=2, seconds="3600", code="0", cpu="500m"):
     return {"name": name, "replicas": replicas, "template": {"metadata": {"annotations": notes}, "spec": spec}}
 
 
-def job(name, *tasks, namespace=PLACE, **spec):
+def job(name, *tasks, namespace=NAMESPACE, **spec):
     """A job whose pods run on simulated nodes."""
     tasks = [*tasks] or [task()]
     return {
@@ -65,7 +65,7 @@ def job(name, *tasks, namespace=PLACE, **spec):
     }
 
 
-def named(name, namespace=PLACE, **fields):
+def named(name, namespace=NAMESPACE, **fields):
     return {"metadata": {"name": name, **({"namespace": namespace} if namespace else {})}, **fields}
 
 
@@ -109,7 +109,7 @@ class Cluster:
     def here(self):
         """Let the process be this cluster's: its clock, its nudges, and nothing known of another store."""
         before = nudge.use(Broker(self.clock))
-        for each in KNOWN:
+        for each in MEMORIES:
             each.forget()
         try:
             with clocks.using(self.clock):
@@ -117,7 +117,7 @@ class Cluster:
         finally:
             if self.server is not None:
                 self.server.die()
-            for each in KNOWN:
+            for each in MEMORIES:
                 each.forget()
             nudge.use(before)
 
@@ -146,17 +146,17 @@ class Cluster:
     def watch(self, actor, path):
         """Return the events that a watch tells until it has told what there is."""
         connection = self.server.connect(Request(actor=actor.name, method="GET", path=path))
-        told, passes = [], 0
+        received, passes = [], 0
         while passes < PASSES:
             passes += follower.position >= store.revision()
             self.server.step()
             while chunks := connection.take():
-                told += chunks
+                received += chunks
                 self.server.step()
             self.clock.seconds += WATCH_S
         connection.leave()
         self.server.step()
-        return [json.loads(line) for line in b"".join(told).splitlines()]
+        return [json.loads(line) for line in b"".join(received).splitlines()]
 
 
 class Running:
@@ -198,7 +198,7 @@ class World:
         with cluster.here():
             bootstrap()
             cluster.settle()
-            for name in (PLACE, APART):
+            for name in (NAMESPACE, APART):
                 api.create(access.SYSTEM, resources.NAMESPACES, named(name, ""))
             cluster.settle()
             for resource, obj in objects():
@@ -213,9 +213,9 @@ class World:
             assert post("/jobs/vault/vault-paused/suspend/").status_code == 302
             let_time_pass(cluster)
             self.us = cluster.clock.us
-            reader = Screen(self.reader, ADDRESSES, WATCHED, KNOWN)
+            reader = Screen(self.reader, ADDRESSES, WATCHED, MEMORIES)
             # Who is not led to a topic may still ask for it.
-            self.screens = [reader, Screen(self.outsider, (), reader.shown, reads=reader.reads)]
+            self.screens = [reader, Screen(self.outsider, (), reader.rendered, reads=reader.reads)]
         self.silent = {}  # address of a page without topics → what it is made of
         for address in (each for each, text in reader.pages.items() if not topics_of(text)):
             with noted() as self.silent[address]:

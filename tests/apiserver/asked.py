@@ -22,10 +22,10 @@ def seen(answer):
     text = re.sub(r"(current: |audit-id: |in record \()\d+\b(?!-)", r"\1N", answer.text)
     text = re.sub(r"(in record \()[-0-9a-f]{36}", r"\1UID", text)
     kind = answer.headers.get("content-type", "").partition(";")[0]
-    said = json.loads(text) if kind == JSON else text
-    if isinstance(said, dict) and said.get("details", {}).get("uid"):
-        said["details"]["uid"] = "UID"
-    found = {"code": answer.status_code, "type": kind, "said": said}
+    body = json.loads(text) if kind == JSON else text
+    if isinstance(body, dict) and body.get("details", {}).get("uid"):
+        body["details"]["uid"] = "UID"
+    found = {"code": answer.status_code, "type": kind, "said": body}
     if "retry-after" in answer.headers:
         found["retry-after"] = answer.headers["retry-after"]
     return found

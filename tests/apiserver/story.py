@@ -124,7 +124,7 @@ class Story:
             given, expected = (re.sub(r"(?<!; )\$(\w+)", self._named, each) for each in (given, expected))
             if found := re.fullmatch(r"(\w+) is (.* in .*)", given):
                 roles = (each.split(" in ") for each in found[2].split(", "))
-                self.actors[found[1]] = self.person(found[1], **{place: role for role, place in roles})
+                self.actors[found[1]] = self.person(found[1], **{namespace: role for role, namespace in roles})
             elif given.startswith("RUN "):
                 settle(runner(given.removeprefix("RUN ")))
             elif given.startswith("STORE "):
@@ -152,18 +152,18 @@ class Story:
         )
 
     def wrong(self, answer, expected):
-        last, said = self.last, json_of(answer)
-        if answer.status_code < 300 and said:
-            self.last = said
+        last, body = self.last, json_of(answer)
+        if answer.status_code < 300 and body:
+            self.last = body
         expected, _, words = expected.partition("says ")
-        if words not in (said.get("message") or answer.text):
-            yield f"says {said.get('message')}"
+        if words not in (body.get("message") or answer.text):
+            yield f"says {body.get('message')}"
         for claim in filter(None, map(str.strip, expected.split("; "))):
             name, _, value = claim.rstrip(";").partition(" ")
             if name.startswith("$"):
                 self.named[name[1:]] = str(seen(answer, value, "")[0]).strip('"')
             elif name == "same":
-                yield from ([] if said == last else [f"not {last}"])
+                yield from ([] if body == last else [f"not {last}"])
             else:
                 found, wanted = seen(answer, name, value)
                 yield from ([] if found == wanted else [f"{name} {found}"])
@@ -177,8 +177,8 @@ def seen(answer, name, value):
     if name.isdigit():
         return answer.status_code, int(name)
     if name in HEADERS:
-        told = answer.headers.get(HEADERS[name], "")
-        return told, told if name == "warns" and value and value in told else value
+        header = answer.headers.get(HEADERS[name], "")
+        return header, header if name == "warns" and value and value in header else value
     if name in ("body", "keys"):
         return answer.text if name == "body" else sorted(json_of(answer)), yaml.safe_load(value)
     if name == "causes":

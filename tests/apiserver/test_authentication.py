@@ -61,8 +61,8 @@ def root(cluster):
 
 def unauthorized(answer):
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    said = {**status, "message": "Unauthorized", "reason": "Unauthorized", "code": 401}
-    return (answer.status_code, answer.json()) == (401, said)
+    expected = {**status, "message": "Unauthorized", "reason": "Unauthorized", "code": 401}
+    return (answer.status_code, answer.json()) == (401, expected)
 
 
 def bearer(secret):
@@ -156,8 +156,8 @@ def test_a_browsers_websocket_says_its_token_among_the_protocols(secret):
     def read(text):
         return authentication._secret({"sec-websocket-protocol": f"{text}, v5.channel.k8s.io"})
 
-    said = base64.urlsafe_b64encode(secret.encode()).decode().rstrip("=")
-    assert read(authentication.PROTOCOL + said) == secret
+    encoded = base64.urlsafe_b64encode(secret.encode()).decode().rstrip("=")
+    assert read(authentication.PROTOCOL + encoded) == secret
     assert read("base64.channel.k8s.io") is None
     for wrong in ("", "%", "a", "/+==", "_w", "é", "a" * 5000):
         with contextlib.suppress(authentication.Unauthorized):
@@ -169,9 +169,9 @@ def test_nothing_of_a_token_is_in_logs_audit_or_answers(http, secret, root, capl
         caplog.set_level(logging.DEBUG, name)
     paths = (PODS, "/nothing", "/api/v1/namespaces/other/pods", f"{PODS}/x?limit=%")
     spelled = (secret, secret[:-1], f"{secret}x")
-    said = [http.get(path, headers=bearer(token)).text for path in paths for token in spelled]
+    bodies = [http.get(path, headers=bearer(token)).text for path in paths for token in spelled]
     records = [record.getMessage() + str(record.__dict__) for record in caplog.records]
-    text = "".join([*said, *records, str(AuditEntry.objects.values()), str(Token.objects.values())])
+    text = "".join([*bodies, *records, str(AuditEntry.objects.values()), str(Token.objects.values())])
     assert secret[4:24] not in text
 
 
@@ -209,9 +209,9 @@ def test_a_verdict_is_what_requests_are_checked_with(data, submitter):
     resource = data.draw(st.sampled_from(served()))
     verb = data.draw(st.sampled_from(resource.verbs))
     namespace = data.draw(st.sampled_from(["default", "other", ""])) if resource.namespaced else ""
-    asked = ResourceAttributes(verb=verb, group=resource.group, resource=resource.plural, namespace=namespace)
+    attributes = ResourceAttributes(verb=verb, group=resource.group, resource=resource.plural, namespace=namespace)
     allowed = access.allowed(submitter, verb, resource, namespace, owner=submitter.name if verb == "create" else None)
-    assert can_i.judge(submitter, asked).allowed == allowed
+    assert can_i.judge(submitter, attributes).allowed == allowed
 
 
 def test_the_list_of_what_i_may_do(api, submitter):

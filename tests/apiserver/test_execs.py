@@ -193,8 +193,8 @@ def test_a_command_has_the_container_s_surroundings(running, node, mounts):
     door = running(mounts, containers=[main], volumes=[{"name": "vol", "emptyDir": {}}])
     connection, last = door.shell("echo $COLOUR $HOSTNAME; pwd; ulimit -c -n; id -u; nproc; echo kept > $VOLUME_VOL/x")
     assert last == SUCCESS, connection.printed
-    first, place, *_, user, processors = connection.printed[0].splitlines()
-    assert (first, place) == ("red p", str(Path(f"/proc/{main_of(node)}/cwd").readlink()))
+    first, directory, *_, user, processors = connection.printed[0].splitlines()
+    assert (first, directory) == ("red p", str(Path(f"/proc/{main_of(node)}/cwd").readlink()))
     assert (user, processors) == (str(os.getuid()), "1")
     if mounts != "none":
         connection, last = door.shell(f"cat /made/for/this/x; test -e {node.data} || echo nothing")
@@ -276,8 +276,8 @@ def test_a_command_ends_with_its_client_or_its_container_after_which_there_is_no
     os.kill(main_of(node), signal.SIGKILL)
     assert exit_code(node.during(connection.finish)) == 137
     node.until_phase("Failed")
-    told = "cannot exec into a container in a completed pod; current phase is Failed"
-    assert refusal(door.connect, "true")[1] == told
+    message = "cannot exec into a container in a completed pod; current phase is Failed"
+    assert refusal(door.connect, "true")[1] == message
 
 
 def test_a_command_goes_on_when_the_agent_is_killed(running, node):

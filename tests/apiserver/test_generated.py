@@ -43,10 +43,10 @@ def operations(path):
 def actors(server, person):
     """Who may do everything and who may only look, in a cluster that has something called `a` of some kinds."""
     everything, named = Api(server), {"metadata": {"name": "a"}}
-    place = "v1/namespaces/default"
+    prefix = "v1/namespaces/default"
     for path, obj in {
-        f"api/{place}/configmaps": config_map("a"), f"api/{place}/secrets": named, f"api/{place}/pods": {**objects.pod(), **named},
-        f"apis/batch/{place}/jobs": {**objects.job(), **named}, "apis/scheduling.volcano.sh/v1beta1/queues": named,
+        f"api/{prefix}/configmaps": config_map("a"), f"api/{prefix}/secrets": named, f"api/{prefix}/pods": {**objects.pod(), **named},
+        f"apis/batch/{prefix}/jobs": {**objects.job(), **named}, "apis/scheduling.volcano.sh/v1beta1/queues": named,
         "apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs": job("a"),
     }.items():  # fmt: skip
         assert everything.post(f"/{path}", obj).status_code == 201, path

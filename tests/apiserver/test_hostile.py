@@ -170,13 +170,13 @@ def either(request, server, monkeypatch):
             yield url
 
 
-@pytest.mark.parametrize(("begun", "told"), [(b"", b""), (b"GET /version HT", b"HTTP/1.1 408 ")])
-def test_a_head_that_does_not_come_is_not_waited_for(either, begun, told):
+@pytest.mark.parametrize(("begun", "expected"), [(b"", b""), (b"GET /version HT", b"HTTP/1.1 408 ")])
+def test_a_head_that_does_not_come_is_not_waited_for(either, begun, expected):
     host, port = either.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=HANG_S) as peer:
         peer.sendall(begun)
-        said = b"".join(iter(lambda: peer.recv(1000), b""))
-        assert said[: len(told) or None] == told
+        received = b"".join(iter(lambda: peer.recv(1000), b""))
+        assert received[: len(expected) or None] == expected
 
 
 LENGTHS = [
@@ -197,8 +197,8 @@ def test_a_body_of_two_lengths_carries_no_second_request(server, lengths):
 
 
 def test_what_is_echoed_stays_in_its_header_and_a_token_in_the_query_is_nobodys(api):
-    told = {"metadata": {"generateName": "a"}, 'x\r\nX-Evil: "1\\': 1, "\u00e9\u2028\0": 2}
-    answer = api.post(MAPS, told)
+    body = {"metadata": {"generateName": "a"}, 'x\r\nX-Evil: "1\\': 1, "\u00e9\u2028\0": 2}
+    answer = api.post(MAPS, body)
     assert (answer.status_code, "x-evil" in answer.headers) == (201, False)
     assert answer.headers.get_list("warning") == [
         r'299 - "unknown field \"x X-Evil: \"1\\\""',

@@ -126,10 +126,10 @@ async def test_nobody_waits_behind_all_writes_of_another_actor():
 
 
 def test_the_threads_work_for_who_asked(api, monkeypatch):
-    asked, run = set(), threads.Pool.run
-    monkeypatch.setattr(threads.Pool, "run", lambda *given: (asked.add(threads.asking.get()), run(*given))[1])
+    actors, run = set(), threads.Pool.run
+    monkeypatch.setattr(threads.Pool, "run", lambda *given: (actors.add(threads.asking.get()), run(*given))[1])
     api.as_(access.Actor("vera")).get(MAPS)
-    assert "vera" in asked
+    assert "vera" in actors
 
 
 class Waiting:
@@ -195,12 +195,12 @@ async def test_who_had_to_wait_itself_takes_what_came_meanwhile(waiting):
 
 
 async def test_what_nobody_waits_for_any_more_is_not_done(waiting):
-    first, gone, kept = await waiting.held(), waiting.call("a", "gone"), waiting.call("b", "kept")
+    first, gone, remaining = await waiting.held(), waiting.call("a", "gone"), waiting.call("b", "kept")
     also = waiting.call("c", "also gone")
     await settled()
     gone.cancel()
     also.cancel()
-    await waiting.answers(first, kept)
+    await waiting.answers(first, remaining)
     assert waiting.turns == [["first"], ["kept"]]
 
 
@@ -324,8 +324,8 @@ def test_a_query_is_not_logged(watch, api, caplog):
     with pytest.raises(InvalidStatus):
         watch("&token=hush", headers={})
     assert httpx.get(f"{api.url}{MAPS}?token=hush", timeout=HANG_S).status_code == 401
-    said = [record.getMessage() for record in caplog.records if record.name in ("uvicorn.error", "cluster")]
-    assert not [text for text in said if "hush" in text]
+    messages = [record.getMessage() for record in caplog.records if record.name in ("uvicorn.error", "cluster")]
+    assert not [text for text in messages if "hush" in text]
 
 
 def test_messages_that_nobody_takes_are_left_with_the_client(watch, monkeypatch):

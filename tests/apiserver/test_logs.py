@@ -139,9 +139,9 @@ def test_a_pod_without_a_log_says_why(api, pod):
     made.says(number="9" * 5000)  # which no attempt can have
     assert api.get(LOG).text.startswith("unable to retrieve container logs for ")
     made.scheme = "simulated"
-    said = "This pod ran on a simulated node: nothing was executed, so there is no output.\n"
+    message = "This pod ran on a simulated node: nothing was executed, so there is no output.\n"
     made.says()
-    assert api.get(f"{LOG}?follow=true").text == said
+    assert api.get(f"{LOG}?follow=true").text == message
 
 
 def test_following_gives_what_comes_until_the_instance_ends(api, pod):

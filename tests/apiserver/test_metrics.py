@@ -128,11 +128,11 @@ PARTS = ("_bucket", "_sum", "_count")
 def scraped(text):
     """Return the series, (name, labels) → value; fail where Prometheus would not take the text."""
     assert text.endswith("\n")
-    said, series, family, ends = set(), {}, "", ()
+    metadata, series, family, ends = set(), {}, "", ()
     for line in text.splitlines():
         if found := re.fullmatch(rf"# (HELP|TYPE) ({NAME}) (.*)", line):
-            assert found.groups()[:2] not in said, "a second HELP, or series of one family apart"
-            said.add(found.groups()[:2])
+            assert found.groups()[:2] not in metadata, "a second HELP, or series of one family apart"
+            metadata.add(found.groups()[:2])
             if found[1] == "TYPE":
                 family, ends = found[2], PARTS if found[3] == "histogram" else ()
                 assert found[3] in KINDS

@@ -178,8 +178,10 @@ def test_many_connections_at_a_time_do_not_mix_and_end_one_way_at_a_time(door, p
 def test_a_connection_that_is_not_taken_is_told_and_others_go_on(door, program, free_port, monkeypatch):
     client = door.spdy()
     error, data = client.pair(free_port, "none")
-    told = f"error forwarding port {free_port} to pod p: connection refused: no program of the pod listens at this port"
-    assert door.during(client.whole, error).decode().startswith(f"{told} of 127.")
+    message = (
+        f"error forwarding port {free_port} to pod p: connection refused: no program of the pod listens at this port"
+    )
+    assert door.during(client.whole, error).decode().startswith(f"{message} of 127.")
     assert client.whole(data) == b""
     monkeypatch.setattr(node_connection, "CONNECT_S", 0.2)
     with deaf() as port:
@@ -271,8 +273,8 @@ def test_channels_begin_with_their_port(door, program, free_port, protocol):
     door.during(read_until, lambda: received[0][2:] == b"ABC")
     assert [received[number][:2] for number in range(4)] == [taken, taken, free, free]
     assert received[1][2:] == b""
-    row, told = AuditEntry.objects.get(resource="pods/portforward"), f"ports {program.port}, {free_port}"
-    assert (row.verb, row.namespace, row.name, row.message) == ("create", "d", "p", told)
+    row, expected = AuditEntry.objects.get(resource="pods/portforward"), f"ports {program.port}, {free_port}"
+    assert (row.verb, row.namespace, row.name, row.message) == ("create", "d", "p", expected)
 
 
 def test_channels_end_when_all_connections_have_or_the_pod_has_said_all(door, free_port):
@@ -298,8 +300,8 @@ def test_what_cannot_be_forwarded_is_refused(door, node):
         "?ports=80&ports=65536": '"65536" is no port',
         "?ports=" + ",".join(["80"] * 101): "101 ports are too many",
     }.items():
-        code, told = door.refusal(query)
-        assert (code, message in told) == (400, True)
+        code, text = door.refusal(query)
+        assert (code, message in text) == (400, True)
     for method, headers in (("GET", {}), ("POST", {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"})):
         answer = door.api.request(method, "/api/v1/namespaces/d/pods/p/portforward", headers=headers)
         assert (answer.status_code, "use kubectl 1.31 or later" in answer.json()["message"]) == (400, True)

@@ -32,15 +32,15 @@ PLACES = ("default", "other")
 KINDS = [kind for kind in resources.ALL if kind is not resources.COMMANDS]  # whose right is that on their target
 
 
-def paths(kind, place, name):
+def paths(kind, namespace, name):
     base = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-    where = f"{base}/namespaces/{place}/{kind.plural}" if kind.namespaced else f"{base}/{kind.plural}"
+    where = f"{base}/namespaces/{namespace}/{kind.plural}" if kind.namespaced else f"{base}/{kind.plural}"
     return where, f"{where}/{name}"
 
 
-def ask(api, kind, verb, place, name):
+def ask(api, kind, verb, namespace, name):
     """Send the verb as a dry run, or such that it is refused once the right is checked; return the code."""
-    collection, one = paths(kind, place, name)
+    collection, one = paths(kind, namespace, name)
     path = one if verb in NAMED else collection
     query = {"watch": "?watch=1&resourceVersionMatch=Exact"}.get(verb, "?dryRun=All")
     body = {"metadata": {"name": "new" if verb == "create" else name}} if verb in ("create", "update") else None
@@ -54,8 +54,8 @@ def somebodys(server):
     """One object of each kind in each namespace; the name of a namespace is a place of its own."""
     creator = {resources.CREATOR_ANNOTATION: SOMEBODY}
     for kind in KINDS:
-        for place in PLACES if kind.namespaced else (None,):
-            metadata = {"name": "a", "annotations": creator, **({"namespace": place} if place else {})}
+        for namespace in PLACES if kind.namespaced else (None,):
+            metadata = {"name": "a", "annotations": creator, **({"namespace": namespace} if namespace else {})}
             store.write(Create(kind, {"metadata": metadata}))
 
 
@@ -66,13 +66,13 @@ def test_a_role_in_one_namespace_reaches_what_the_table_says(api, somebodys, per
     wrong = []
     for kind in KINDS:
         for verb in kind.verbs:
-            for place in PLACES if kind.namespaced else ("",):
-                looked_up = "a" if kind is resources.NAMESPACES and verb in NAMED else place
+            for namespace in PLACES if kind.namespaced else ("",):
+                looked_up = "a" if kind is resources.NAMESPACES and verb in NAMED else namespace
                 owner = actor.name if verb == "create" else SOMEBODY
                 may = access.allowed(actor, verb, kind, looked_up, owner=owner)
-                code = ask(client, kind, verb, place, "a")
+                code = ask(client, kind, verb, namespace, "a")
                 if (code != 403) != may:
-                    wrong.append(f"{verb} {kind.id} in {place or 'the cluster'}: {code}, allowed is {may}")
+                    wrong.append(f"{verb} {kind.id} in {namespace or 'the cluster'}: {code}, allowed is {may}")
     assert wrong == []
 
 
@@ -121,8 +121,8 @@ def test_what_a_node_does_is_not_audited_and_what_it_may_not_is(lab):
 
 def test_a_node_learns_which_claims_are_left_whose_files_it_keeps(lab, api):
     uid = store.write(Create(CLAIMS, of(CLAIMS, "others", {"spec": {}})))[0].uid
-    for asked, existing in (([uid, "another"], [uid]), (["another", 7, None], []), ("nonsense", [])):
-        assert lab.post("/node/claims", {"uids": asked}).json() == {"existing": existing}
+    for uids, existing in (([uid, "another"], [uid]), (["another", 7, None], []), ("nonsense", [])):
+        assert lab.post("/node/claims", {"uids": uids}).json() == {"existing": existing}
     somebody = api.as_(access.Actor("somebody", ("system:authenticated",)))
     assert somebody.post("/node/claims", {"uids": []}).status_code == 403
 
@@ -195,8 +195,8 @@ async def test_who_has_been_told_the_end_is_told_no_other():
     async def send(message):
         sent.append(message["type"])
 
-    place = parse("GET", "/api/v1/namespaces/d/pods/p/exec")
-    request = Request({"headers": [], "query_string": b""}, None, send, place, 0)
+    request_info = parse("GET", "/api/v1/namespaces/d/pods/p/exec")
+    request = Request({"headers": [], "query_string": b""}, None, send, request_info, 0)
     request.actor = access.SYSTEM
     talk = Channels(request, PROTOCOLS["v5.channel.k8s.io"])
     async with admission.permitted(request, talk) as lost:

@@ -79,11 +79,11 @@ def test_statuses_are_those_of_kubernetes(api):
 
 def comparable(case, found, golden):
     """Return an answer without what is otherwise here, and its message as far as Kubernetes' own goes."""
-    found, said = json.loads(json.dumps(found)), golden["said"]
+    found, expected = json.loads(json.dumps(found)), golden["said"]
     for path in OTHERWISE.get(case, ()):
         *above, last = path.split(".")
         functools.reduce(dict.__getitem__, above, found).pop(last, None)
     if "message" in found.get("said", {}):
-        length = len(said.get("message", "")) if isinstance(said, dict) else 0
+        length = len(expected.get("message", "")) if isinstance(expected, dict) else 0
         found["said"]["message"] = found["said"]["message"][:length]
     return found

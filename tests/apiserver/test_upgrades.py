@@ -71,15 +71,15 @@ LINK = "/api/v1/nodes/x/link"  # which a node's agent opens before there is a no
 def test_every_path_says_why_it_is_not_upgraded(upgrade, user, codes):
     found = {path: upgrade(path, user) for path in everywhere() if (path, user) != (LINK, SYSTEM)}
     assert {path: answer for path, answer in found.items() if answer[0] not in codes} == {}
-    said = [(path, code, status["kind"], status["code"]) for path, (code, status) in found.items()]
-    assert said == [(path, code, "Status", code) for path, (code, _) in found.items()]
+    statuses = [(path, code, status["kind"], status["code"]) for path, (code, status) in found.items()]
+    assert statuses == [(path, code, "Status", code) for path, (code, _) in found.items()]
     assert [path for path, (_, status) in found.items() if not (status["message"] and status["reason"])] == []
 
 
 def test_watches_are_upgraded(upgrade):
     for resource in (each for each in resources.BUILT_IN if "watch" in each.verbs):
-        place = "default" if resource.namespaced else ""
-        assert upgrade(f"{paths.collection(resource, place)}?watch=true") == (101, None), resource.full_name
+        namespace = "default" if resource.namespaced else ""
+        assert upgrade(f"{paths.collection(resource, namespace)}?watch=true") == (101, None), resource.full_name
 
 
 def test_the_link_of_a_node_is_upgraded_and_a_refusal_is_not_logged_as_a_crash(upgrade, caplog):

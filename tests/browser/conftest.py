@@ -57,7 +57,7 @@ class PageLog:
 
     def __init__(self):
         self.complaints = []
-        self.events = {"console": self._said, "requestfailed": self._missed, "response": self._answered}
+        self.events = {"console": self._log_message, "requestfailed": self._missed, "response": self._answered}
         self.events["weberror"] = lambda error: self.complaints.append(str(error.error))
 
     @contextlib.contextmanager
@@ -73,7 +73,7 @@ class PageLog:
             for event, listener in self.events.items():
                 context.remove_listener(event, listener)
 
-    def _said(self, message):
+    def _log_message(self, message):
         log.info("%s: %s", message.type, message.text)
         if message.type == "error" and not any(words in message.text for words in QUIET):
             self.complaints.append(message.text)

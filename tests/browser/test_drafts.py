@@ -145,8 +145,8 @@ def test_logging_out_says_that_drafts_go_and_another_reader_never_sees_them(ente
         click button Log in → at **/jobs/new/
     """)
     begin(page, "secret")
-    other, asked = page.context.new_page(), []
-    other.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.accept()))
+    other, messages = page.context.new_page(), []
+    other.on("dialog", lambda dialog: (messages.append(dialog.message), dialog.accept()))
     Window(other).goes("open /jobs/; click button Menu of dora; click button Log out → at **/login/**")
-    assert asked == ["A draft that is not submitted will be deleted from this browser. Log out?"]
+    assert messages == ["A draft that is not submitted will be deleted from this browser. Log out?"]
     assert keeps_nothing(other)

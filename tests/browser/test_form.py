@@ -190,7 +190,7 @@ def test_queue_is_chosen_by_its_room_and_a_closed_one_says_so(page, person, watc
     person.post("/queues/shut/close/")
     until(lambda: watcher.store.get(QUEUES, "", "shut").object["status"]["state"] == "Closed")
     Window(page).goes("""
-        open /jobs/new/ → around "Queue" >> [data-part=said]: CPU free
+        open /jobs/new/ → around "Queue" >> [data-part=description]: CPU free
         click combobox Queue → listbox Queue >> option training: CPU free
         → listbox Queue >> option shut: closed; listbox Queue >> option shut is disabled
     """)
@@ -216,7 +216,7 @@ def test_namespace_and_priority_are_chosen_with_the_keyboard(form):
     """)
     chosen = Window(form).find("combobox Priority class").input_value()
     Window(form).goes(f"""
-        → yaml: priorityClassName: {chosen}; around "Priority class" >> [data-part=said]: priority ; accepted
+        → yaml: priorityClassName: {chosen}; around "Priority class" >> [data-part=description]: priority ; accepted
         focus combobox Queue; press ArrowDown ArrowDown
     """)
     active = Window(form).find("combobox Queue").get_attribute("aria-activedescendant")

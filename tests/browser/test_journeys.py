@@ -40,8 +40,8 @@ def test_form_and_yaml_change_each_other_and_nothing_is_lost(page, watcher):
         open /jobs/new/
         fill [data-part=form] >> field "Name" >> nth=0 = from-the-form → yaml: name: from-the-form
     """)
-    kept = "\n  unknownToTheForm: # kept\n    deep: [1, 2]"
-    text = yaml_of(page).replace("minAvailable: 1", f"minAvailable: 1{kept}")
+    addition = "\n  unknownToTheForm: # kept\n    deep: [1, 2]"
+    text = yaml_of(page).replace("minAvailable: 1", f"minAvailable: 1{addition}")
     write(page, text.replace("name: from-the-form", "name: from-the-text"))
     Window(page).goes("""
         → [data-part=form] >> field "Name" >> nth=0 holds from-the-text
@@ -49,7 +49,7 @@ def test_form_and_yaml_change_each_other_and_nothing_is_lost(page, watcher):
         click button Add a task → .task-form × 2
         click .task-form >> nth=1 >> button Remove this task → .task-form × 1
     """)
-    write(page, yaml_of(page).replace(kept, ""))
+    write(page, yaml_of(page).replace(addition, ""))
     Window(page).goes("""
         fill field Shell line >> nth=0 = echo written in the form → accepted
         click button Submit the job → at **/jobs/default/from-the-text/; live; #job-head: Completed
@@ -218,7 +218,7 @@ def words(page):
     return re.sub(r"\d+ ?(ms|s|min|seconds?)( ago)?|(just )?\bnow\b", "T", page.locator("#table-rows").inner_text())
 
 
-def crowd(person, watcher, *names):
+def submit_all(person, watcher, *names):
     """Submit jobs that run until they are ended."""
     for name in names:
         person.create(job(name, shell(world.TICKS, terminationGracePeriodSeconds=0)))
@@ -227,7 +227,7 @@ def crowd(person, watcher, *names):
 
 
 def test_ticked_jobs_are_suspended_and_all_that_match_deleted(page, person, watcher):
-    crowd(person, watcher, "crowd-a", "crowd-b", "crowd-c")
+    submit_all(person, watcher, "crowd-a", "crowd-b", "crowd-c")
     Window(page).goes("""
         open /jobs/?q=crowd → live
         check field Tick crowd-a; check field Tick crowd-b → [data-part=count] = 2
@@ -251,9 +251,9 @@ def test_ticked_jobs_are_suspended_and_all_that_match_deleted(page, person, watc
 
 
 def test_what_is_ticked_stays_ticked_while_the_list_changes(page, person, watcher):
-    crowd(person, watcher, "tick-a")
+    submit_all(person, watcher, "tick-a")
     Window(page).goes("open /jobs/?q=tick- → live\ncheck field Tick tick-a")
-    crowd(person, watcher, "tick-b")
+    submit_all(person, watcher, "tick-b")
     Window(page).goes("""
         → #table-total = 2
         click button 1 new job – show → #table-rows tr × 2
@@ -263,7 +263,7 @@ def test_what_is_ticked_stays_ticked_while_the_list_changes(page, person, watche
 
 
 def test_actions_and_bulk_operations_work_without_scripts(enter, person, watcher):
-    crowd(person, watcher, "plain-a", "plain-b")
+    submit_all(person, watcher, "plain-a", "plain-b")
     page = enter(java_script_enabled=False)
     Window(page).goes("""
         open /jobs/default/plain-a/; click button Terminate >> nth=0; click button Terminate

@@ -186,5 +186,5 @@ def test_a_bar_is_one_line_that_changes_with_colours_links_and_what_it_said_befo
     assert links == {("https://example.com/docs", "noopener noreferrer")}
     with page.context.expect_page() as opened:
         bar.get_by_role("link", name=re.compile(r"^\d+ earlier states$")).click()
-    said = opened.value.locator("body").inner_text().splitlines()
-    assert (said[0], said[-1]) == ("epoch 1: 1 of many", "epoch 1: over")
+    lines = opened.value.locator("body").inner_text().splitlines()
+    assert (lines[0], lines[-1]) == ("epoch 1: 1 of many", "epoch 1: over")

@@ -104,11 +104,11 @@ def test_of_what_failed_the_whole_log_is_printed_and_of_what_passed_its_end_and_
         sh("words", "echo NOT RUN: no Ray; seq 20"),
         sh("long", "sleep 1000", minutes=0.001),
     ]]]""")
-    shown = [line.strip() for line in ran.lines]
-    assert [line for line in shown if line.startswith("good-")] == [f"good-{n}" for n in range(16, 21)]
-    assert [line for line in shown if line.startswith("bad-")] == [f"bad-{n}" for n in range(1, 21)]
+    lines = [line.strip() for line in ran.lines]
+    assert [line for line in lines if line.startswith("good-")] == [f"good-{n}" for n in range(16, 21)]
+    assert [line for line in lines if line.startswith("bad-")] == [f"bad-{n}" for n in range(1, 21)]
     assert ran.files["good.log"].split() == [f"good-{n}" for n in range(1, 21)]
-    assert "• without not tried: there is no Go" in shown
+    assert "• without not tried: there is no Go" in lines
     assert results(ran)["long"] == "timed out"
     assert ran.lines[-2:] == ["NOT RUN: no Ray", "0 passed, 0 failed, 0 skipped"]
 
@@ -139,11 +139,11 @@ def test_an_idle_stage_gets_what_others_leave_of_the_processors(run):
         assert second.endswith(of_the_session)
 
 
-@cases("number, child, grace_s, said", {
+@cases("number, child, grace_s, expected", {
     "that end when asked to": (signal.SIGTERM, "trap 'echo asked; exit' TERM", 30, "  asked"),
     "that have to be killed": (signal.SIGINT, "trap '' TERM", 0.3, "  begun"),
 })  # fmt: skip
-def test_a_signal_ends_stages_with_their_children(start, project, number, child, grace_s, said):
+def test_a_signal_ends_stages_with_their_children(start, project, number, child, grace_s, expected):
     project.write({"child": f"{child}; echo begun; touch begun; while :; do sleep 0.1; done"})
     stages = '[[[sh("long", "sh child & echo $! > pid; wait", required=False), sh("next", "true")]]]'
     process = start(stages, grace_s)
@@ -155,7 +155,7 @@ def test_a_signal_ends_stages_with_their_children(start, project, number, child,
     printed = process.communicate(timeout=HANG_S)[0].splitlines()
     until(lambda: not alive(int(files[1].read_text())), what="the end of the child")
     assert process.returncode == 1
-    assert said in printed
+    assert expected in printed
     assert "• next not tried: the run is ended" in printed
     assert any(line.startswith("• long ended in 0:") for line in printed)
 
@@ -233,8 +233,8 @@ def test_others_fail_the_run(run, project, files, workers, second, flaky, last):
         f"FLAKY test_a.py::test_{each}" for each in flaky
     ]
     assert ran.lines[-1] == f"{last}, 0 skipped"
-    said = [re.fullmatch(r"FAILED \S+ of test: .+", line) for line in ran.lines if line.startswith("FAILED")]
-    assert (len(said), all(said)) == (int(last.split()[-2]), True)
+    matches = [re.fullmatch(r"FAILED \S+ of test: .+", line) for line in ran.lines if line.startswith("FAILED")]
+    assert (len(matches), all(matches)) == (int(last.split()[-2]), True)
     if ALWAYS in "".join(files.values()):
         assert all(f"AssertionError: {which}" in ran.printed for which in ("the first", "the second"))
 

@@ -33,6 +33,6 @@ def test_who_names_it_kubeconfig_is_told_what_to_type(clone):
 def test_programs_ask_for_the_python_that_every_machine_has():
     """Debian has a `python` only where somebody has asked for one."""
     first = {path: path.read_text().partition("\n")[0] for path in settings.BASE_DIR.glob("*.py")}
-    asked = [line for line in first.values() if line.startswith("#!")]
-    assert asked
-    assert all(re.search(r"\bpython3$", line) for line in asked)
+    shebangs = [line for line in first.values() if line.startswith("#!")]
+    assert shebangs
+    assert all(re.search(r"\bpython3$", line) for line in shebangs)

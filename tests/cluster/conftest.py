@@ -9,7 +9,7 @@ __all__ = ["admin", "cluster", "person"]
 @pytest.fixture
 def golden(request):
     """A function that compares a block with what is said of each of its lines; `pytest --update-golden` writes it anew."""
-    return lambda block, answer: block.compare(block.told(answer), request.config)
+    return lambda block, answer: block.compare(block.with_answer(answer), request.config)
 
 
 @pytest.fixture(scope="module")

@@ -18,15 +18,15 @@ def changed(obj, path, value):
     """Return a copy of obj with one field changed; `DROP` takes it away."""
     copied = copy.deepcopy(obj)
     *above, last = path.split(".")
-    place = copied
+    parent = copied
     for name in above:
-        place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
-    if isinstance(place, list):
-        place[int(last)] = value
+        parent = parent[int(name)] if isinstance(parent, list) else parent.setdefault(name, {})
+    if isinstance(parent, list):
+        parent[int(last)] = value
     elif value is DROP:
-        place.pop(last, None)
+        parent.pop(last, None)
     else:
-        place[last] = value
+        parent[last] = value
     return copied
 
 
@@ -94,7 +94,7 @@ def at(obj, path):
     return obj
 
 
-def shown(value):
+def as_yaml(value):
     """Return a value as YAML has it in one line; what YAML does not know as Python says it."""
     if not isinstance(value, dict | list | str | int | float | None):
         return str(value)
@@ -107,7 +107,7 @@ def of_values(function, errors=ApiError):
 
     def says(line):
         try:
-            return [shown(function(*yaml.safe_load(f"[{line}]")))]
+            return [as_yaml(function(*yaml.safe_load(f"[{line}]")))]
         except errors as error:
             return [f"{type(error).__name__}: {error}"]
 
@@ -116,4 +116,4 @@ def of_values(function, errors=ApiError):
 
 def of_objects(function):
     """Give a function the objects of a line, as tests/cluster/objects.py has them, each with its kind, with `|` between them."""
-    return lambda line: [shown(function(*map(parsed, line.split(" | "))))]
+    return lambda line: [as_yaml(function(*map(parsed, line.split(" | "))))]

@@ -28,7 +28,7 @@ from cluster.store import Create, Delete, Mirror, Patch, Update, store
 from kube.errors import ApiError
 from kube.resources import COMMANDS
 from tests import builders
-from tests.cluster.objects import at, otherwise, parsed, shown
+from tests.cluster.objects import as_yaml, at, otherwise, parsed
 
 OPTIONS = {
     "of", "uid", "version", "dry_run", "manager", "force", "how", "subresource", "action", "grace", "propagation", "at", "anew",
@@ -55,18 +55,18 @@ class Story:
         if verb in ("see", "names", "changes", "settle", "restart", "after", "renew", "step"):
             return list(filter(None, [getattr(self, verb)(*rest.split())]))
         if verb in ("create_many", "create_each", "own"):
-            said = getattr(self, verb)(actor, *rest.split())
-            return [f"{said} ({', '.join(self.audited()[audited:])}), {self.store.revision() - head} stored"]
+            outcome = getattr(self, verb)(actor, *rest.split())
+            return [f"{outcome} ({', '.join(self.audited()[audited:])}), {self.store.revision() - head} stored"]
         if verb == "review":
             return [self.review(actor, *self.written(rest))]
         try:
             stored = self.act(actor, verb, *self.written(rest))
             changed = "done" if self.store.revision() > head else "nothing"
-            said = " ".join([changed, *look(stored.object, paths.split())])
+            outcome = " ".join([changed, *look(stored.object, paths.split())])
         except ApiError as error:
-            said = f"{type(error).__name__}: {UID.sub('UID', error.message)}"
+            outcome = f"{type(error).__name__}: {UID.sub('UID', error.message)}"
         audit = ", ".join(self.audited()[audited:])
-        return [f"{said} ({audit})" if audit else said]
+        return [f"{outcome} ({audit})" if audit else outcome]
 
     def audited(self):
         rows = AuditEntry.objects.order_by("id") if self.store is store else ()
@@ -74,22 +74,22 @@ class Story:
 
     def written(self, rest):
         """Return what is named by its word and place, the change, and the options."""
-        word, place, rest = (*rest.split(maxsplit=2), "")[:3]
+        word, path, rest = (*rest.split(maxsplit=2), "")[:3]
         parts = [each.strip() for each in rest.split("; ")]
         options = dict(each.split("=", 1) for each in parts if each.partition("=")[0] in OPTIONS)
         change = "; ".join(each for each in parts if each.partition("=")[0] not in OPTIONS)
-        return f"{word}/{place}", change, {name: yaml.safe_load(value) for name, value in options.items()}
+        return f"{word}/{path}", change, {name: yaml.safe_load(value) for name, value in options.items()}
 
     def named(self, what):
         """Return the kind of an object, its namespace and name, and the plain one."""
         word, *namespace, name = what.split("/")
         kind, obj = parsed(word)
-        place = (*namespace, "default" if kind.namespaced else "")[0], name
-        obj["metadata"] = {"name": name, **({"namespace": place[0]} if kind.namespaced else {})}
-        return kind, place, obj
+        key = (*namespace, "default" if kind.namespaced else "")[0], name
+        obj["metadata"] = {"name": name, **({"namespace": key[0]} if kind.namespaced else {})}
+        return kind, key, obj
 
     def act(self, actor, verb, what, change, options):
-        (kind, place, obj), write = self.named(what), self.store.write
+        (kind, key, obj), write = self.named(what), self.store.write
         owners = {"ownerReferences": self.owners(options.pop("of"))} if "of" in options else {}
         obj["metadata"] |= owners
         is_list = change.startswith("[")
@@ -98,16 +98,16 @@ class Story:
         deeds = {
             "create": lambda: api.create(actor, kind, obj, **options),
             "replace": lambda: api.update(actor, kind, obj, **options),
-            "update": lambda: api.update(actor, kind, otherwise(store.get(kind, *place).object, change), **options),
-            "patch": lambda: api.patch(actor, kind, *place, body, **options),
-            "apply": lambda: api.apply(actor, kind, *place, obj, **{"manager": "flux", **options})[0],
-            "delete": lambda: api.delete(actor, kind, *place, **options),
-            "delete_many": lambda: raised(*api.delete_many(actor, kind, [place])),
-            "command": lambda: api.create(actor, COMMANDS, self.command(kind, obj, place, **options)),
+            "update": lambda: api.update(actor, kind, otherwise(store.get(kind, *key).object, change), **options),
+            "patch": lambda: api.patch(actor, kind, *key, body, **options),
+            "apply": lambda: api.apply(actor, kind, *key, obj, **{"manager": "flux", **options})[0],
+            "delete": lambda: api.delete(actor, kind, *key, **options),
+            "delete_many": lambda: raised(*api.delete_many(actor, kind, [key])),
+            "command": lambda: api.create(actor, COMMANDS, self.command(kind, obj, key, **options)),
             "store": lambda: write(Create(kind, obj))[0],
             "write": lambda: write(Update(kind, obj, **options))[0],
-            "change": lambda: write(Patch(kind, *place, body, **options))[0],
-            "remove": lambda: write(Delete(kind, *place, **options))[0],
+            "change": lambda: write(Patch(kind, *key, body, **options))[0],
+            "remove": lambda: write(Delete(kind, *key, **options))[0],
             "mirror": lambda: write(Mirror(kind, obj, **options))[0],
         }
         stored = deeds[verb]()
@@ -121,15 +121,15 @@ class Story:
             for each in ([of] if isinstance(of, str) else of)
         ]
 
-    def command(self, kind, obj, place, action, uid=None):
+    def command(self, kind, obj, key, action, uid=None):
         """A Command as vcctl writes it: to the object that has the name, unless a uid is given."""
-        target = builders.owner(obj, uid=uid or store.get(kind, *place).uid, blockOwnerDeletion=True)
+        target = builders.owner(obj, uid=uid or store.get(kind, *key).uid, blockOwnerDeletion=True)
         owners = obj["metadata"].get("ownerReferences", [target])
         metadata = {"generateName": "c-", "namespace": "default", "ownerReferences": owners}
         return {"metadata": metadata, "action": action, "target": target}
 
     def many(self, word, places):
-        return [self.named(f"{word}/{place}")[2] for place in places]
+        return [self.named(f"{word}/{path}")[2] for path in places]
 
     def create_many(self, actor, word, *places):
         return outcomes(api.create_many(actor, parsed(word)[0], self.many(word, places)))
@@ -151,9 +151,9 @@ class Story:
         found = api.review(actor, kind, otherwise(obj, change), **options)
         return ", ".join([cause.field or "the whole" for cause in found.causes] + list(found.warnings)) or "fine"
 
-    def see(self, word, place, *paths):
-        kind, place, _ = self.named(f"{word}/{place}")
-        found = self.store.by_keys(kind, ["/".join(place)]).get("/".join(place))
+    def see(self, word, key, *paths):
+        kind, key, _ = self.named(f"{word}/{key}")
+        found = self.store.by_keys(kind, ["/".join(key)]).get("/".join(key))
         return "; ".join(look(found.object, paths)) if found else "gone"
 
     def names(self, word, namespace=None):
@@ -198,7 +198,7 @@ def look(obj, paths):
     managers = [f"{each['manager']}/{each['operation']}{each.get('subresource', '')}" for each in entries]
     owners = [each["name"] for each in obj["metadata"].get("ownerReferences") or ()]
     special = {"managers": sorted(managers), "owners": owners}
-    return [UID.sub("UID", shown(special[path] if path in special else at(obj, path))) for path in paths]
+    return [UID.sub("UID", as_yaml(special[path] if path in special else at(obj, path))) for path in paths]
 
 
 def raised(outcome):

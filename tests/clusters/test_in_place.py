@@ -125,8 +125,8 @@ def judged(watcher):
     changes = watcher.everything()
     invariants.check(changes, by_requests=True)
     taken = [each for each in changes if each.resource == COMMANDS.id and each.verb == "DELETED"]
-    told = [each for each in changes if each.resource == EVENTS.id and each.verb == "ADDED"]
-    issued = [each for each in told if each.object.get("reason") == "CommandIssued"]
+    events = [each for each in changes if each.resource == EVENTS.id and each.verb == "ADDED"]
+    issued = [each for each in events if each.object.get("reason") == "CommandIssued"]
     assert len(taken) == len(issued), "a Command is carried out once"
 
 

@@ -85,13 +85,13 @@ def test_job_from_one_web_server_runs_and_is_followed_live_on_the_other(people, 
         subscribe = {"op": "subscribe", "id": topic, "topic": topic, "revision": int(revision)}
         socket.send(json.dumps(subscribe))
         go.touch()
-        until(lambda: COMPLETED in told(socket, topic), what="the end of the job, told live")
+        until(lambda: COMPLETED in next_parts(socket, topic), what="the end of the job, told live")
     there.reaches("shown", "Completed")
     here.reaches("shown", "Completed")
     assert COMPLETED in other.get("/jobs/default/shown/").text
 
 
-def told(socket, topic):
+def next_parts(socket, topic):
     """Return what the next message shows anew of a topic."""
     message = json.loads(socket.recv(timeout=HANG_S))
     return "".join(message.get("set", {}).values()) if message.get("id") == topic else ""

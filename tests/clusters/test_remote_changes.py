@@ -87,13 +87,13 @@ def offered(person, pages):
 
 
 def test_every_address_is_in_one_of_the_tables():
-    known = {
+    names = {
         f"{name}:{pattern.name}"
         for name in APPLICATIONS
         for pattern in get_resolver().namespace_dict[name][1].url_patterns
     }
     reads = {resolve(path.partition("?")[0]).view_name for path in READS.split()}
-    assert known == CHANGING | reads | {*f"{OTHERS} {ELSEWHERE} {FORMS}".split()}
+    assert names == CHANGING | reads | {*f"{OTHERS} {ELSEWHERE} {FORMS}".split()}
 
 
 def test_read_only_each_is_refused_and_beside_each_is_a_call(first, kubeconfig, world, tmp_path):
@@ -111,14 +111,14 @@ def none_is_offered_and_each_refused(first, kubeconfig, folder):
         assert reader.post("/queues/-/scheduler/reset/").status_code == 404
         for change in CHANGES:
             answer = reader.post(change.path, **change.fields)
-            assert SAYS in told(reader, answer), (change.name, answer.status_code)
-        assert SAYS in told(reader, reader.post("/jobs/-/operations/", action="delete", which="all"))
+            assert SAYS in page_message(reader, answer), (change.name, answer.status_code)
+        assert SAYS in page_message(reader, reader.post("/jobs/-/operations/", action="delete", which="all"))
         for page in ("/jobs/-/templates/mpi/", "/jobs/-/templates/default/steps/"):
             assert SAYS in reader.get(page).text, page
         assert changes(store) == before
 
 
-def told(person, answer):
+def page_message(person, answer):
     """What somebody reads who has sent a form."""
     return person.get(answer.headers["location"]).text if answer.status_code == 302 else answer.text
 
@@ -140,4 +140,4 @@ def each_is_offered_and_a_call_of_the_clusters_api(first, kubeconfig, folder):
             before = rows.count()
             answer = send(person, change)
             assert answer.status_code == 302, (change.name, problems(answer))
-            assert rows.count() > before, (change.name, told(person, answer).partition('id="toasts"')[2][:2000])
+            assert rows.count() > before, (change.name, page_message(person, answer).partition('id="toasts"')[2][:2000])

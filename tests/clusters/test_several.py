@@ -78,8 +78,8 @@ def test_one_login_counts_for_both_and_each_shows_its_own(person):
 def test_an_operation_in_a_cluster_acts_for_an_account_that_another_keeps(person):
     for number in (1, 2):
         submit(person, "dev", f"many-{number}")
-    asked = person.post("/c/dev/jobs/-/operations/", action="delete", which="all", q="many-")
-    page = asked.headers["location"]
+    response = person.post("/c/dev/jobs/-/operations/", action="delete", which="all", q="many-")
+    page = response.headers["location"]
     assert person.post(f"{page}confirm/").status_code == 302
     until(lambda: "2 of 2 jobs have a result" in person.get(page).text, what="the operation's end")
     until(lambda: "many-" not in person.get("/c/dev/jobs/").text, what="the end of the jobs")

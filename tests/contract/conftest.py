@@ -44,8 +44,8 @@ def web_pod(kubectl_path, kubeconfig, tmp_path_factory):
     """A pod that serves a page, and does so already."""
     port, kubectl = free_port(), terminal(kubectl_path, kubeconfig, tmp_path_factory.mktemp("home"))
     script = f"printf 'from the pod' | tee index.html hello; exec python3 -m http.server {port}"
-    answers = ["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}))"]
-    probe = {"exec": {"command": answers}, "periodSeconds": 1, "timeoutSeconds": 10}
+    command = ["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}))"]
+    probe = {"exec": {"command": command}, "periodSeconds": 1, "timeoutSeconds": 10}
     serves = container(command=["sh", "-c", script], ports=[{"containerPort": port}], readinessProbe=probe)
     kubectl("apply", "-f", "-", stdin=json.dumps(pod("serves", serves, terminationGracePeriodSeconds=1)))
     kubectl("wait", "--for=condition=Ready", "pod/serves", WAIT)

@@ -51,8 +51,8 @@ def test_a_file_that_is_applied_again_changes_nothing_and_a_changed_one_is_told_
     for _ in range(2):
         kubectl("apply", "-f", "-", stdin=job("same", command="sleep 30"))
     assert kubectl("get", "vcjob", "same", "-o", "jsonpath={.metadata.generation}") == "1"
-    told = kubectl.run("diff", "-f", "-", stdin=job("same", 2, "sleep 30"))
-    assert (told.returncode, "+    replicas: 2" in told.stdout) == (1, True)
+    diff = kubectl.run("diff", "-f", "-", stdin=job("same", 2, "sleep 30"))
+    assert (diff.returncode, "+    replicas: 2" in diff.stdout) == (1, True)
     kubectl("apply", "-f", "-", stdin=job("same", 2, "sleep 30"))
     kubectl("wait", "--for=jsonpath={.status.running}=2", "vcjob/same", WAIT)
     kubectl("delete", "vcjob/same", "cm/same", "--wait=false")
@@ -100,14 +100,14 @@ def test_small_changes_and_what_the_editor_leaves_are_stored(kubectl):
     kubectl("delete", "cm", "-l", "colour=blue")
 
 
-@cases("typed, said", {
+@cases("typed, message", {
     "unknown field": ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndatta: {}\n", 'unknown field "datta"'),
     "name": (job("Bad_Name"), 'metadata.name: Invalid value: "Bad_Name"'),
     "number": (job("bad", -1), "spec.tasks[0].replicas"),
     "misspelled": (job("bad").replace("replicas", "replica"), 'unknown field "spec.tasks[0].replica"'),
 })  # fmt: skip
-def test_mistakes_are_refused_at_their_field(kubectl, typed, said):
-    assert said in kubectl.fails("apply", "-f", "-", stdin=typed)
+def test_mistakes_are_refused_at_their_field(kubectl, typed, message):
+    assert message in kubectl.fails("apply", "-f", "-", stdin=typed)
 
 
 def test_a_namespace_goes_with_all_that_is_in_it(kubectl):
@@ -178,8 +178,8 @@ def test_nodes_are_drained_as_far_as_disruption_budgets_allow(kubectl):
     kubectl("create", "pdb", "kept", "--selector=app=kept", "--min-available=1")
     kubectl("wait", "--for=condition=Ready", "pod/evicted", "pod/kept", WAIT)
     refusal = "Cannot evict pod as it would violate the pod's disruption budget."
-    with kubectl.lines("drain", node, "--force", stderr=subprocess.STDOUT) as said:
-        assert any(refusal in line for line in said)
+    with kubectl.lines("drain", node, "--force", stderr=subprocess.STDOUT) as output:
+        assert any(refusal in line for line in output)
     kubectl("wait", "--for=delete", "pod/evicted", WAIT)
     assert "Ready,SchedulingDisabled" in kubectl("get", "node", node)
     kubectl("delete", "pdb/kept")
@@ -262,8 +262,8 @@ def test_a_kind_of_ones_own(kubectl):
     assert "spec.size" in kubectl.fails("apply", "-f", "-", stdin=json.dumps(bad))
     kubectl("delete", "crd", "widgets.example.com", WAIT)
     # kubectl may still have the kind in its cache, and then the server says it.
-    said = kubectl.fails("get", "widgets")
-    assert "doesn't have a resource type" in said or "could not find the requested resource" in said
+    error = kubectl.fails("get", "widgets")
+    assert "doesn't have a resource type" in error or "could not find the requested resource" in error
 
 
 def test_ports_of_a_pod_are_forwarded(kubectl, web_pod):
@@ -279,5 +279,5 @@ def test_ports_of_a_pod_are_forwarded(kubectl, web_pod):
             assert [each.getresponse().read() for each in (other, one)] == [b"from the pod"] * 2
         with socket.create_connection(("127.0.0.1", free)) as nobody:
             assert nobody.recv(1) == b""
-        said = "".join(lines)
-    assert f"error forwarding port 1 to pod {web_pod.name}: connection refused" in said
+        output = "".join(lines)
+    assert f"error forwarding port 1 to pod {web_pod.name}: connection refused" in output

@@ -148,8 +148,8 @@ def test_a_command_runs_in_a_container(core):
     core.create_namespaced_pod("default", pod("patient", "sleep 60"))
     watched(core, "patient", {"Running"})
     script = ["sh", "-c", "echo out; echo err >&2; exit 3"]
-    asked = {"stdout": True, "stderr": True, "stdin": False, "tty": False, "_preload_content": False}
-    shell = stream(core.connect_get_namespaced_pod_exec, "patient", "default", command=script, **asked)
+    options = {"stdout": True, "stderr": True, "stdin": False, "tty": False, "_preload_content": False}
+    shell = stream(core.connect_get_namespaced_pod_exec, "patient", "default", command=script, **options)
     shell.run_forever(timeout=HANG_S)
     assert (shell.read_stdout(), shell.read_stderr()) == ("out\n", "err\n")
     assert shell.returncode == 3

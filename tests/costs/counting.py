@@ -80,10 +80,10 @@ class Counting:
     def _take(self, made):
         kind, name, obj = made
         self.revision += 1
-        place = "default" if kind.namespaced else ""
-        metadata = {"name": name, "namespace": place, "uid": name, **obj.get("metadata", {})}
+        in_namespace = "default" if kind.namespaced else ""
+        metadata = {"name": name, "namespace": in_namespace, "uid": name, **obj.get("metadata", {})}
         body = msgspec.json.encode({**obj, "metadata": metadata})
-        change = Change(self.revision, kind.id, place, name, name, "MODIFIED", NOW, body)
+        change = Change(self.revision, kind.id, in_namespace, name, name, "MODIFIED", NOW, body)
         self.consumer.apply(self.state, change)
         self.picture.take(change)
 

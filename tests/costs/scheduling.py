@@ -10,9 +10,9 @@ PAUSE_S = 100  # after which nothing is left to say of anybody
 HARD = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
 
 
-def quota(pods, place="ns"):
+def quota(pods, in_namespace="ns"):
     return resources.RESOURCE_QUOTAS, {
-        "metadata": {"name": "q", "namespace": place},
+        "metadata": {"name": "q", "namespace": in_namespace},
         "spec": {"hard": {"pods": str(pods)}},
     }
 

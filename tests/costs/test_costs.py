@@ -94,14 +94,16 @@ def test_cost(world, what, kind, growth):
     few, all_of_them = costs(world, "", FEW)[what], costs(world, kind, many)[what]
     if growth == "1":
         grown = growth_of(few, all_of_them)
-        assert grown.total() < (many - FEW) / 10, f"{what} costs more with {many} {kind} than with {FEW}: {told(grown)}"
+        assert grown.total() < (many - FEW) / 10, (
+            f"{what} costs more with {many} {kind} than with {FEW}: {growth_text(grown)}"
+        )
         return
     some = costs(world, kind, SOME)[what]
     each = growth_of(few, some).total() / (SOME - FEW)
     grown = growth_of(some, all_of_them)
     assert each > 0.1, f"{what} does not cost more with more {kind}: write 1"
     assert grown.total() < 1.5 * (each + 1) * (many - SOME), (
-        f"{what} costs more for each of many {kind} than for each of few: {told(grown)}"
+        f"{what} costs more for each of many {kind} than for each of few: {growth_text(grown)}"
     )
 
 
@@ -134,6 +136,6 @@ def growth_of(before, after):
     return grown
 
 
-def told(grown):
+def growth_text(grown):
     """Say where a cost grew most."""
-    return "; ".join(f"{count} more in {place}" for place, count in grown.most_common(8) if count > 0)
+    return "; ".join(f"{count} more in {location}" for location, count in grown.most_common(8) if count > 0)

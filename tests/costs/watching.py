@@ -26,10 +26,10 @@ class Client:
     fresh = False
 
     def __init__(self):
-        self.heard = []
+        self.chunks = []
 
     def put(self, chunk):
-        self.heard.append(chunk)
+        self.chunks.append(chunk)
 
 
 class Watching:
@@ -59,7 +59,7 @@ class Watching:
             change = self._change(revision)
             with counted() as found["to watches"]:
                 self.board.deliver([WatchedChange(change)], NOW)
-            assert len(self.client.heard) == revision
+            assert len(self.client.chunks) == revision
             with counted() as found["to pages"]:
                 assert [*self.index.match(change)] == [self.page]
         return found

@@ -104,8 +104,8 @@ def test_a_label_cannot_break_out():
 
 def test_shares_lie_side_by_side_marks_cross_them_where_they_are_and_a_sparkline_is_drawn_for_any_values():
     drawn = svg.stack([svg.Share(3, "green", "ready"), svg.Share(0, "amber", "odd"), svg.Share(1, "red", "not ready")])
-    for said in ('x="0%" width="75%"', 'x="75%" width="25%"', 'aria-label="3 ready, 1 not ready"'):
-        assert said in drawn
+    for attribute in ('x="0%" width="75%"', 'x="75%" width="25%"', 'aria-label="3 ready, 1 not ready"'):
+        assert attribute in drawn
     drawn = svg.stack([svg.Share(5, "blue", "used")], 10, "used", marks=[2, 99])
     assert ('class="bar-mark" x1="20%" x2="20%"' in drawn, 'x1="100%"' in drawn) == (True, True)
     assert all(svg.sparkline(values, "x").startswith("<svg") for values in ([], [0], [0, 0], [1, 2, 3]))
@@ -132,8 +132,8 @@ def view(query=""):
 
 
 def table(query="", total=100, **more):
-    shown = view(query)
-    return Table(view=shown, rows={}, page=paging.Page(shown.page, shown.per, total), **more)
+    list_view = view(query)
+    return Table(view=list_view, rows={}, page=paging.Page(list_view.page, list_view.per, total), **more)
 
 
 @cases("query, note", {
@@ -146,8 +146,8 @@ def table(query="", total=100, **more):
     "namespace": ("namespace=a%0ab", "The filter namespace was left out: it is too long or has unprintable characters."),
 })  # fmt: skip
 def test_an_invalid_value_is_left_out_with_a_note(query, note):
-    shown = view(query)
-    assert (shown.notes, shown.url()) == ((note,), "?")
+    list_view = view(query)
+    assert (list_view.notes, list_view.url()) == ((note,), "?")
 
 
 def test_a_view_is_its_url():
@@ -160,9 +160,9 @@ NAMES = st.sampled_from(["q", "namespace", "phase", "sort", "page", "per", "othe
 
 @given(st.dictionaries(NAMES, st.text(max_size=300)))
 def test_any_query_is_read_and_its_canonical_form_reads_the_same(query):
-    shown = SPEC.read(query)
-    again = SPEC.read(shown.params())
-    assert (again.params(), again.notes) == (shown.params(), ())
+    list_view = SPEC.read(query)
+    again = SPEC.read(list_view.params())
+    assert (again.params(), again.notes) == (list_view.params(), ())
 
 
 def test_another_filter_or_order_begins_at_page_one():
@@ -196,9 +196,9 @@ def test_a_topic_says_everything_that_the_page_shows():
     assert (name, params.dict()) == ("things", {"q": "a b", "page": "2", "name": "one"})
 
 
-@given(asked=st.integers(-5, 10**6), size=st.sampled_from(paging.SIZES), total=st.integers(0, 10**6))
-def test_a_page_always_lies_in_the_list(asked, size, total):
-    page = paging.Page(asked, size, total)
+@given(number=st.integers(-5, 10**6), size=st.sampled_from(paging.SIZES), total=st.integers(0, 10**6))
+def test_a_page_always_lies_in_the_list(number, size, total):
+    page = paging.Page(number, size, total)
     assert 1 <= page.number <= page.last
     assert 0 <= page.offset <= max(total - 1, 0)
     assert page.last_row - page.first_row + 1 == min(size, total - page.offset) or not total

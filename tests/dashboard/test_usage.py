@@ -26,12 +26,12 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-def do(what, number, place):
+def do(what, number, node_name):
     """Do one thing to a pod, if it can be done."""
     name = f"p{number}"
     exists = name in {each.name for each in store.find(PODS)}
     if what == "create" and not exists:
-        resource, obj = pod(name, node=place, queue=f"q{number % 2}")
+        resource, obj = pod(name, node=node_name, queue=f"q{number % 2}")
         store.write(Create(resource, obj))
     elif what == "remove" and exists:
         store.write(Delete(PODS, "team-a", name, grace=0))
@@ -40,11 +40,11 @@ def do(what, number, place):
         store.write(Patch(PODS, "team-a", name, {"status": {"phase": phase}}, "status"))
 
 
-def plain(shown):
+def plain(picture):
     """Use without what is nought, which may or may not be said."""
     return [
         {where: {r: n for r, n in taken.items() if n} for where, taken in used.items() if any(taken.values())}
-        for used in (shown.on_node, shown.in_queue)
+        for used in (picture.on_node, picture.in_queue)
     ]
 
 
@@ -69,13 +69,13 @@ def test_queues_use_what_those_below_them_use_and_nodes_what_is_on_them():
         node("one"), node("two", ready=False), queue("root", parent=""), queue("a"), queue("b", parent="a"), queue("c", parent="b"),
         queue("x", parent="y"), queue("y", parent="x"), pod("p", queue="b"), pod("r", queue="c", cpu="1.5"), pod("s", queue="a", node=""),
     )  # fmt: skip
-    shown = cluster_usage.Picture.loaded(store.revision())
-    assert shown.capacity()["cpu"] == 8000, "of ready nodes alone"
-    assert [shown.subtree_use(name).get("cpu", 0) for name in "abc"] == [3500, 3500, 1500]
-    assert [queue.name for queue in shown.children("")] == ["a"]
-    assert {queue.name for queue in shown.below("root")} == {"a", "b", "c"}
-    assert [queue.name for queue in shown.below("x")] == ["y"], "a circle of parents ends where it began"
-    assert "" not in shown.on_node
+    picture = cluster_usage.Picture.loaded(store.revision())
+    assert picture.capacity()["cpu"] == 8000, "of ready nodes alone"
+    assert [picture.subtree_use(name).get("cpu", 0) for name in "abc"] == [3500, 3500, 1500]
+    assert [queue.name for queue in picture.children("")] == ["a"]
+    assert {queue.name for queue in picture.below("root")} == {"a", "b", "c"}
+    assert [queue.name for queue in picture.below("x")] == ["y"], "a circle of parents ends where it began"
+    assert "" not in picture.on_node
 
 
 def test_a_queue_may_take_no_more_than_those_above_it():
@@ -157,15 +157,15 @@ def test_a_queue_that_takes_nothing_says_why():
 
 
 def test_readers_look_at_one_picture_together_and_whoever_needs_a_newer_one_waits_for_them():
-    kept, later = SharedPicture((), lambda head: SimpleNamespace(revision=head)), 1_000_000
+    shared, later = SharedPicture((), lambda head: SimpleNamespace(revision=head)), 1_000_000
 
     def newest():
-        with kept.current(later) as shown:
-            return shown.revision
+        with shared.current(later) as picture:
+            return picture.revision
 
     with ThreadPoolExecutor() as pool:
-        with kept.current(1) as shown, kept.current(1) as other:
-            assert shown is other
+        with shared.current(1) as picture, shared.current(1) as other:
+            assert picture is other
             waiting = pool.submit(newest)
             with pytest.raises(TimeoutError):
                 waiting.result(0.2)

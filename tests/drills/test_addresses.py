@@ -71,8 +71,8 @@ def test_pod_never_has_the_address_while_it_is_held_and_sessions_end_where_it_wa
         for end in (own.stop, own.kill):
             squats()
             end()
-            said = f"Process {own.holder()} holds the ports until then" in "".join(own.output)
-            assert said == (end == own.stop)
+            has_notice = f"Process {own.holder()} holds the ports until then" in "".join(own.output)
+            assert has_notice == (end == own.stop)
             squats()
             answer = until(lambda: away(own), what="an answer")
             assert "1 pod goes on" in answer.text

@@ -124,7 +124,7 @@ def test_a_revoked_machine_ends_what_it_runs_and_stops(own, second, person, watc
     person.post(f"/connect/tokens/{row[1]}/revoke/")
     assert second.ended() == 1
     until(lambda: not second.shims(), what="the end of what ran there")
-    assert "is no node of the cluster any more" in second.said()
+    assert "is no node of the cluster any more" in second.output()
 
 
 def test_a_name_that_is_taken_is_refused_with_words(own, second, tmp_path):
@@ -136,9 +136,9 @@ def test_a_name_that_is_taken_is_refused_with_words(own, second, tmp_path):
 
 def test_a_token_can_be_given_by_file_and_for_a_name(own, second, tmp_path):
     words = second.invited("--node", "third")
-    place = words.index("--token")
-    (tmp_path / "token").write_text(words[place + 1] + "\n")
-    words[place : place + 2] = ["--token-file", str(tmp_path / "token")]
+    position = words.index("--token")
+    (tmp_path / "token").write_text(words[position + 1] + "\n")
+    words[position : position + 2] = ["--token-file", str(tmp_path / "token")]
     third = Machine(own, tmp_path / "third", "whatever-else")
     try:
         third.name = "third"
@@ -148,7 +148,7 @@ def test_a_token_can_be_given_by_file_and_for_a_name(own, second, tmp_path):
         third.close()
 
 
-@cases("words, said", {
+@cases("words, message", {
     "in the clear": (("--server", "http://192.0.2.1:8443", "--token", "x"), "not encrypted"),
     "nobody there": (("--server", "https://127.0.0.1:9", "--token", "x"), "does not answer"),
     "no token": (("--server", "https://127.0.0.1:9"), "with a token"),
@@ -156,10 +156,10 @@ def test_a_token_can_be_given_by_file_and_for_a_name(own, second, tmp_path):
     "no authority": (("--server", "https://127.0.0.1:9", "--token", "x", "--ca", "/absent"), "cannot be read"),
     "no certificate": (("--server", "https://127.0.0.1:9", "--token", "x", "--ca", "/etc/passwd"), "no certificate"),
 })  # fmt: skip
-def test_what_cannot_be_is_said_at_once(tmp_path, words, said):
+def test_what_cannot_be_is_said_at_once(tmp_path, words, message):
     machine = Machine(None, tmp_path / "none", "none").start("agent", *words)
     assert machine.ended() == 1
-    assert said in machine.output()
+    assert message in machine.output()
 
 
 def test_with_the_wrong_authority_nothing_is_told_to_the_server(own, second, tmp_path):

@@ -43,7 +43,7 @@ def at_work(own, *jobs):
         yield watcher, uids(watcher, jobs[0]["metadata"]["name"])
 
 
-def said(own):
+def output_of(own):
     return "".join(own.output)
 
 
@@ -83,7 +83,7 @@ def test_running_pod_goes_on_while_the_system_is_stopped_and_started(own, go, en
 def test_pod_that_ends_while_nobody_looks_has_ended(own, go):
     with at_work(own, job("held", held(go))) as (watcher, before):
         own.stop()
-        until(lambda: "1 running pod (default/held-main-0) goes on until the next start takes over" in said(own))
+        until(lambda: "1 running pod (default/held-main-0) goes on until the next start takes over" in output_of(own))
         go.touch()
         until(lambda: not own.shims(), what="the end of the pod")
         own.start()
@@ -160,8 +160,8 @@ def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, go):
     with at_work(own, job("held", held(go, replicas=2)), job("checks", checks)) as (watcher, before):
         before |= uids(watcher, "checks")
         own.stop()
-        assert ending in said(own)
-        until(lambda: "everything is stopped" in said(own))
+        assert ending in output_of(own)
+        until(lambda: "everything is stopped" in output_of(own))
         own.assert_gone()
         go.touch()
         own.start()
@@ -174,7 +174,7 @@ def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, go):
 def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, go):
     with at_work(own, job("held", held(go))) as (watcher, _):
         own.process.send_signal(signal.SIGINT)
-        until(lambda: "Stopping once 1 running pod (default/held-main-0) has ended" in said(own))
+        until(lambda: "Stopping once 1 running pod (default/held-main-0) has ended" in output_of(own))
         with Person(own) as person:
             person.create(job("later", shell("exit 0")))
         go.touch()
@@ -192,7 +192,7 @@ def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, go):
 def test_second_signal_ends_the_waiting_and_leaves_the_pod(own, go):
     with at_work(own, job("held", held(go))) as (watcher, before):
         own.process.send_signal(signal.SIGINT)
-        until(lambda: "Stopping once" in said(own))
+        until(lambda: "Stopping once" in output_of(own))
         until(lambda: not watcher.store.count(NODES).get("Ready", 0))
         own.stop()
         assert set(own.shims().values()) == before

@@ -17,7 +17,7 @@ FAILING = 0.03  # of all requests, where there are some
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 ACTIONS = (Action.ABORT_JOB, Action.RESUME_JOB, Action.RESTART_JOB, Action.TERMINATE_JOB, Action.COMPLETE_JOB)
 EVENTS = ("PodFailed", "PodEvicted", "TaskCompleted", "TaskFailed", "PodPending", "*")
-ANSWERS = (
+POLICY_ACTIONS = (
     *(Action.RESTART_JOB, Action.RESTART_TASK, Action.RESTART_POD),
     *(Action.ABORT_JOB, Action.TERMINATE_JOB, Action.COMPLETE_JOB),
 )
@@ -78,7 +78,7 @@ class People:
             },
         }
         if self.choices.random() < 0.5:
-            answer = {"event": pick(EVENTS), "action": str(pick(ANSWERS))}
+            answer = {"event": pick(EVENTS), "action": str(pick(POLICY_ACTIONS))}
             answer |= {"timeout": "200ms"} if self.choices.random() < 0.3 else {}
             pick((job["spec"], task)).setdefault("policies", []).append(answer)
         if self.choices.random() < 0.2:
@@ -122,8 +122,8 @@ class People:
                 "priority": pick((0, 0, 1)),
                 "dequeueStrategy": pick(("traverse", "fifo")),
             }
-            kept = {"cpu": pick(("0", "2", "9"))}
-            spec = {"state": "Closed", **shares, "deserved": kept, "guarantee": {"resource": kept}}
+            amounts = {"cpu": pick(("0", "2", "9"))}
+            spec = {"state": "Closed", **shares, "deserved": amounts, "guarantee": {"resource": amounts}}
             self.cluster.make(QUEUES, {"metadata": {"name": name}, "spec": spec})
         else:
             self.cluster.try_(api.delete, QUEUES, "", name)

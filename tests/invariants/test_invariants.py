@@ -13,7 +13,7 @@ from scheduler.idle import judge
 LATER = AT + 60_000
 LONG_AGO = "2027-01-15T07:00:00Z"
 SOON, LATE = "2027-01-15T09:00:00Z", "2027-01-15T10:00:00Z"
-FOR_ROOM = {"told": "Waits for room.", "reason": "NotEnoughResources"}
+FOR_ROOM = {"message": "Waits for room.", "reason": "NotEnoughResources"}
 NO_ROOM = "The pod does not fit yet: it needs 1 CPU, the most free on one node is 0 CPU (n)."
 
 
@@ -23,15 +23,15 @@ def ran(number, started, ended=""):
     state = {"running": {"startedAt": started}}
     if ended:
         state = {"terminated": {"startedAt": started, "finishedAt": ended, "exitCode": 0, "containerID": ident}}
-    told = {"name": "c", "restartCount": number, "containerID": ident, "state": state}
-    return {"containerStatuses": [told]}
+    status = {"name": "c", "restartCount": number, "containerID": ident, "state": state}
+    return {"containerStatuses": [status]}
 
 
 def again(started):
     """The status of a container in its second attempt, which tells of the first."""
-    (told,) = ran(1, "t3")["containerStatuses"]
+    (status,) = ran(1, "t3")["containerStatuses"]
     (first,) = ran(0, started, "t2")["containerStatuses"]
-    return {"containerStatuses": [{**told, "lastState": first["state"]}]}
+    return {"containerStatuses": [{**status, "lastState": first["state"]}]}
 
 
 def whose(name):
@@ -87,8 +87,8 @@ def reclaimed(after, *, first="2027-01-15T08:00:00Z", says=True, is_first=False)
     log.group("h").put(GROUPS, "h", status={"conditions": [WAITS]})
     for n in range(len(after)):
         about = {"kind": "Pod", "name": f"p{n}", "uid": f"uid-pods-p{n}"}
-        told = "Pod is evicted, because of reclaim: pod group d/h gets its room."
-        log.put(EVENTS, f"e{n}", involvedObject=about, reason="Evict", message=told)
+        message = "Pod is evicted, because of reclaim: pod group d/h gets its room."
+        log.put(EVENTS, f"e{n}", involvedObject=about, reason="Evict", message=message)
     for n, ran in enumerate(after):
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp(started)}
         victim = {**VICTIM[0], "lastTransitionTime": timestamp(started + ran * 1000)}

@@ -11,7 +11,7 @@ from jobs.rules import admission
 from kube.resources import PRIORITY_CLASSES
 from tests import builders
 from tests.builders import container as container
-from tests.cluster.rules.known import Known
+from tests.cluster.rules.known import ClusterStub
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 UID = "5a1f7f2e-0000-4000-8000-000000000001"
@@ -21,7 +21,7 @@ OWNER = {
 }  # fmt: skip
 
 
-class Cluster(Known):
+class Cluster(ClusterStub):
     """What admission sees: two open queues, a priority class and these objects."""
 
     def __init__(self, *objects):
@@ -62,12 +62,12 @@ def refusals(obj, cluster=CLUSTER, old=None, rules=admission):
 
 
 def warnings(obj, cluster=CLUSTER, old=None):
-    said = admission.warn(defaulted(obj, cluster, old), old, cluster)
-    return dict(text.split(": ", 1) for text in said)
+    messages = admission.warn(defaulted(obj, cluster, old), old, cluster)
+    return dict(text.split(": ", 1) for text in messages)
 
 
-def listed(said):
-    return "\n".join(f"{path}: {text}" for path, text in said.items())
+def listed(messages):
+    return "\n".join(f"{path}: {text}" for path, text in messages.items())
 
 
 def job_fact(obj, *, phase=None, **status):

@@ -77,13 +77,13 @@ def golden(request):
     """Compare what is said or made with what a file has under the name of the row, or test; `--update-golden` writes it."""
     row = request.node.callspec.id if hasattr(request.node, "callspec") else request.node.name
 
-    def golden(name, said):
+    def golden(name, value):
         path = ROWS / f"{name}.yaml"
         found = yaml.safe_load(path.read_text()) if path.exists() else {}
         if request.config.getoption("--update-golden"):
-            found[row] = said
+            found[row] = value
             path.write_text(yaml.safe_dump(found, allow_unicode=True, width=1000))
-        assert found[row] == said
+        assert found[row] == value
 
     return golden
 

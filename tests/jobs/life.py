@@ -55,7 +55,7 @@ class Life:
             self.submit(tasks=[task(*each) for each in spec.pop("tasks", {}).items()], **spec)
         else:
             self.does(steps)
-        return [said for look in looks for said in self.seen(*look.split())]
+        return [text for look in looks for text in self.seen(*look.split())]
 
     def does(self, *lines):
         if self.job is None:
@@ -90,12 +90,12 @@ class Life:
         own = store.find(PODS, owner=self.job.uid)
         return [f"{self.name}-{each}" for each in named] or [each.name for each in own]
 
-    def kept(self):
+    def recorded(self):
         settle(self.recorder)
         return records.by_uid(JOBS, [self.job.uid]).get(self.job.uid)
 
     def history(self):
-        return record.read(self.kept().history)
+        return record.read(self.recorded().history)
 
     # ---- what happens
 
@@ -190,8 +190,8 @@ class Life:
 
     def unplaced(self, pod):
         """The scheduler says why a pod has no node."""
-        said = {"type": "PodScheduled", "status": "False", "message": "Nothing is free."}
-        store.write(Patch(PODS, "default", f"{self.name}-{pod}", {"status": {"conditions": [said]}}, "status"))
+        condition = {"type": "PodScheduled", "status": "False", "message": "Nothing is free."}
+        store.write(Patch(PODS, "default", f"{self.name}-{pod}", {"status": {"conditions": [condition]}}, "status"))
         self.jobs.settle()
 
     def evict(self, *named):
@@ -267,7 +267,7 @@ def of(path):
 PARTS = {
     "bars": bars, "waits": waits, "pods": pods,
     "zero": lambda story, page: seconds(page.drawn["zero"] - story.began),
-    "marks": lambda story, page: ", ".join(f"{seconds(at)} {said}" for at, said in page.drawn["marks"]),
+    "marks": lambda story, page: ", ".join(f"{seconds(at)} {label}" for at, label in page.drawn["marks"]),
     "leads": lambda story, page: " ".join(page.tree.xpath("//*[@id='job-why']//a/@href")),
     "steps": of("*[@id='job-steps']/li"), "runs": of("*[@id='job-runs']//a"), "over": of("*[@id='job-runs']/p"),
     "fired": of(FIRED), "facts": of("*[@class='job-facts']"),

@@ -10,7 +10,7 @@ from tests.builders import of, queue
 from tests.jobs.builders import CLUSTER, defaulted, task
 from tests.jobs.story import Script
 
-PLACE = "default"
+NAMESPACE = "default"
 
 
 class Killed(BaseException):
@@ -45,7 +45,7 @@ def settle(*runners):
 def end(name, phase, **status):
     """Let the job controller say how far a job has come."""
     state = {"phase": phase, "lastTransitionTime": meta.now_text(0)}
-    store.write(Patch(JOBS, PLACE, name, {"status": {"state": state, **status}}, "status"))
+    store.write(Patch(JOBS, NAMESPACE, name, {"status": {"state": state, **status}}, "status"))
 
 
 class Story(Script):
@@ -67,13 +67,13 @@ class Story(Script):
         self.controller = runner(self.consumer)
 
     def delete(self, job):
-        store.write(Delete(JOBS, PLACE, self.called(job)))
+        store.write(Delete(JOBS, NAMESPACE, self.called(job)))
 
     def foreign(self, job):
         store.write(Create(JOBS, of(JOBS, self.called(job))))
 
     def going(self):
-        store.write(Delete(self.kind, PLACE, self.name, propagation="Foreground"))
+        store.write(Delete(self.kind, NAMESPACE, self.name, propagation="Foreground"))
 
     def queue(self, state):
         there = any(each.name == "night" for each in store.find(QUEUES))

@@ -391,19 +391,19 @@ def test_what_of_a_job_may_change(golden, path, value):
     golden("changes", listed({cause.field: cause.message for cause in found}))
 
 
-@cases("metadata, resources, is_kept", {
+@cases("metadata, resources, is_unchanged", {
     "as Go's types write it": ({"creationTimestamp": None}, {}, True),
     "as Volcano's webhook writes it": ({}, {}, True),
     "a label": ({"labels": {"a": "b"}}, {}, False),
     "a request": ({}, {"requests": {"cpu": "1"}}, False),
 })  # fmt: skip
-def test_a_typed_client_may_send_back_the_template_that_it_read(metadata, resources, is_kept):
+def test_a_typed_client_may_send_back_the_template_that_it_read(metadata, resources, is_unchanged):
     old = defaulted(job(task(replicas=3)))
     new = changed(old, "spec.tasks.0.template.metadata", metadata)
     put(new, "spec.tasks.0.template.spec.containers.0.resources", resources)
     made = defaulted(new, old=old)
-    assert (made["spec"] == old["spec"]) is is_kept
-    assert (admission.validate(made, old, CLUSTER) == []) is is_kept
+    assert (made["spec"] == old["spec"]) is is_unchanged
+    assert (admission.validate(made, old, CLUSTER) == []) is is_unchanged
 
 
 @pytest.mark.shows("1.6/spec.tasks[].replicas", "7.4/1")

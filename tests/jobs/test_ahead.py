@@ -48,7 +48,7 @@ class Late(Script):
             "made": " ".join(each["metadata"]["name"].removeprefix("demo-") for each in pods),
             "plans": str(len(groups)),
             "pods": " ".join(name.removeprefix("demo-") for name in sorted(entry.observed.pods)) if entry else "",
-            "others": " ".join(self.known("other").pods) if "default/other" in self.state.entries else "",
+            "others": " ".join(self.observed("other").pods) if "default/other" in self.state.entries else "",
             "job": ""
             if not entry
             else "current"
@@ -58,7 +58,7 @@ class Late(Script):
             "remembers": "more" if self.state.ahead or self.state.sent else "nothing",
         }
 
-    def known(self, name="demo"):
+    def observed(self, name="demo"):
         return self.state.entries[f"default/{name}"].observed
 
     def plan(self, *timers, now=None):
@@ -158,19 +158,19 @@ def test_target_of_a_command_that_was_read_is_not_taken_back_to_an_older_spec(la
     command("SyncJob")
     late.consumer.apply(late.state, store.changes(late.since, [COMMANDS])[0])
     late.plan()
-    assert late.known().job.tasks[0].replicas == 1
+    assert late.observed().job.tasks[0].replicas == 1
     late.since = store.revision() - 3
     late.hear(2)
-    assert late.known().job.tasks[0].replicas == 1
+    assert late.observed().job.tasks[0].replicas == 1
 
 
 @pytest.mark.parametrize("heir", ["", "other"], ids=["to nobody", "to another job"])
 def test_pod_that_is_given_away_is_missed_by_its_job(late, heir):
     late.goes(f"other, give main-0 {heir}, hear")
-    known = late.known()
-    assert known.pods["demo-main-0"].owner != known.job.uid, "it only holds its name"
+    observed = late.observed()
+    assert observed.pods["demo-main-0"].owner != observed.job.uid, "it only holds its name"
     assert KEY in late.state.touched
-    assert [*late.known("other").pods] == ["demo-main-0"] * bool(heir)
+    assert [*late.observed("other").pods] == ["demo-main-0"] * bool(heir)
 
 
 def test_status_that_somebody_else_writes_is_not_taken_for_the_controllers_own(controller):

@@ -25,7 +25,7 @@ from tests.builders import of, queue
 from tests.dashboard.pages.conftest import page, reader
 from tests.jobs import builders, made
 from tests.jobs.builders import CLUSTER, Cluster, defaulted, listed, task
-from tests.jobs.made import PLACE, end, job_names, runner, settle, spec
+from tests.jobs.made import NAMESPACE, end, job_names, runner, settle, spec
 from tests.tables import cases
 from tests.verify import render
 
@@ -51,7 +51,7 @@ def make(schedule="*/10 * * * *", *, by="sam", **fields):
 
 
 def status(name="c"):
-    return store.get(CRON_JOBS, PLACE, name).object.get("status") or {}
+    return store.get(CRON_JOBS, NAMESPACE, name).object.get("status") or {}
 
 
 def name_at(moment):
@@ -89,7 +89,7 @@ class Story(made.Story):
         }
 
     def resume(self):
-        store.write(Patch(CRON_JOBS, PLACE, "c", {"spec": {"suspend": False}}))
+        store.write(Patch(CRON_JOBS, NAMESPACE, "c", {"spec": {"suspend": False}}))
 
 
 def moments(text, start, count, zone=""):
@@ -245,14 +245,14 @@ def days(text="0 9 * * *", jobs=(), zone="", now=NOW):
 
 
 def test_a_calendar_has_four_weeks_of_past_jobs_and_coming_runs():
-    done, asked = job("c-1", "2026-03-11T09:00:00Z", phase="Failed"), job("c-now-x")
-    weeks, found = days(jobs=[done, asked])
+    done, requested = job("c-1", "2026-03-11T09:00:00Z", phase="Failed"), job("c-now-x")
+    weeks, found = days(jobs=[done, requested])
     assert [len(week) for week in weeks] == [7, 7, 7, 7]
     assert [week[0].date for week in weeks][:2] == [date(2026, 3, 2), date(2026, 3, 9)]
     assert [day.date for day in found.values() if day.is_today] == [date(2026, 3, 11)]
-    shown = {day: [(run.time, run.job) for run in found[date(2026, 3, day)].runs] for day in (9, 10, 11, 12)}
+    runs = {day: [(run.time, run.job) for run in found[date(2026, 3, day)].runs] for day in (9, 10, 11, 12)}
     # What somebody asked for stands where it was made.
-    assert shown == {9: [], 10: [("08:00", asked)], 11: [("09:00", done)], 12: [("09:00", None)]}
+    assert runs == {9: [], 10: [("08:00", requested)], 11: [("09:00", done)], 12: [("09:00", None)]}
     assert not any(day.runs for day in days("")[1].values()), "suspended"
 
 
@@ -311,8 +311,8 @@ def test_what_does_not_change_may_stay_as_it_is():
 
 def test_a_closed_queue_is_told_and_not_refused():
     cluster = Cluster(queue("night", "Closed"))
-    told = admission.warn(with_tasks(queue="night"), None, cluster)
-    assert [text.partition(":")[0] for text in told] == ["spec.jobTemplate.spec.queue"]
+    warnings = admission.warn(with_tasks(queue="night"), None, cluster)
+    assert [text.partition(":")[0] for text in warnings] == ["spec.jobTemplate.spec.queue"]
     assert admission.warn(with_tasks(), None, CLUSTER) == []
 
 
@@ -388,7 +388,7 @@ def test_a_job_says_whose_it_is_and_for_which_time(tell):
     metadata = {"labels": {"app": "x"}, "annotations": {"note": "y", CREATOR_ANNOTATION: "mallory"}, "name": "z"}
     stored = make("0 2 * * *", timeZone=BERLIN, jobTemplate={"metadata": metadata, "spec": spec()}, by="alice")
     tell("0\n60")
-    job = store.get(JOBS, PLACE, name_at("01:00")).object["metadata"]
+    job = store.get(JOBS, NAMESPACE, name_at("01:00")).object["metadata"]
     assert job["labels"] == {"app": "x"}
     written = {"volcano.sh/cronjob-scheduled-timestamp": "2026-03-01T02:00:00+01:00"}
     assert job["annotations"] == {"note": "y", CREATOR_ANNOTATION: "alice", **written}
@@ -399,9 +399,9 @@ def test_a_job_that_somebody_else_owns_as_well_is_still_the_cron_jobs_own(tell):
     make()
     tell("10")
     (name,) = job_names()
-    ours = store.get(JOBS, PLACE, name).object["metadata"]["ownerReferences"]
+    ours = store.get(JOBS, NAMESPACE, name).object["metadata"]["ownerReferences"]
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "of-another"}
-    store.write(Patch(JOBS, PLACE, name, {"metadata": {"ownerReferences": [other, *ours]}}))
+    store.write(Patch(JOBS, NAMESPACE, name, {"metadata": {"ownerReferences": [other, *ours]}}))
     tell("0")
     assert [each["name"] for each in status()["active"]] == [name]
 
@@ -409,7 +409,7 @@ def test_a_job_that_somebody_else_owns_as_well_is_still_the_cron_jobs_own(tell):
 def test_one_that_cannot_be_read_does_not_stop_the_others(tell):
     store.write(*(Create(CRON_JOBS, of(CRON_JOBS, name, schedule=text)) for name, text in (("bad", 1), ("odd", "?"))))
     make(name="late")
-    store.write(Patch(CRON_JOBS, PLACE, "late", {"status": {"lastScheduleTime": "soon"}}, "status"))
+    store.write(Patch(CRON_JOBS, NAMESPACE, "late", {"status": {"lastScheduleTime": "soon"}}, "status"))
     make()
     tell("0\n10 → jobs 00:10")
 
@@ -426,7 +426,7 @@ def test_a_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_next
     assert "No jobs are made until it is resumed" in page(sam, "/cronjobs/default/d/").text(id="cron-head")
     # From the next run on the topics are other ones.
     assert (render(SYSTEM, "cronjobs:list").again, render(SYSTEM, TOPIC).again <= following) == (following, True)
-    store.write(*(Delete(CRON_JOBS, PLACE, name) for name in ("c", "later")))
+    store.write(*(Delete(CRON_JOBS, NAMESPACE, name) for name in ("c", "later")))
     assert render(SYSTEM, "cronjobs:list").again is None
 
 
@@ -436,13 +436,15 @@ def test_the_page_shows_facts_calendar_and_jobs_and_its_buttons_to_who_made_it(s
     sam.post(f"{DETAIL}run/")
     (name,) = job_names()
     end(name, "Failed")
-    shown = page(sam, DETAIL)
-    assert all(words in shown.text(id="cron-head") for words in ("the next one waits (Forbid)", "60 s"))
-    (run,) = shown.all(tag="a", **{"class": "calendar-run"})
+    document = page(sam, DETAIL)
+    assert all(words in document.text(id="cron-head") for words in ("the next one waits (Forbid)", "60 s"))
+    (run,) = document.all(tag="a", **{"class": "calendar-run"})
     assert (run.get("data-phase"), run.get("href")) == ("Failed", f"/jobs/default/{name}/")
-    assert (name in shown.text(id="table-rows"), name in shown.text(id="cron-head")) == (True, False), "it has ended"
-    assert f"{DETAIL}suspend/" in shown.actions()
-    other = page(reader("tom", "submitter", PLACE), DETAIL)
+    assert (name in document.text(id="table-rows"), name in document.text(id="cron-head")) == (True, False), (
+        "it has ended"
+    )
+    assert f"{DETAIL}suspend/" in document.actions()
+    other = page(reader("tom", "submitter", NAMESPACE), DETAIL)
     assert not [action for action in other.actions() if action.startswith(DETAIL)]
     assert sam.post(f"{DETAIL}delete/")["Location"] == LIST
     assert "was deleted" in render(SYSTEM, TOPIC).parts["cron-head"]
@@ -453,7 +455,7 @@ def test_a_job_that_is_run_now_is_the_cron_jobs_own_and_one_that_is_refused_is_t
     answer = sam.post(f"/cronjobs/default/{stored.name}/run/")
     (name,) = job_names()
     assert (answer["Location"], name.startswith(f"{stored.name}-")) == (f"/jobs/default/{name}/", True)
-    metadata = store.get(JOBS, PLACE, name).object["metadata"]
+    metadata = store.get(JOBS, NAMESPACE, name).object["metadata"]
     assert metadata["ownerReferences"][0]["uid"] == stored.uid
     assert metadata["annotations"] == {"cronjob.kubernetes.io/instantiate": "manual", CREATOR_ANNOTATION: "sam"}
     settle(runner("cronjobs"))

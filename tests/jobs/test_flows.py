@@ -9,7 +9,7 @@ from tests.dashboard.pages.conftest import page, reader
 from tests.jobs import made
 from tests.jobs.builders import task
 from tests.jobs.control import messages
-from tests.jobs.made import PLACE, end, flow, job_names, runner, settle, step, template
+from tests.jobs.made import NAMESPACE, end, flow, job_names, runner, settle, step, template
 from tests.tables import cases
 
 DIAMOND = (step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c"))
@@ -31,7 +31,7 @@ def submit(obj, *templates):
 
 
 def state():
-    return store.get(JOB_FLOWS, PLACE, "f").object["status"]["state"]
+    return store.get(JOB_FLOWS, NAMESPACE, "f").object["status"]["state"]
 
 
 class Story(made.Story):
@@ -64,7 +64,7 @@ class Story(made.Story):
         store.write(Create(JOB_TEMPLATES, template(name)))
 
     def retain(self, policy):
-        store.write(Patch(JOB_FLOWS, PLACE, "f", {"spec": {"jobRetainPolicy": policy}}))
+        store.write(Patch(JOB_FLOWS, NAMESPACE, "f", {"spec": {"jobRetainPolicy": policy}}))
 
     def serve(self, number):
         """So many of the two servers of the first job run."""
@@ -133,7 +133,7 @@ def test_a_flow_goes_on_as_its_jobs_do(controller, moved_clock, obj, templates, 
 def test_a_job_says_whose_it_is_and_what_it_was_made_from(controller):
     stored = submit(flow(*ONE), template("a", priorityClassName="high"))
     settle(controller)
-    job = store.get(JOBS, PLACE, "f-a").object
+    job = store.get(JOBS, NAMESPACE, "f-a").object
     labels = {"volcano.sh/createdByJobTemplate": "default.a", "volcano.sh/createdByJobFlow": "default.f"}
     assert job["metadata"]["labels"] == labels
     assert job["metadata"]["annotations"] == {**labels, CREATOR_ANNOTATION: "sam"}
@@ -145,14 +145,14 @@ def test_a_job_says_whose_it_is_and_what_it_was_made_from(controller):
 def test_a_template_lists_the_jobs_that_were_made_from_it(controller):
     def made():
         settle(controller)
-        return store.get(JOB_TEMPLATES, PLACE, "a").object["status"]["jobDependsOnList"]
+        return store.get(JOB_TEMPLATES, NAMESPACE, "a").object["status"]["jobDependsOnList"]
 
     submit(flow(*ONE), "a")
     submit(flow(*ONE, name="g.h"))
     assert made() == ["f-a", "g.h-a"]
-    store.write(Delete(JOB_FLOWS, PLACE, "f"), Delete(JOBS, PLACE, "f-a"))
+    store.write(Delete(JOB_FLOWS, NAMESPACE, "f"), Delete(JOBS, NAMESPACE, "f-a"))
     assert made() == ["g.h-a"]
-    store.write(Delete(JOB_TEMPLATES, PLACE, "a"), Create(JOB_TEMPLATES, template("a")))
+    store.write(Delete(JOB_TEMPLATES, NAMESPACE, "a"), Create(JOB_TEMPLATES, template("a")))
     assert made() == ["g.h-a"]
     before = store.revision()
     settle(runner("jobflows"))
@@ -175,20 +175,20 @@ def test_lists_and_pages_say_how_far_a_flow_is_and_what_a_template_makes_which_o
     row = page(sam, LIST).text(id=f"row-{pair.uid}")
     assert all(word in row for word in ("Running", "1 of 2", "1 of 2 jobs have completed.", "sam"))
     assert [page(sam, LIST + query).rows() for query in ("?phase=Failed", "?q=other")] == [[], []]
-    shown = page(sam, DETAIL)
-    drawn = shown.tree.xpath("//*[@class='graph-node']")
+    document = page(sam, DETAIL)
+    drawn = document.tree.xpath("//*[@class='graph-node']")
     assert {" ".join(text.text for text in node.iter("text")): node.get("data-hue") for node in drawn} == {
         "a Completed": "green",
         "b Running": "blue",
     }
-    assert shown.tree.xpath("//*[@id='flow-graph']//a/@href") == ["/jobs/default/f-a/", "/jobs/default/f-b/"]
-    assert "1 of 2 jobs have completed." in shown.text(id="flow-head")
+    assert document.tree.xpath("//*[@id='flow-graph']//a/@href") == ["/jobs/default/f-a/", "/jobs/default/f-b/"]
+    assert "1 of 2 jobs have completed." in document.text(id="flow-head")
     first, _ = page(sam, TEMPLATES).rows()
     assert "default 2 1 sam" in page(sam, TEMPLATES).text(id=first)
-    shown = page(sam, TEMPLATE)
-    assert all(word in shown.text(id="template-head") for word in ("main × 2", "f-a"))
-    assert ("kind: JobTemplate" in (text := shown.text(id="template-text")), "uid" in text) == (True, False)
-    other = reader("tom", "submitter", PLACE)
+    document = page(sam, TEMPLATE)
+    assert all(word in document.text(id="template-head") for word in ("main × 2", "f-a"))
+    assert ("kind: JobTemplate" in (text := document.text(id="template-text")), "uid" in text) == (True, False)
+    other = reader("tom", "submitter", NAMESPACE)
     offered = {each for address in (DETAIL, TEMPLATE) for each in page(other, address).actions() if "/flows/" in each}
     assert offered == {f"{TEMPLATE}run/"}
 
@@ -198,10 +198,10 @@ def test_what_is_not_there_is_told_and_what_to_do_next(sam):
     assert "give it to kubectl apply" in page(sam, TEMPLATES).text(id="table-empty")
     submit(flow(*LINE))
     settle(runner("jobflows"))
-    shown = page(sam, DETAIL)
-    assert "There is no job template a" in shown.text(id="flow-head")
-    assert "f-b Waiting b a" in shown.text(id="flow-jobs")
-    assert not list(shown.one(id="flow-graph").iter("a"))
+    document = page(sam, DETAIL)
+    assert "There is no job template a" in document.text(id="flow-head")
+    assert "f-b Waiting b a" in document.text(id="flow-jobs")
+    assert not list(document.one(id="flow-graph").iter("a"))
 
 
 def test_a_template_is_run_and_a_job_that_is_refused_is_told(sam):
@@ -225,7 +225,7 @@ def test_a_template_is_run_and_a_job_that_is_refused_is_told(sam):
 @pytest.mark.parametrize(("address", "resource"), [(DETAIL, JOB_FLOWS), (TEMPLATE, JOB_TEMPLATES)])
 def test_only_what_the_page_showed_is_deleted(sam, pair, address, resource):
     """Somebody may have deleted it, and made another under its name."""
-    uid = store.find(resource, namespace=PLACE, name=address.split("/")[-2])[0].uid
+    uid = store.find(resource, namespace=NAMESPACE, name=address.split("/")[-2])[0].uid
     assert f'name="uid" value="{uid}"' in sam.get(address).content.decode()
     sam.post(f"{address}delete/", {"uid": "another"})
     assert sam.get(address).status_code == 200

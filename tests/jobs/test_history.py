@@ -64,11 +64,11 @@ def test_a_life_is_told_in_runs_and_recorded_when_a_run_or_the_job_ends_for_good
     assert [(run.phase, len(run.pods)) for run in found.runs] == expected
     assert all(before.ended is not None for before in found.runs[:-1])
     assert (found.runs[-1].ended is None) == (not found.runs[-1].phase)
-    kept = one.kept()
-    assert (kept is not None) is is_recorded
+    stored = one.recorded()
+    assert (stored is not None) is is_recorded
     if is_recorded:
-        assert record.read(kept.history) == found
-        assert (kept.name, kept.queue, kept.deleted > 0) == ("demo", "default", steps == IS_DELETED)
+        assert record.read(stored.history) == found
+        assert (stored.name, stored.queue, stored.deleted > 0) == ("demo", "default", steps == IS_DELETED)
 
 
 def test_a_run_has_its_own_times(lives):
@@ -88,15 +88,15 @@ def test_what_ended_a_run_is_said(lives):
     assert [entry.phase for entry in found.phases] == ["Pending", "Running", "Failed"]
 
 
-@cases("happens, is_asked", {
+@cases("happens, is_requested", {
     "removed before it had ended": ("suspend", True), "ended by the signal": ("abort, bury 143", True),
     "ended well when asked": ("abort, bury 0", True), "failed and stays": ("fail main-0 1", False),
     "failed by itself, then tidied away": ("fail main-0 143, restart, bury", False),
 })  # fmt: skip
-def test_who_was_asked_to_end_is_told_from_who_ended(lives, happens, is_asked):
+def test_who_was_asked_to_end_is_told_from_who_ended(lives, happens, is_requested):
     spans = whole(lives(f"{RUNS}, wait 5, {happens}")).runs[0].pods.values()
     (span,) = (each for each in spans if each.pod.metadata.name == "demo-main-0")
-    assert (span.deletion_requested is not None) == is_asked
+    assert (span.deletion_requested is not None) == is_requested
 
 
 @LIVES
@@ -144,8 +144,8 @@ def test_a_job_that_goes_on_is_recorded_at_intervals_and_no_retention_takes_its_
 
 def test_what_finished_is_recorded_once(lives):
     one = lives(COMPLETES)
-    kept = [one.does(f"wait {sweep_ms() / 1000 + 1}").kept() for _ in range(4)]
-    assert kept == [kept[0]] * 4 != [None] * 4
+    stored = [one.does(f"wait {sweep_ms() / 1000 + 1}").recorded() for _ in range(4)]
+    assert stored == [stored[0]] * 4 != [None] * 4
 
 
 def test_pods_that_end_after_their_job_are_told_as_well(lives):
@@ -170,10 +170,10 @@ def test_a_recorder_that_dies_before_its_commit_leaves_all_to_the_next(lives, mo
             settle(one.recorder)
     assert records.by_uid(JOBS, [one.job.uid]) == {}
     one.recorder = runner("history")
-    kept = one.kept()
-    assert record.read(kept.history) == whole(one)
-    records.put([gather.replace(kept, revision=kept.revision - 1, history=b"")])
-    assert one.kept() == kept, "a record that has read less changes nothing"
+    stored = one.recorded()
+    assert record.read(stored.history) == whole(one)
+    records.put([gather.replace(stored, revision=stored.revision - 1, history=b"")])
+    assert one.recorded() == stored, "a record that has read less changes nothing"
 
 
 def test_a_job_of_a_name_that_another_had_has_its_own_record(lives):
@@ -190,10 +190,10 @@ def test_many_that_go_at_once_are_recorded_in_bounded_steps_with_few_queries(db,
     names = [f"job-{number}" for number in range(MOST + 50)]
     store.write(*(Create(JOBS, job(name)) for name in names))
     store.write(*(Delete(JOBS, "default", name) for name in names))
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert recorder.step()
     assert records.count(JOBS) == MOST
-    assert len(asked) < 25
+    assert len(queries) < 25
     settle(recorder)
     assert records.count(JOBS) == len(names)
 
@@ -203,4 +203,4 @@ def test_records_of_deleted_jobs_go_after_their_time_and_those_of_living_ones_st
     end = clock.milliseconds() + settings.JOB_HISTORY_DAYS * DAY_MS
     assert records.expire(clock.monotonic() + 60, now=end - 60_000) == 0
     assert records.expire(clock.monotonic() + 60, now=end + 60_000) == 1
-    assert (one.kept() is None, other.kept() is None) == (True, False)
+    assert (one.recorded() is None, other.recorded() is None) == (True, False)

@@ -281,12 +281,12 @@ def test_pages_and_controllers_read_one_fact_of_a_pod(states, init):
     own, first = ([{"name": f"c{n}", "state": state} for n, state in enumerate(each)] for each in (states, init))
     status = {"phase": "Failed", "containerStatuses": own, "initContainerStatuses": first}
     body = msgspec.json.encode({"metadata": {"name": "a-b-0"}, "status": status})
-    fact, shown = facts.read_pod(body)[1], msgspec.json.decode(body, type=Pod)
+    fact, pod = facts.read_pod(body)[1], msgspec.json.decode(body, type=Pod)
     codes = {each["terminated"]["exitCode"] for each in (*states, *init) if each} - {0}
     assert set(fact.exit_codes) == codes
-    assert shown.failure.exit_codes == fact.exit_codes
-    assert shown.bad_exit_codes == fact.exit_codes
-    assert (shown.exit_code or None) == (fact.exit_codes[0] if codes else None)
+    assert pod.failure.exit_codes == fact.exit_codes
+    assert pod.bad_exit_codes == fact.exit_codes
+    assert (pod.exit_code or None) == (fact.exit_codes[0] if codes else None)
 
 
 @given(firings)

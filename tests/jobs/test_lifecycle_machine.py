@@ -43,14 +43,14 @@ ACTIONS = (
 ANSWERED = ("PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed")
 CODES = (1, 3, 137)
 TIMEOUTS = (None, None, "30s", "10m")
-PLACE = "default"
+NAMESPACE = "default"
 STEPS = 400  # of a controller that has nothing more to do long before
 START_US = 1_767_225_600_000_000
 NAMES = st.sampled_from(("x", "x", "x", "y"))
 WHICH = st.integers(0, 5)
 COMMANDS = (*ACTIONS, "Jump")
 OUT_OF_SCOPE = ("nodes", "gangs", "queues", "quotas", "waiting")  # scheduler and nodes are played here
-ASKED = {"Aborted": "AbortJob", "Terminated": "TerminateJob"}  # what somebody has to ask for
+REQUIRED_ACTION = {"Aborted": "AbortJob", "Terminated": "TerminateJob"}  # what somebody has to ask for
 RULES = [each.name for each in INVARIANTS if each.__module__.rpartition(".")[2] not in OUT_OF_SCOPE]
 # Of the defects that the simulation knows, those that this machine finds within a few dozen examples.
 FOUND = (
@@ -187,7 +187,7 @@ class LifecycleMachine(RuleBasedStateMachine):
             if stored := job_of(name):
                 target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": name, "uid": stored.uid}
                 owners = [{**target, "controller": True}]
-                metadata = {"name": f"{name}-{next(self.numbers)}", "namespace": PLACE, "ownerReferences": owners}
+                metadata = {"name": f"{name}-{next(self.numbers)}", "namespace": NAMESPACE, "ownerReferences": owners}
                 write(Create(resources.COMMANDS, {"metadata": metadata, "action": action, "target": target}))
 
     @rule(name=NAMES, number=WHICH, replicas=st.integers(0, 4))
@@ -199,11 +199,11 @@ class LifecycleMachine(RuleBasedStateMachine):
         if task and not task.get("partitionPolicy"):
             task |= {"replicas": replicas, "minAvailable": min(task["minAvailable"], replicas)}
             least = min(stored.object["spec"]["minAvailable"], sum(each["replicas"] for each in tasks))
-            write(Patch(JOBS, PLACE, name, {"spec": {"tasks": tasks, "minAvailable": least}}))
+            write(Patch(JOBS, NAMESPACE, name, {"spec": {"tasks": tasks, "minAvailable": least}}))
 
     @rule(name=NAMES, propagation=st.sampled_from(("Background", "Foreground")))
     def deletes(self, name, propagation):
-        write(Delete(JOBS, PLACE, name, propagation=propagation))
+        write(Delete(JOBS, NAMESPACE, name, propagation=propagation))
 
     @rule(name=NAMES, spec=specs(), action=st.sampled_from((None, *COMMANDS)))
     def makes_anew(self, name, spec, action):
@@ -216,7 +216,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     @rule(which=WHICH, grace=st.sampled_from((None, 0)))
     def deletes_a_pod(self, which, grace):
         for pod in some(which):
-            write(Delete(PODS, PLACE, pod.name, uid=pod.uid, grace=grace))
+            write(Delete(PODS, NAMESPACE, pod.name, uid=pod.uid, grace=grace))
 
     # ---- scheduler and nodes
 
@@ -235,19 +235,19 @@ class LifecycleMachine(RuleBasedStateMachine):
     def admits(self):
         for group in store.find(POD_GROUPS):
             if group.object.get("status", {}).get("phase", "") in ("", "Pending"):
-                write(Patch(POD_GROUPS, PLACE, group.name, {"status": {"phase": "Inqueue"}}, "status"))
+                write(Patch(POD_GROUPS, NAMESPACE, group.name, {"status": {"phase": "Inqueue"}}, "status"))
 
     @rule(which=WHICH, phase=st.sampled_from(("Unknown", "Unknown", "Pending", "Running")))
     def tells_of_a_group(self, which, phase):
         if groups := store.find(POD_GROUPS):
             name = groups[which % len(groups)].name
-            write(Patch(POD_GROUPS, PLACE, name, {"status": {"phase": phase}}, "status"))
+            write(Patch(POD_GROUPS, NAMESPACE, name, {"status": {"phase": phase}}, "status"))
 
     @rule()
     def binds(self):
         for pod in pods(lambda pod: not node_of(pod) and not is_going(pod)):
             binding = {"spec": {"nodeName": f"n{int(pod.name.rpartition('-')[2]) % 2}"}}
-            write(Patch(PODS, PLACE, pod.name, binding, "binding"))
+            write(Patch(PODS, NAMESPACE, pod.name, binding, "binding"))
 
     @rule(which=WHICH)
     def pod_begins(self, which):
@@ -270,13 +270,13 @@ class LifecycleMachine(RuleBasedStateMachine):
         """What was going on it has gone, and the other pods have failed (docs/design/node.md)."""
         for pod in pods(lambda pod: node_of(pod) == node and phase_of(pod) in reference.ALIVE):
             lost = {"status": {"phase": "Failed", "reason": "NodeLost"}}
-            gone = Delete(PODS, PLACE, pod.name, uid=pod.uid, grace=0)
-            write(gone if is_going(pod) else Patch(PODS, PLACE, pod.name, lost, "status"))
+            gone = Delete(PODS, NAMESPACE, pod.name, uid=pod.uid, grace=0)
+            write(gone if is_going(pod) else Patch(PODS, NAMESPACE, pod.name, lost, "status"))
 
     @rule()
     def pods_go(self):
         for pod in pods(is_going):
-            write(Delete(PODS, PLACE, pod.name, uid=pod.uid, grace=0))
+            write(Delete(PODS, NAMESPACE, pod.name, uid=pod.uid, grace=0))
 
     # ---- the controller
 
@@ -329,7 +329,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         def happens():
             for pod in some(which):
                 if deleted:
-                    write(Delete(PODS, PLACE, pod.name, uid=pod.uid, grace=0))
+                    write(Delete(PODS, NAMESPACE, pod.name, uid=pod.uid, grace=0))
                 elif node_of(pod) and phase_of(pod) in reference.ALIVE:
                     end(pod, code)
 
@@ -400,7 +400,7 @@ def rests(job):
     assert reference.by_itself(phase, spec, status, group) == phase, status
     events = [each.object for each in store.find(EVENTS) if each.object["involvedObject"].get("uid") == job.uid]
     messages = " ".join(each["message"] for each in events)
-    assert ASKED.get(phase, "") in messages, f"{phase}: {messages}"
+    assert REQUIRED_ACTION.get(phase, "") in messages, f"{phase}: {messages}"
     if phase in reference.ALIVE:
         left = [pod for pod in own if pod.object["metadata"]["annotations"]["volcano.sh/job-version"] != version]
     else:
@@ -428,7 +428,7 @@ def write(change):
 def report(pod, phase, **container):
     before = (pod.object["status"].get("containerStatuses") or [{"name": "main"}])[0]
     status = {"phase": phase, "containerStatuses": [{**before, **container}]}
-    write(Patch(PODS, PLACE, pod.name, {"status": status}, "status"))
+    write(Patch(PODS, NAMESPACE, pod.name, {"status": status}, "status"))
 
 
 def end(pod, code):
@@ -436,7 +436,7 @@ def end(pod, code):
 
 
 def job_of(name):
-    return store.by_keys(JOBS, [f"{PLACE}/{name}"]).get(f"{PLACE}/{name}")
+    return store.by_keys(JOBS, [f"{NAMESPACE}/{name}"]).get(f"{NAMESPACE}/{name}")
 
 
 def pods(wanted=lambda pod: True):

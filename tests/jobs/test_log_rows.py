@@ -35,7 +35,7 @@ class Scribe:
         for change in store.changes(self.position):
             self.position = change.revision
             if change.resource in KINDS:
-                self.rows.append(f"{who} {KINDS[change.resource]} {_said(change)}".strip())
+                self.rows.append(f"{who} {KINDS[change.resource]} {_phase_text(change)}".strip())
 
     def work_off(self):
         """Note what is written until nobody has anything left to do at this moment."""
@@ -49,7 +49,7 @@ class Scribe:
             self.note("simulator")
 
 
-def _said(change):
+def _phase_text(change):
     status = change.object.get("status") or {}
     if change.verb == "DELETED":
         return "is gone"

@@ -146,12 +146,12 @@ def test_batches_of_several_operations_take_turns_and_a_stop_leaves_what_was_not
     "nothing could be taken": ([ServiceUnavailable(""), ServiceUnavailable("")], None),
 })  # fmt: skip
 def test_what_the_cluster_could_not_take_waits(outcomes, settled):
-    asked = "ab"[: len(outcomes)]
+    items = "ab"[: len(outcomes)]
     if settled is None:
         with pytest.raises(ServiceUnavailable):
-            batches.answered(asked, outcomes)
+            batches.answered(items, outcomes)
     else:
-        assert [item for item, _ in batches.answered(asked, outcomes)] == list(settled)
+        assert [item for item, _ in batches.answered(items, outcomes)] == list(settled)
 
 
 def test_a_batch_of_many_costs_as_many_queries_as_one_of_few(actor):
@@ -168,11 +168,11 @@ def test_a_batch_of_many_costs_as_many_queries_as_one_of_few(actor):
 def test_drafts_and_old_operations_are_forgotten(actor):
     make(1)
     draft = drafts.draft(actor, actions.DELETE, Selection(store.names(JOBS), "all"))
-    kept = begin(actor, actions.DELETE)
+    operation = begin(actor, actions.DELETE)
     assert drafts.prune(draft.drafted + drafts.DRAFT_MS) == 0
     assert drafts.prune(draft.drafted + drafts.DRAFT_MS + 1) == 1
-    assert list(Operation.objects.all()) == [kept]
-    assert drafts.prune(kept.drafted + 91 * 86_400_000) == 1
+    assert list(Operation.objects.all()) == [operation]
+    assert drafts.prune(operation.drafted + 91 * 86_400_000) == 1
 
 
 def test_every_result_is_known_to_the_page():
@@ -242,7 +242,7 @@ def test_more_jobs_than_one_operation_takes_are_refused(client, jobs, monkeypatc
     assert not Operation.objects.exists()
 
 
-@cases("form, said", {
+@cases("form, message", {
     "nothing ticked": ({"action": "suspend", "which": "ticked"}, "No job is ticked"),
     "ticked and gone": ({"action": "suspend", "which": "ticked", "uid": "none"}, "are gone"),
     "a filter that would be left out": ({"action": "delete", "which": "all", "phase": "Faild"},
@@ -251,9 +251,9 @@ def test_more_jobs_than_one_operation_takes_are_refused(client, jobs, monkeypatc
     "no bulk action": ({"action": "edit", "which": "all"}, "Say what to do"),
     "no action": ({"which": "all"}, "Say what to do"),
 })  # fmt: skip
-def test_what_chooses_nothing_is_told_and_leads_back(client, jobs, form, said):
+def test_what_chooses_nothing_is_told_and_leads_back(client, jobs, form, message):
     answer = client.post(ALL, {**form, "next": "/jobs/?q=o"}, follow=True)
-    assert said in words_of(answer, "toasts")
+    assert message in words_of(answer, "toasts")
     assert answer.redirect_chain[-1][0] == "/jobs/?q=o"
     assert not Operation.objects.exists()
 
@@ -267,11 +267,11 @@ def confirmed(client, *what):
 
 def test_before_anything_is_done_the_effect_is_shown(client, jobs):
     draft = ticked(client, "suspend", "one", "two", "three", "four")["Location"]
-    shown = JobPage(client, address=draft).text("content")
-    assert "Suspend 2 of 4 jobs?" in shown
-    assert "6 running pods will be stopped, and 2 waiting pods will not start." in shown
-    assert "1 is in a phase in which a job cannot be suspended, and stays as it is." in shown
-    assert "For 1 you lack the right; it stays as it is." in shown
+    text = JobPage(client, address=draft).text("content")
+    assert "Suspend 2 of 4 jobs?" in text
+    assert "6 running pods will be stopped, and 2 waiting pods will not start." in text
+    assert "1 is in a phase in which a job cannot be suspended, and stays as it is." in text
+    assert "For 1 you lack the right; it stays as it is." in text
     nothing = JobPage(client, address=ticked(client, "resume", "one")["Location"])
     assert "None of these jobs can be resumed by you now." in nothing.text("content")
     assert nothing.tree.findall(".//main//button") == []
@@ -316,8 +316,8 @@ def test_others_see_and_do_what_they_have_the_right_to(client, alice, jobs):
     store.write(Create(JOBS, world.job_object("hidden", namespace="other")))
     where = client.post(ALL, {"action": "suspend", "which": "all", "owner": "alice"})["Location"]
     client.post(f"{where}confirm/")
-    for browser, said in ((client, "all that match"), (bob, "No bulk operation yet"), (olga, "all that match")):
-        assert said in JobPage(browser, address=ALL).text("content")
+    for browser, expected in ((client, "all that match"), (bob, "No bulk operation yet"), (olga, "all that match")):
+        assert expected in JobPage(browser, address=ALL).text("content")
     page = JobPage(reader("vera", "viewer", "default"), address=where)
     assert ("hidden" in page.text("content"), "of 3 jobs" in page.text("operation-head")) == (False, True)
     assert reader("will", "viewer", "elsewhere").get(where).status_code == 404

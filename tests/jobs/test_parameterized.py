@@ -39,16 +39,16 @@ def post(sam, **fields):
 
 
 @pytest.fixture
-def kept(sam):
+def saved_draft(sam):
     answer = sam.post(NEW, {**WRITTEN, "do": "save"})
     assert (answer.status_code, answer["Location"]) == (302, PAGE)
     return store.get(JOB_TEMPLATES, "default", "hello")
 
 
-def keep(name, kept, place="default", age=1):
+def keep(name, template, namespace="default", age=1):
     """Store another template with the spec of one, so many seconds later."""
-    made = of(JOB_TEMPLATES, name, {"spec": kept.object["spec"]}, namespace=place)
-    store.write(Create(JOB_TEMPLATES, made), now=kept.created + 1000 * age)
+    made = of(JOB_TEMPLATES, name, {"spec": template.object["spec"]}, namespace=namespace)
+    store.write(Create(JOB_TEMPLATES, made), now=template.created + 1000 * age)
 
 
 # ---- values and the templates of the product
@@ -84,14 +84,14 @@ def test_a_template_of_the_product_declares_its_placeholders_and_its_defaults_ma
 
 def test_the_form_shows_the_defaults_and_leads_to_the_editor_and_a_wrong_value_is_told_at_its_field(sam):
     assert page(sam, BUILTIN).one(name="value-executors").get("value") == "3"
-    shown = page(sam, f"{BUILTIN}?value-executors=5&value-parts=7&value-port=7077&value-queue=a:%20%7Bb%7D")
+    document = page(sam, f"{BUILTIN}?value-executors=5&value-parts=7&value-port=7077&value-queue=a:%20%7Bb%7D")
     for words in ("replicas: 5", "for part in range(7):", "queue: 'a: {b}'"):
-        assert words in shown.one(name="text").text
-    assert "From the template Driver and executors." in shown.text(tag="main")
-    shown = page(sam, f"{BUILTIN}?value-executors=none&value-parts=7&value-port=7077&value-queue=q")
-    assert (shown.status, "whole number, at least 1" in shown.text(id="value-executors-hint")) == (422, True)
-    assert shown.one(name="value-executors").get("aria-invalid") == "true"
-    assert shown.one(name="value-queue").get("value") == "q"
+        assert words in document.one(name="text").text
+    assert "From the template Driver and executors." in document.text(tag="main")
+    document = page(sam, f"{BUILTIN}?value-executors=none&value-parts=7&value-port=7077&value-queue=q")
+    assert (document.status, "whole number, at least 1" in document.text(id="value-executors-hint")) == (422, True)
+    assert document.one(name="value-executors").get("aria-invalid") == "true"
+    assert document.one(name="value-queue").get("value") == "q"
 
 
 def test_the_templates_are_offered_where_jobs_are_written(sam):
@@ -102,18 +102,18 @@ def test_the_templates_are_offered_where_jobs_are_written(sam):
 
 
 # ---- templates that people keep
-def test_a_template_is_kept_with_its_placeholders_filled_in_and_opens_the_editor_or_becomes_a_sweep(sam, kept):
-    assert kept.object["spec"]["tasks"][0]["replicas"] == 2
-    found = declaration.read(kept.object)
+def test_a_template_is_kept_with_its_placeholders_filled_in_and_opens_the_editor_or_becomes_a_sweep(sam, saved_draft):
+    assert saved_draft.object["spec"]["tasks"][0]["replicas"] == 2
+    found = declaration.read(saved_draft.object)
     assert found.yaml.replace("\r\n", "\n") == TEXT
     assert [(each.name, each.kind, each.default, each.choices) for each in found.parameters] == [
         ("replicas", "whole", "2", ()),
         ("words", "choice", "good day", ("good day", "good night")),
     ]
     assert FORM in {link.get("href") for link in page(sam, PAGE).all(tag="a")}
-    shown = page(sam, FORM)
-    assert shown.one(name="value-replicas").get("value") == "2"
-    assert [option.text for option in shown.all(tag="option")] == ["good day", "good night"]
+    document = page(sam, FORM)
+    assert document.one(name="value-replicas").get("value") == "2"
+    assert [option.text for option in document.all(tag="option")] == ["good day", "good night"]
     text = page(sam, f"{FORM}?value-replicas=7&value-words=good+night").one(name="text").text
     assert all(words in text for words in ("replicas: 7", "echo good night"))
     wrong = page(sam, f"{FORM}?value-replicas=7&value-words=good+evening")
@@ -123,8 +123,8 @@ def test_a_template_is_kept_with_its_placeholders_filled_in_and_opens_the_editor
     assert "1 job would be made." in sweep.text(id="sweep-preview")
     store.write(Delete(JOB_TEMPLATES, "default", "hello"))
     for address in (FORM, f"{FORM}?value-replicas=1&value-words=x", "/sweeps/-/new/?kept=default/hello"):
-        shown = page(sam, address)
-        assert (shown.status, "hello" in shown.text(tag="main")) == (404, True)
+        document = page(sam, address)
+        assert (document.status, "hello" in document.text(tag="main")) == (404, True)
 
 
 @cases("change, words", {
@@ -139,18 +139,18 @@ def test_a_template_is_kept_with_its_placeholders_filled_in_and_opens_the_editor
 })  # fmt: skip
 def test_what_is_wrong_is_told_and_what_was_written_stays(sam, change, words):
     written = {**WRITTEN, **change}
-    shown = post(sam, **written, do="save")
-    assert (shown.status, words in shown.text(role="alert")) == (422, True)
+    document = post(sam, **written, do="save")
+    assert (document.status, words in document.text(role="alert")) == (422, True)
     if "{{words}}" in written["text"]:
-        assert shown.one(name="default-words").get("value") == "good day"
+        assert document.one(name="default-words").get("value") == "good day"
     # The line feed after the tag, which every form writes, is not part of the text.
-    assert shown.one(id="template-text").text.removeprefix("\n").rstrip() == written["text"].rstrip()
+    assert document.one(id="template-text").text.removeprefix("\n").rstrip() == written["text"].rstrip()
     assert store.find(JOB_TEMPLATES) == []
 
 
 def test_a_sweep_that_is_to_be_kept_brings_its_first_values_as_defaults(sam):
-    shown = post(sam, text=TEXT, do="begin", **{"grid-replicas": "3, 4", "grid-words": '"a, b", c'})
-    found = [shown.one(name=name).get("value") for name in ("default-replicas", "default-words", "name")]
+    document = post(sam, text=TEXT, do="begin", **{"grid-replicas": "3, 4", "grid-words": '"a, b", c'})
+    found = [document.one(name=name).get("value") for name in ("default-replicas", "default-words", "name")]
     assert found == ["3", "a, b", "hello"]
 
 
@@ -170,31 +170,31 @@ def test_placeholders_and_declarations_are_the_same(parameters, words):
     "no parameters": (json.dumps({"yaml": TEXT, "parameters": [1]}), "replicas is not declared"),
     "no job": (json.dumps({"yaml": TEXT.replace("tasks:", "tusks:"), "parameters": DECLARED}), "spec.tasks"),
 })  # fmt: skip
-def test_kubectl_is_refused_at_the_annotation(sam, kept, annotation, words):
-    template = {"metadata": {"name": "x", "annotations": {ANNOTATION: annotation}}, "spec": kept.object["spec"]}
+def test_kubectl_is_refused_at_the_annotation(sam, saved_draft, annotation, words):
+    template = {"metadata": {"name": "x", "annotations": {ANNOTATION: annotation}}, "spec": saved_draft.object["spec"]}
     with pytest.raises(Invalid) as caught:
         api.create(access.for_user(sam.user), JOB_TEMPLATES, template)
     assert {cause.field for cause in caught.value.causes} == {f"metadata.annotations[{ANNOTATION}]"}
     assert words in str(caught.value.causes)
 
 
-def test_the_page_of_a_new_job_names_the_newest_templates_that_the_reader_may_run(sam, kept):
+def test_the_page_of_a_new_job_names_the_newest_templates_that_the_reader_may_run(sam, saved_draft):
     (template,) = sam.get("/jobs/new/").context["kept_templates"]
     assert template.url == FORM, "which asks for the parameters"
     for number in range(6):
-        keep(f"t{number}", kept, age=number + 1)
+        keep(f"t{number}", saved_draft, age=number + 1)
     store.write(Create(NAMESPACES, namespace("other")))
-    keep("foreign", kept, "other", 99)
-    shown = sam.get("/jobs/new/")
-    assert [each.name for each in shown.context["kept_templates"]] == ["t5", "t4", "t3", "t2", "t1"]
-    assert "All kept templates" in shown.content.decode()
+    keep("foreign", saved_draft, "other", 99)
+    response = sam.get("/jobs/new/")
+    assert [each.name for each in response.context["kept_templates"]] == ["t5", "t4", "t3", "t2", "t1"]
+    assert "All kept templates" in response.content.decode()
     watching = reader("vera", "viewer", "other")
     assert choices.saved_templates(access.for_user(watching.user)) == []
     assert reader("olaf", "submitter", "elsewhere").post(NEW, {**WRITTEN, "name": "x", "do": "save"}).status_code == 403
 
 
-def test_a_kept_template_without_parameters_has_no_form_and_begins_a_job_under_a_free_name(sam, kept):
-    keep("plain", kept)
+def test_a_kept_template_without_parameters_has_no_form_and_begins_a_job_under_a_free_name(sam, saved_draft):
+    keep("plain", saved_draft)
     assert page(sam, "/jobs/-/templates/default/plain/").status == 404
     links = {link.get("href") for link in page(sam, "/flows/-/templates/default/plain/").all(tag="a")}
     assert "/jobs/-/templates/default/plain/" not in links
@@ -203,5 +203,5 @@ def test_a_kept_template_without_parameters_has_no_form_and_begins_a_job_under_a
     for name in ("plain", "plain-2"):
         text = sam.get(url).context["form"].initial["text"]
         job = job_text.read(text).object
-        assert (job["metadata"], job["spec"]) == ({"name": name, "namespace": "default"}, kept.object["spec"])
+        assert (job["metadata"], job["spec"]) == ({"name": name, "namespace": "default"}, saved_draft.object["spec"])
         assert sam.post("/jobs/new/", {"text": text, "token": ""}).status_code == 302

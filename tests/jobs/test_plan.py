@@ -34,21 +34,21 @@ OF_DISRUPTION = f"{VOLCANO}jdb-max-unavailable"
 OF_JOB = {"schedulerName": "mine", "priorityClassName": "a"}
 
 
-def after(known, writes):
+def after(observed, writes):
     """What is known once the writes were carried out and the scheduler has let the pod group in."""
     for write in writes:
         obj = msgspec.json.encode(write.object) if isinstance(write, Create | Update) else b""
         if isinstance(write, Create) and write.resource == PODS:
-            known.pods[write.object["metadata"]["name"]] = facts.read_pod(obj)[1]
+            observed.pods[write.object["metadata"]["name"]] = facts.read_pod(obj)[1]
         if isinstance(write, Create) and write.resource == POD_GROUPS:
-            known.group = group_fact(write.object, "Inqueue")
+            observed.group = group_fact(write.object, "Inqueue")
         if isinstance(write, Create) and write.resource.id in plugin_objects.RESOURCES:
             id_ = write.resource.id, write.object["metadata"]["name"]
-            known.plugin_objects[id_] = plugin_objects.read(plugin_objects.ids(known.job)[id_], obj)
+            observed.plugin_objects[id_] = plugin_objects.read(plugin_objects.ids(observed.job)[id_], obj)
         if isinstance(write, Update):
-            whole = {**known.job.whole(), "status": write.object["status"]}
-            known.job = facts.read_job(msgspec.json.encode(whole))
-    return known
+            whole = {**observed.job.whole(), "status": write.object["status"]}
+            observed.job = facts.read_job(msgspec.json.encode(whole))
+    return observed
 
 
 def created(writes, resource):
@@ -57,9 +57,9 @@ def created(writes, resource):
 
 def rounds(fact, **fields):
     """What is written for a job before and after the scheduler lets its group in."""
-    known = ObservedJob(fact)
-    first = plan.reconcile(known, WORLD, NOW, **fields).writes
-    return first, plan.reconcile(after(known, first), WORLD, NOW).writes
+    observed = ObservedJob(fact)
+    first = plan.reconcile(observed, WORLD, NOW, **fields).writes
+    return first, plan.reconcile(after(observed, first), WORLD, NOW).writes
 
 
 def made(written, resource=PODS):
@@ -73,13 +73,15 @@ def group_of(written):
     return found
 
 
-def shown(path):
+def golden_items(path):
     """The items of the reference that a golden file shows, by its own words."""
     lines = [line.removeprefix("# shows ") for line in path.read_text().splitlines() if line.startswith("# shows ")]
     return f" | {' + '.join(lines)}" if lines else ""
 
 
-@cases("path", {path.name.removesuffix(".in.yaml") + shown(path): path for path in sorted(GOLDEN.glob("*.in.yaml"))})
+@cases(
+    "path", {path.name.removesuffix(".in.yaml") + golden_items(path): path for path in sorted(GOLDEN.glob("*.in.yaml"))}
+)
 def test_golden(path, request):
     first, second = rounds(job_fact(yaml.safe_load(path.read_text())), keys=KEYS)
     found = [each for kind in (*plugin_objects.RESOURCES.values(), POD_GROUPS) for each in created(first, kind)]
@@ -200,20 +202,20 @@ def test_job_that_is_being_deleted_is_left_alone():
 
 @pytest.mark.shows("1.5/state.lastTransitionTime", "10/Q-9")
 def test_only_the_phase_moves_the_time_of_the_last_transition():
-    known = ObservedJob(job_fact(job(task(replicas=2))))
+    observed = ObservedJob(job_fact(job(task(replicas=2))))
     for now in (NOW, NOW + 5000):
-        after(known, plan.reconcile(known, WORLD, now).writes)
-    assert known.job.status["pending"] == 2
-    assert known.job.status["state"]["lastTransitionTime"] == "2026-01-01T00:00:00.000000Z"
+        after(observed, plan.reconcile(observed, WORLD, now).writes)
+    assert observed.job.status["pending"] == 2
+    assert observed.job.status["state"]["lastTransitionTime"] == "2026-01-01T00:00:00.000000Z"
 
 
 def test_each_pod_costs_the_census_the_same_however_many_there_are():
     def census(pods):
-        known = ObservedJob(job_fact(job(task(replicas=pods))))
-        while writes := plan.reconcile(known, WORLD, NOW).writes:
-            after(known, writes)
+        observed = ObservedJob(job_fact(job(task(replicas=pods))))
+        while writes := plan.reconcile(observed, WORLD, NOW).writes:
+            after(observed, writes)
         with counted() as cost:
-            pod_diff.compare(known.job, known.pods.values())
+            pod_diff.compare(observed.job, observed.pods.values())
         return cost.total()
 
     few, some, many = map(census, (100, 200, 1_100))

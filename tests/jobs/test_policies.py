@@ -75,9 +75,9 @@ def test_policy_that_answers(of_job, of_task, event, code, action):
     assert (found and found.action) == action
 
 
-def answer(job_, *happenings, pods=None, known=()):
+def answer(job_, *happenings, pods=None, pending=()):
     return policy_engine.to_pods(
-        job_, pods or [each.pod for each in happenings], known, happenings, NOW
+        job_, pods or [each.pod for each in happenings], pending, happenings, NOW
     ).pending_actions
 
 
@@ -135,7 +135,7 @@ def waiting(action="RestartJob", event=FAILED, name="demo-main-0", delay_s=60, *
     )
 
 
-@cases("known, new, left", {
+@cases("pending, new, left", {
     "waits | 3.5/place": ([], waiting(), [("RestartJob", 60)]),
     "the first of two stays | 3.5/place": ([waiting(delay_s=30)], waiting(), [("RestartJob", 30)]),
     "another takes its place | 3.5/another action": ([waiting()], waiting("AbortJob", delay_s=90), [("AbortJob", 90)]),
@@ -143,8 +143,8 @@ def waiting(action="RestartJob", event=FAILED, name="demo-main-0", delay_s=60, *
         [waiting()], waiting(name="demo-main-1", delay_s=90), [("RestartJob", 60), ("RestartJob", 90)]),
     "at once, too": ([waiting()], waiting(delay_s=0), [("RestartJob", 60), ("RestartJob", 0)]),
 })  # fmt: skip
-def test_what_waits(known, new, left):
-    assert [(each.action, each.delay_ms // 1000) for each in pending_actions.add(known, new)] == left
+def test_what_waits(pending, new, left):
+    assert [(each.action, each.delay_ms // 1000) for each in pending_actions.add(pending, new)] == left
 
 
 @pytest.mark.shows("3.5/runs again")
@@ -155,7 +155,7 @@ def test_what_waits(known, new, left):
     "task completed | 3.5/not called off": (COMPLETED, "demo-main-0", False),
 })  # fmt: skip
 def test_what_waits_is_called_off_when_the_pod_runs_again(event, name, is_called_off):
-    found = answer(read(), PodEvent(JobEvent.POD_RUNNING, pod(0)), known=(waiting(event=event, name=name),))
+    found = answer(read(), PodEvent(JobEvent.POD_RUNNING, pod(0)), pending=(waiting(event=event, name=name),))
     assert (found == ()) is is_called_off
 
 
@@ -189,9 +189,9 @@ def test_what_concerns_the_job_still(job_, of, is_left):
 
 
 def test_all_that_is_asked_is_read_back_from_the_timer():
-    known = (waiting("RestartPartition", partition=0, why="It failed."), waiting(delay_s=0, version=3))
-    (timer,) = pending_actions.timers("default/demo", known, NOW)
-    assert pending_actions.read(msgspec.json.decode(msgspec.json.encode(timer), type=type(timer))) == known
+    pending = (waiting("RestartPartition", partition=0, why="It failed."), waiting(delay_s=0, version=3))
+    (timer,) = pending_actions.timers("default/demo", pending, NOW)
+    assert pending_actions.read(msgspec.json.decode(msgspec.json.encode(timer), type=type(timer))) == pending
 
 
 @pytest.mark.shows("3.1/PodPending", "3.3/pod added", "3.5/not pending", "10/Q-2")
@@ -253,7 +253,7 @@ def test_of_many_pods_three_are_named():
 
 
 # ---- requests, in one round, judged by what is written
-def known(fact, pods):
+def observed_job(fact, pods):
     return ObservedJob(fact, {each.name: each for each in pods}, group_fact())
 
 
@@ -326,7 +326,7 @@ def items(phase, action):
 })  # fmt: skip
 def test_action_in_a_phase(phase, action, expected):
     written = job(task("main", 4, partitionPolicy=PARTS), task("other"), minAvailable=3)
-    before = known(job_fact(written, phase=phase, retryCount=RETRIES, version=VERSION), FIVE)
+    before = observed_job(job_fact(written, phase=phase, retryCount=RETRIES, version=VERSION), FIVE)
     before.in_step = True
     writes = reconcile(before, request(action, task="main", pod="demo-main-1", partition=0)).writes
     if before.job.is_finished:
@@ -343,7 +343,7 @@ def running(*pods, phase="Running", **fields):
     """A job of two tasks, the second in partitions of two, with these pods or all of them running."""
     written = job(task("driver", 2), task("worker", 4, partitionPolicy=PARTS))
     every_pod = [pod_fact(name, index) for name, number in (("driver", 2), ("worker", 4)) for index in range(number)]
-    return known(job_fact(written, phase=phase, **fields), pods or every_pod)
+    return observed_job(job_fact(written, phase=phase, **fields), pods or every_pod)
 
 
 def executed(writes):

@@ -61,13 +61,13 @@ def warned(command, phase):
 @pytest.mark.parametrize("name", [action.name for action in actions.ACTIONS])
 def test_an_action_applies_in_the_phases_that_heed_it_and_clients_are_warned_of_what_is_not_offered(name, phase):
     action = actions.BY_NAME[name]
-    said = actions.problem(action, job(phase))
-    assert (said == "") == (phase in APPLIES[name])
-    assert said == "" or said.startswith(f"It is {phase}; only jobs that are ")
+    problem = actions.problem(action, job(phase))
+    assert (problem == "") == (phase in APPLIES[name])
+    assert problem == "" or problem.startswith(f"It is {phase}; only jobs that are ")
     assert actions.problem(action, job(phase, deleting=True)) == ("" if name == "clone" else "It is being deleted.")
     if action in actions.BY_ORDER.values():
         warning = warned(commands.to_job("default", "demo", "", action.order), phase)
-        assert warning == [f"target: The job demo stays as it is. {said}"] * bool(said)
+        assert warning == [f"target: The job demo stays as it is. {problem}"] * bool(problem)
 
 
 @cases("name, about", {
@@ -185,12 +185,12 @@ def test_what_the_overview_calls_hopeless_does_not_end_by_itself():
 
 
 def test_what_the_registry_said_stands_alone():
-    said = {f"{PULL}manifest unknown": "manifest unknown", "anything else": "anything else", "": ""}
-    said['failed to pull image "r/a:1": dial tcp: refused'] = "dial tcp: refused"
-    assert {message: image_waits.registry_message(message) for message in said} == said
+    expected = {f"{PULL}manifest unknown": "manifest unknown", "anything else": "anything else", "": ""}
+    expected['failed to pull image "r/a:1": dial tcp: refused'] = "dial tcp: refused"
+    assert {message: image_waits.registry_message(message) for message in expected} == expected
 
 
-@cases("reason, said, helps", {
+@cases("reason, message, helps", {
     "no image": ("ImagePullBackOff", "reading manifest 1 in r/a: manifest unknown", "has no such image"),
     "wrong password": ("ErrImagePull", UNAUTHORIZED, "imagePullSecrets"),
     "denied": ("ErrImagePull", "requested access to the resource is denied", "imagePullSecrets"),
@@ -202,10 +202,10 @@ def test_what_the_registry_said_stands_alone():
     "never pulled": ("ErrImageNeverPull", "", "imagePullPolicy IfNotPresent"),
     "no name": ("InvalidImageName", "", "registry/path:tag"),
 })  # fmt: skip
-def test_what_helps_follows_from_what_was_said(reason, said, helps):
-    remedy = image_waits.remedy(reason, PULL + said if said else "")
+def test_what_helps_follows_from_what_was_said(reason, message, helps):
+    remedy = image_waits.remedy(reason, PULL + message if message else "")
     assert helps in remedy
-    assert ("tried again by itself" in remedy) is bool(said)
+    assert ("tried again by itself" in remedy) is bool(message)
 
 
 @cases("reason, elsewhere, is_named", {

@@ -81,7 +81,7 @@ def made(browser, text=TRAIN, csv="", **grid):
     return submission.submit(access.for_user(browser.user), draft)
 
 
-def kept():
+def stored_names():
     """The names of what records sweeps, and how many jobs are stored."""
     return [stored.name for stored in store.find(CONFIGMAPS, phase="sweep")], len(store.find(JOBS))
 
@@ -109,18 +109,18 @@ def test_each_job_says_its_sweep_and_its_values_and_keeps_what_its_author_wrote(
     assert planned(TRAIN, values.from_table(("lr", "batch", "seed"), [["1", "2", "3"]])).unused == ("seed",)
 
 
-@cases("name, rows, said", {
+@cases("name, rows, message", {
     "collisions": ("train-{{lr}}", {3: "also that of row 1", 4: "also that of row 2"}, ""),
     "capitals": ("Train-{{batch}}-{{lr}}", {1: "small letters"}, "small letters"),
     "long": (f"{'t' * 60}-{{{{batch}}}}-{{{{lr}}}}", {1: "has 67 characters; 63"}, "63 are allowed"),
 })  # fmt: skip
-def test_names_that_cannot_be_are_told_by_row(name, rows, said):
-    table = values.from_csv("batch,lr\n32,0.1\n64,0.2\n32,0.1\n64,0.2\n") if not said else GRID
+def test_names_that_cannot_be_are_told_by_row(name, rows, message):
+    table = values.from_csv("batch,lr\n32,0.1\n64,0.2\n32,0.1\n64,0.2\n") if not message else GRID
     with pytest.raises(ValuesError) as caught:
         planned(TRAIN.replace("name: train", f"name: {name}", 1), table)
-    told = {problem.row: problem.message for problem in caught.value.problems}
-    assert all(words in told[row] for row, words in rows.items())
-    assert len(told) == (len(rows) if not said else 4)
+    messages = {problem.row: problem.message for problem in caught.value.problems}
+    assert all(words in messages[row] for row, words in rows.items())
+    assert len(messages) == (len(rows) if not message else 4)
 
 
 def test_a_record_is_read_as_what_was_written_and_found_by_what_it_holds():
@@ -180,7 +180,7 @@ def test_no_value_changes_the_structure(lr, batch):
     assert container["env"] == [{"name": "LR", "value": lr}]
 
 
-@cases("text, line, said", {
+@cases("text, line, message", {
     "in a key": (job("{{x}}: 1"), 6, "The key {{x}} holds a placeholder"),
     "in a key below": (job("a: {b-{{x}}: 1}"), 6, "The key b-{{x}} holds a placeholder"),
     "a quote that is not closed": (job('it: "{{x}}'), 6, "never closed"),
@@ -190,10 +190,10 @@ def test_no_value_changes_the_structure(lr, batch):
     "a character that is ours": (job("it: \ue000"), 6, "U+E000"),
     "no job": ("kind: {{x}}\n", 1, "apiVersion is missing"),
 })  # fmt: skip
-def test_what_is_wrong_is_told_with_its_line_and_in_its_own_spelling(text, line, said):
+def test_what_is_wrong_is_told_with_its_line_and_in_its_own_spelling(text, line, message):
     with pytest.raises(YamlError) as caught:
         placeholders.read(text)
-    found = [problem for problem in caught.value.problems if said in problem.message]
+    found = [problem for problem in caught.value.problems if message in problem.message]
     assert [problem.line for problem in found] == [line], caught.value.problems
     assert not any(mark in str(caught.value) for mark in "\ue001\ue002")
 
@@ -236,7 +236,7 @@ def of(text, table=GRID):
     return lambda: planned(text, table)
 
 
-@cases("make, row, line, column, said", {
+@cases("make, row, line, column, message", {
     "nothing": (csv(""), 0, 0, "", "There are no values"),
     "a header alone": (csv("lr,batch\n\n"), 0, 0, "", "There are no rows"),
     "a column without a name": (csv("lr,\n1,2\n"), 0, 0, "", "Column 2 has no name"),
@@ -259,12 +259,12 @@ def of(text, table=GRID):
     "a name without a stem": (of(job("a: {{lr}}", name="'{{lr}}'")), 0, 0, "", "named after its jobs"),
     "several namespaces": (of(PLACED), 0, 0, "", "in one namespace"),
 })  # fmt: skip
-def test_what_is_wrong_with_values_is_told_by_row_line_and_column(make, row, line, column, said):
+def test_what_is_wrong_with_values_is_told_by_row_line_and_column(make, row, line, column, message):
     with pytest.raises(ValuesError) as caught:
         make()
     (problem,) = caught.value.problems
     assert (problem.row, problem.line, problem.column) == (row, line, column)
-    assert said in problem.message
+    assert message in problem.message
 
 
 @cases("make", {
@@ -297,7 +297,7 @@ def send(browser, text=TRAIN, do="submit", **fields):
     return browser.post(NEW, {"text": text, "token": TOKEN, "do": do, **(fields or SENT)})
 
 
-def said(answer):
+def preview_text(answer):
     found = re.search(r'<section class="panel" id="sweep-preview".*?</section>', answer.content.decode(), re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[0])).split())
 
@@ -306,20 +306,20 @@ def test_a_sweep_is_made_once_and_leads_to_its_outcomes(sam):
     for _ in range(2):
         answer = send(sam)
         assert (answer.status_code, answer["Location"]) == (302, DETAIL)
-    assert kept() == (["train.sweep"], 6)
+    assert stored_names() == (["train.sweep"], 6)
     first = store.get(JOBS, "default", "train-1").object
     assert first["metadata"]["annotations"]["value.ui.volcano.sh/batch"] == "32"
     assert first["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] == [{"name": "LR", "value": "0.1"}]
     rows = AuditEntry.objects.filter(actor="sam").order_by("pk").values_list("resource", "name", "count")
     assert list(rows)[:2] == [("configmaps", "train.sweep", 1), ("jobs.batch.volcano.sh", "train-1 … train-6", 6)]
-    shown = page(sam, f"{NEW}?from=default/train")
-    assert "There is a sweep train in default already" in shown.text(id="sweep-preview")
-    assert '"0.1","32"' in shown.text(id="sweep-csv")
+    document = page(sam, f"{NEW}?from=default/train")
+    assert "There is a sweep train in default already" in document.text(id="sweep-preview")
+    assert '"0.1","32"' in document.text(id="sweep-csv")
     # A job of the name refuses the whole.
     store.write(Delete(CONFIGMAPS, "default", "train.sweep"))
     answer = send(sam)
-    assert all(words in said(answer) for words in ("Row 1:", "already exists"))
-    assert kept() == ([], 6)
+    assert all(words in preview_text(answer) for words in ("Row 1:", "already exists"))
+    assert stored_names() == ([], 6)
 
 
 @cases("fields, number", {
@@ -328,9 +328,11 @@ def test_a_sweep_is_made_once_and_leads_to_its_outcomes(sam):
     "table": ({"source": "table", "rows": "3", "cell-0-lr": "1", "cell-0-batch": "2"}, 1),
 })  # fmt: skip
 def test_values_are_given_in_other_ways(sam, fields, number):
-    assert ("no placeholder {{seed}}" in said(send(sam, do="check", **fields))) == ("seed" in fields.get("csv", ""))
+    assert ("no placeholder {{seed}}" in preview_text(send(sam, do="check", **fields))) == (
+        "seed" in fields.get("csv", "")
+    )
     assert send(sam, **fields).status_code == 302
-    assert kept()[1] == number
+    assert stored_names()[1] == number
 
 
 def of_csv(text):
@@ -350,24 +352,26 @@ def of_csv(text):
 def test_what_is_wrong_is_told_at_its_place_and_nothing_is_stored_or_lost(sam, text, fields, code, words):
     answer = send(sam, text, **fields)
     assert answer.status_code == code
-    assert words in said(answer)
-    assert kept() == ([], 0)
-    shown = unescape(answer.content.decode())
-    assert text in shown.replace("\r\n", "\n")
-    assert fields.get("csv", "") in shown
+    assert words in preview_text(answer)
+    assert stored_names() == ([], 0)
+    content = unescape(answer.content.decode())
+    assert text in content.replace("\r\n", "\n")
+    assert fields.get("csv", "") in content
 
 
 def test_what_is_refused_is_told_before_it_is_submitted(sam):
-    assert "make several sweeps, or shorter values" in said(send(sam, MANY, do="check", **of_csv(MUCH)))
-    assert "Row" not in said(send(sam, TRAIN.replace("queue: default", "queue: none"), do="check")), "it is so of all"
+    assert "make several sweeps, or shorter values" in preview_text(send(sam, MANY, do="check", **of_csv(MUCH)))
+    assert "Row" not in preview_text(send(sam, TRAIN.replace("queue: default", "queue: none"), do="check")), (
+        "it is so of all"
+    )
     made(sam)
-    assert "There is a sweep train in default already" in said(send(sam, do="check"))
+    assert "There is a sweep train in default already" in preview_text(send(sam, do="check"))
     answer = send(sam)
-    assert (answer.status_code, "There is a sweep train in default already" in said(answer)) == (409, True)
-    assert kept() == (["train.sweep"], 6)
+    assert (answer.status_code, "There is a sweep train in default already" in preview_text(answer)) == (409, True)
+    assert stored_names() == (["train.sweep"], 6)
 
 
-@cases("rows, verdict, told", {
+@cases("rows, verdict, messages", {
     "all": ("1,9\n1,9\n", "2 jobs would be made, and could not start on the cluster as it is. Line 9", [BIG]),
     "one of them": ("1,1\n1,9\n",
         "2 jobs would be made, and at least 1 of them could not start on the cluster as it is.",
@@ -378,13 +382,13 @@ def test_what_is_refused_is_told_before_it_is_submitted(sam):
     "what is refused is told first": ("1,9\n0.5,9\n", "Some of these jobs would be refused, so none would be made.",
         []),
 })  # fmt: skip
-def test_jobs_that_could_not_start_are_told_before_they_are_made(sam, rows, verdict, told):
+def test_jobs_that_could_not_start_are_told_before_they_are_made(sam, rows, verdict, messages):
     _, node = scheduling.node("large", cpu="8")
     store.write(Create(NODES, {"apiVersion": "v1", "kind": "Node", **node}))
-    text = said(send(sam, ASKING, do="check", **of_csv(f"lr,batch\n{rows}")))
+    text = preview_text(send(sam, ASKING, do="check", **of_csv(f"lr,batch\n{rows}")))
     assert text.removeprefix("What would be made ").startswith(verdict)
-    assert text.count("can never start") == len(told)
-    for each in told:
+    assert text.count("can never start") == len(messages)
+    for each in messages:
         assert each in text
 
 
@@ -392,9 +396,9 @@ def test_jobs_that_could_not_start_are_told_before_they_are_made(sam, rows, verd
     "text", [pytest.param(TRAIN + "\t", id="no YAML"), pytest.param(TRAIN.replace("{{lr}}", "{{l}}"), id="a slip")]
 )
 def test_values_outlive_a_yaml_that_is_half_written(sam, text):
-    shown = Page(send(sam, text, do="check", rows="3", **{"cell-1-lr": "7"}, **SENT))
+    document = Page(send(sam, text, do="check", rows="3", **{"cell-1-lr": "7"}, **SENT))
     for name, value in (("grid-lr", "0.1, 0.2"), ("grid-batch", "32, 64, 128"), ("cell-1-lr", "7")):
-        assert shown.one(name=name).get("value") == value
+        assert document.one(name=name).get("value") == value
     more = send(sam, do="rows", source="table", rows="3", **{"cell-2-lr": "7"}).content.decode()
     assert more.count('name="cell-7-batch"') == 1
     assert 'name="cell-2-lr" value="7"' in more
@@ -425,20 +429,20 @@ def test_what_lies_in_another_namespace_is_not_copied_or_made(sam):
     stranger = reader("olaf", "submitter", "elsewhere")
     assert stranger.get(f"{NEW}?from=default/train").status_code == 403
     assert send(stranger).status_code == 403
-    assert kept()[0] == ["train.sweep"]
+    assert stored_names()[0] == ["train.sweep"]
 
 
 # ---- the outcomes: the grid and the rows of one, the list of all, and how they go
-def cells(shown):
+def cells(content):
     """The cells of the grid, by the values of their row and column: their names and hues."""
-    columns = [head.text for head in shown.all(tag="th", scope="col")][1:]
+    columns = [head.text for head in content.all(tag="th", scope="col")][1:]
     found = {}
-    for row in shown.one(id="table-rows"):
+    for row in content.one(id="table-rows"):
         head, *rest = row
         for column, cell in zip(columns, rest, strict=True):
             link = cell[0] if len(cell) else None
-            shown = link is not None and (link.get("aria-label"), cell.get("data-hue"), link.get("href"))
-            found[head.text, column] = shown
+            content = link is not None and (link.get("aria-label"), cell.get("data-hue"), link.get("href"))
+            found[head.text, column] = content
     return found
 
 
@@ -447,13 +451,13 @@ def test_two_values_are_the_axes_of_a_grid_of_words_colours_and_links_and_a_phas
     end("train-1", "Completed")
     end("train-5", "Failed")
     store.write(Delete(JOBS, "default", "train-6"))
-    shown = page(sam, DETAIL)
-    found = cells(shown)
+    document = page(sam, DETAIL)
+    found = cells(document)
     assert len(found) == 6
     assert found["32", "0.1"] == ("Completed", "green", "/jobs/default/train-1/")
     assert found["64", "0.2"] == ("Failed", "red", "/jobs/default/train-5/")
     assert (found["128", "0.2"][:2], found["64", "0.1"][:2]) == (("Deleted", "grey"), ("Pending", "amber"))
-    assert "All 6 Pending 3 Completed 1 Failed 1 Deleted 1" in shown.text(id="table-chips")
+    assert "All 6 Pending 3 Completed 1 Failed 1 Deleted 1" in document.text(id="table-chips")
     assert len([*page(sam, f"{DETAIL}?phase=Failed").all(tag="td", data_pale="")]) == 5
 
 
@@ -492,12 +496,12 @@ def test_the_lists_say_what_became_of_each_and_find_its_jobs(sam):
     assert "There are no sweeps yet" in page(sam, LIST).text(id="table-empty")
     stored = made(sam)
     end("train-1", "Completed")
-    shown = page(sam, LIST)
-    assert shown.rows() == [f"sweep-{stored.uid}"]
-    assert "train default 6 Pending 5 Completed 1 sam" in shown.text(id=f"sweep-{stored.uid}")
+    document = page(sam, LIST)
+    assert document.rows() == [f"sweep-{stored.uid}"]
+    assert "train default 6 Pending 5 Completed 1 sam" in document.text(id=f"sweep-{stored.uid}")
     made(sam, TRAIN.replace("name: train", "name: other"))
-    shown = page(sam, "/jobs/?namespace=default&sweep=train&sort=name")
-    assert (len(shown.rows()), "train-1" in shown.text(id=shown.rows()[0])) == (6, True)
+    document = page(sam, "/jobs/?namespace=default&sweep=train&sort=name")
+    assert (len(document.rows()), "train-1" in document.text(id=document.rows()[0])) == (6, True)
     assert page(sam, "/jobs/?sweep=none").rows() == []
 
 
@@ -505,12 +509,12 @@ def test_a_sweep_is_deleted_with_its_jobs_unless_it_was_made_anew_since(sam):
     stored = made(sam)
     assert f"{DETAIL}delete/" in page(sam, DETAIL).actions()
     assert sam.post(f"{DETAIL}delete/", {"uid": "another"})["Location"] == DETAIL
-    assert kept()[0] == ["train.sweep"]
+    assert stored_names()[0] == ["train.sweep"]
     links = {link.get("href") for link in page(sam, "/jobs/default/train-1/").one(id="job-head").iter("a")}
     assert DETAIL in links
     assert sam.post(f"{DETAIL}delete/", {"uid": stored.uid})["Location"] == LIST
     settle(runner("garbage"))
-    assert kept() == ([], 0)
+    assert stored_names() == ([], 0)
 
 
 @pytest.mark.parametrize("size", [3, 60])

@@ -33,7 +33,7 @@ AFFINITY = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuring
 NAMES = ("a", "b", "c", "d")
 
 
-def said(obj, cluster=CLUSTER, old=None):
+def warnings_of(obj, cluster=CLUSTER, old=None):
     assert refusals(obj, cluster, old) == {}
     return warnings(obj, cluster, old)
 
@@ -148,7 +148,7 @@ COMPLETES = policies(code(5, "CompleteJob"), on("*", "TerminateJob"), tasks=ONE_
     "both ways of one task": noted("a", near="a", apart="a"),
 })  # fmt: skip
 def test_said_at_its_field_with_a_remedy(golden, obj):
-    ((path, text),) = said(obj).items()
+    ((path, text),) = warnings_of(obj).items()
     assert re.search(REMEDY, text)
     golden("warnings", f"{path}: {text}")
 
@@ -197,14 +197,14 @@ MADE_CLAIM = {"mountPath": "/d", "volumeClaim": {"accessModes": ["ReadWriteOnce"
     }.items()},
 })  # fmt: skip
 def test_left_alone(obj, cluster):
-    assert said(obj, cluster) == {}
+    assert warnings_of(obj, cluster) == {}
 
 
 def test_a_change_is_told_what_it_brings_and_nothing_else():
     old = defaulted(job(task("a", 2), after("b", "a"), minAvailable=1, minSuccess=4))
     changed = copy.deepcopy(old)
     changed["spec"]["minAvailable"] = 3
-    assert ([*said(changed, old=old)], said(old, old=old)) == (["spec.tasks[1].dependsOn"], {})
+    assert ([*warnings_of(changed, old=old)], warnings_of(old, old=old)) == (["spec.tasks[1].dependsOn"], {})
     needing = defaulted(ray())
     assert warnings(needing, Cluster(node()), needing) == {}
 

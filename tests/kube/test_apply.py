@@ -102,14 +102,14 @@ def test_what_others_manage_is_not_changed_unasked(part):
         live, last = run(before), step(text)
         with pytest.raises(Conflict) as caught:
             take(live, last)
-        told = caught.value.message
-        assert [cause.field for cause in caught.value.causes] == re.findall(r"(?:- |: )(\.\S+)$", told, re.MULTILINE)
+        message = caught.value.message
+        assert [cause.field for cause in caught.value.causes] == re.findall(r"(?:- |: )(\.\S+)$", message, re.MULTILINE)
         assert {cause.reason for cause in caught.value.causes} == {"FieldManagerConflict"}
         last.how = "force"
         forced = take(live, last)
         assert owned(forced)["a"]
         assert owned(take(forced, last)) == owned(forced)
-        return told.replace("\n", " ")
+        return message.replace("\n", " ")
 
     part.check(refused)
 
@@ -502,14 +502,14 @@ def test_a_conflict_names_what_force_takes(taken, body, manager):
     live = history(taken)
     if not sets_of(live):
         return  # what nobody is known to manage belongs to no one who could lose it
-    forced, told = take(live, Step(manager, body, "force")), set()
+    forced, conflicts = take(live, Step(manager, body, "force")), set()
     try:
         assert take(live, Step(manager, body)) == forced
     except Conflict as caught:
-        told = {cause.field for cause in caught.causes}
+        conflicts = {cause.field for cause in caught.causes}
     others = {whose: fields for whose, fields in sets_of(live).items() if whose != (manager, "Apply")}
     lost = [fieldset.difference(fields, sets_of(forced).get(whose, {})) for whose, fields in others.items()]
-    assert told <= {fieldset.text(path) for fields in lost for path in fieldset.paths(fields)}
+    assert conflicts <= {fieldset.text(path) for fields in lost for path in fieldset.paths(fields)}
 
 
 KEYS = st.sampled_from(["name", "port", "protocol", "x"])

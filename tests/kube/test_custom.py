@@ -104,8 +104,8 @@ def test_what_decides_where_objects_lie_cannot_change():
         'spec.names.kind: Invalid value: "Other": field is immutable',
     ]
     new = defaulted(old, spec__versions=[samples.version("v2")])
-    told = 'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was'
-    assert texts(new, old)[0].startswith(told)
+    message = 'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was'
+    assert texts(new, old)[0].startswith(message)
     again = naming.status(old, naming.names_in_use("stable.example.com", ()), NOW + 5000)
     assert again == old["status"], "the times are those of changes"
 
@@ -189,14 +189,14 @@ def test_defaults_have_the_steps_of_one_check_together_and_patterns_are_weighed_
 KEYED = samples.keyed(*(f"k{n}" for n in range(10_000)), items=objects(k=TEXT))
 
 
-@cases("schema, versions, told", {
+@cases("schema, versions, message", {
     "schemas": (objects(**{f"p{n}": TEXT for n in range(schemas.MOST_SCHEMAS)}), 1, "more than 10,000 schemas"),
     "versions": (objects(a=TEXT), definition.MOST_VERSIONS + 1, "spec.versions: Too many: 101"),
     "map keys": (objects(a=KEYED), 1, "x-kubernetes-list-map-keys: Too many: 10000"),
 })  # fmt: skip
-def test_too_much_of_something_is_refused_in_a_word(schema, versions, told):
+def test_too_much_of_something_is_refused_in_a_word(schema, versions, message):
     (cause,) = refusals(schema, versions)
-    assert told in cause
+    assert message in cause
     error = Invalid.of("A", "a", [required(f"f{n}") for n in range(1000)])
     assert len(error.causes) == MOST_CAUSES
     assert error.message.endswith("f255: Required value, and 744 more]"), "the first of many causes"
@@ -233,9 +233,9 @@ def test_what_was_wrong_before_may_stay():
 
 def shaped(schema, **fields):
     obj = {**deepcopy(OBJECT), **deepcopy(fields)}
-    told = structural.unknown_fields(schema, obj)
+    unknown = structural.unknown_fields(schema, obj)
     dropped = structural.shape(schema, obj)
-    assert told == dropped
+    assert unknown == dropped
     return {key: value for key, value in obj.items() if key not in OBJECT}, dropped
 
 

@@ -178,9 +178,9 @@ def test_nodes_are_those_to_which_ways_of_falling_tiers_lead(written):
 
 MADE = 1_767_225_600_000
 UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
-KEPT_ON = ((("n1", 2), ("n2", 4)), (), (("n2", 1),))
+PLACEMENTS = ((("n1", 2), ("n2", 4)), (), (("n2", 1),))
 REQUESTS = ((("cpu", 2000), ("memory", 4 << 30)), (), (("cpu", 500), ("nvidia.com/gpu", 1)))
-KEPT = Reservation(MADE, 3_600_000, MADE + 600_000, KEPT_ON, REQUESTS)
+RESERVATION = Reservation(MADE, 3_600_000, MADE + 600_000, PLACEMENTS, REQUESTS)
 TEXT = (
     "Kept for 1h0m0s at most; expected at 2026-01-01T00:10:00.000000Z; on n1: 2, n2: 4 / - / n2: 1; "
     "each cpu: 2, memory: 4Gi / - / cpu: 500m, nvidia.com/gpu: 1"
@@ -188,7 +188,7 @@ TEXT = (
 
 
 def group(data=None, *, status="True", annotations=None, queue="q"):
-    message = reserved_room.data(KEPT) if data is None else data
+    message = reserved_room.data(RESERVATION) if data is None else data
     condition = {"type": reserved_room.DATA, "status": status, "message": message, "reason": "RoomKept"}
     metadata = {"namespace": "ns", "name": f"train-{UID}", "uid": "u", "annotations": annotations}
     conditions = [{"type": "Unschedulable", "status": "True"}, condition]
@@ -201,15 +201,15 @@ def read(made):
 
 def test_what_is_kept_is_read_from_the_group_that_it_is_kept_for():
     found = read(group(annotations={"ui.volcano.sh/created-by": "alice"}))
-    assert found == GroupReservation("ns", f"train-{UID}", "u", "q", "train", "alice", KEPT)
-    assert reserved_room.message(KEPT) == TEXT
+    assert found == GroupReservation("ns", f"train-{UID}", "u", "q", "train", "alice", RESERVATION)
+    assert reserved_room.message(RESERVATION) == TEXT
     assert found.on_nodes() == {
         "n1": {"cpu": 4000, "memory": 8 << 30, "pods": 2},
         "n2": {"cpu": 8500, "memory": 16 << 30, "nvidia.com/gpu": 1, "pods": 5},
     }
     assert found.total() == {"cpu": 12_500, "memory": 24 << 30, "nvidia.com/gpu": 1, "pods": 7}
     released = {reserved_room.RELEASED: now_text(MADE - 1)}
-    assert read(group(annotations=released)).reservation == KEPT, "after other room was given back"
+    assert read(group(annotations=released)).reservation == RESERVATION, "after other room was given back"
 
 
 @parts("kube/groups")

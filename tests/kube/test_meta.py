@@ -207,8 +207,8 @@ MOMENT, LATER = "2026-01-01T00:00:00.000001Z", "2026-01-01T00:09:00.000001Z"
     "one that says nothing": ({}, 1, "2026-01-01T00:00:00Z"),
 })  # fmt: skip
 def test_how_often_an_event_happened_and_when_last(fields, times, seen):
-    told = msgspec.convert({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, **fields}, Event)
-    assert (told.times, told.last_seen) == (times, seen)
+    decoded = msgspec.convert({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, **fields}, Event)
+    assert (decoded.times, decoded.last_seen) == (times, seen)
 
 
 META = {"name": "e", "namespace": "d"}

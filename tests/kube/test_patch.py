@@ -59,13 +59,13 @@ def test_a_patch_leads_to_what_stands_there(part):
     def differing(source, goal):
         return [[op["op"], op["path"]] for op in patch.difference(source, goal)]
 
-    answers = {
+    functions = {
         "merge, as RFC 7386 shows": merged(patch.merge), "differences": merged(differing), "strategic": merged(strategic),
         "JSON patches": lambda text: patch.json_patch(LISTED, yaml.safe_load(text)),
         "no JSON patches": refused(patch.json_patch, LISTED), "strategic, of other specs": of_another_spec,
         "no strategic patches": refused(lambda target, change: patch.strategic(target, change, POD), TWO),
     }  # fmt: skip
-    part.check(answers[part.title])
+    part.check(functions[part.title])
 
 
 @given(objects, merge_patches)
@@ -154,16 +154,16 @@ def test_json_patch_agrees_with_the_reference_library_where_both_apply(target, o
     assert not isinstance(expected, dict) or result == expected
 
 
-@cases("path, value, told", {
+@cases("path, value, detail", {
     "numbers": ("/m/x", 2, "the value at '/m/x' is 1, and the test expects 2."),
     "types": ("/m/x", True, "the value at '/m/x' is 1, and the test expects true."),
     "long": ("/l", "b" * 600, f'is [1, 2], and the test expects "{"b" * 499}….'),
 })  # fmt: skip
-def test_a_test_that_fails_tells_both_sides_to_who_may_read_them(path, value, told):
+def test_a_test_that_fails_tells_both_sides_to_who_may_read_them(path, value, detail):
     with pytest.raises(patch.PatchError) as error:
         patch.json_patch(LISTED, [{"op": "test", "path": path, "value": value}])
     assert error.value.detail.startswith("Operation 0 does not apply: ")
-    assert error.value.detail.endswith(told)
+    assert error.value.detail.endswith(detail)
     assert str(error.value).endswith(f"{path!r} is another one than the test expects.")
 
 

@@ -64,12 +64,12 @@ def test_a_cell_is_that_of_kubectl(part):
         (found,) = found | {cell("network_policy_pod_selector", {"spec": {"podSelector": yaml.safe_load(text)}})}
         return found
 
-    answers = {
+    functions = {
         "cells": named_cell, "label selectors": selector, "values of custom columns": custom_cell,
         "durations in milliseconds": lambda text: printing.human_duration(int(text)),
         "ages": lambda text: ages.age(yaml.safe_load(text), NOW),
     }  # fmt: skip
-    part.check(answers[part.title])
+    part.check(functions[part.title])
 
 
 @pytest.mark.parametrize("resource", PRINTED, ids=lambda resource: resource.id)

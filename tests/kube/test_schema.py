@@ -190,9 +190,9 @@ def test_definitions_of_our_own_use_words_that_are_understood(name):
 
 
 def test_what_is_asked_of_kubernetes_types_is_of_fields_that_they_have_and_less_than_they_require():
-    for name, asked in definitions._validation().items():
-        assert {*asked.get("required", ()), *asked.get("properties", ())} <= definitions.properties(name).keys(), name
-        assert all(part.keys() <= KEYWORDS for part in asked.get("properties", {}).values()), name
+    for name, rules in definitions._validation().items():
+        assert {*rules.get("required", ()), *rules.get("properties", ())} <= definitions.properties(name).keys(), name
+        assert all(part.keys() <= KEYWORDS for part in rules.get("properties", {}).values()), name
     status = "io.k8s.api.core.v1.ContainerStatus"
     assert "imageID" in definitions.named(status)["required"]
     assert definitions.checked(status)["required"] == []
@@ -210,9 +210,9 @@ ENUMS = {
 
 
 def test_names_in_code_are_the_values_that_a_field_may_have():
-    for place, values in ENUMS.items():
-        definition, field = place.split()
-        assert definitions.checked(definition)["properties"][field]["enum"] == [value.value for value in values], place
+    for key, values in ENUMS.items():
+        definition, field = key.split()
+        assert definitions.checked(definition)["properties"][field]["enum"] == [value.value for value in values], key
 
 
 def views():

@@ -28,8 +28,8 @@ class Gate:
         self._kubernetes, self._prefix = kubernetes, prefix
         self._changed = threading.Condition()
         self._left = None  # how many more pods pass, None while all do
-        self._known = set()  # names of those that have passed
-        self._asked = False
+        self._passed = set()  # names of those that have passed
+        self._was_called = False
         self._turn = 0  # those that are held are refused with the next one
         self.held = 0
         self._server = _Server(kubernetes.identities.server, self._passes)
@@ -37,7 +37,7 @@ class Gate:
     def __enter__(self):
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self._kubernetes.apply(self._configuration())
-        until(self._is_asked, every_s=0.1, what="that the API server asks the gate")
+        until(self._is_used, every_s=0.1, what="that the API server asks the gate")
         return self
 
     def __exit__(self, *_):
@@ -60,19 +60,19 @@ class Gate:
             self._turn += 1
             self._changed.notify_all()
 
-    def _is_asked(self):
+    def _is_used(self):
         probe(self._kubernetes, "probe")
-        return self._asked
+        return self._was_called
 
     def _passes(self, name):
         """Whether the binding of a pod may be stored; returns when that is known."""
         with self._changed:
-            self._asked = True
-            if self._left is None or name in self._known or not name.startswith(self._prefix):
+            self._was_called = True
+            if self._left is None or name in self._passed or not name.startswith(self._prefix):
                 return True
             if self._left:
                 self._left -= 1
-                self._known.add(name)
+                self._passed.add(name)
                 return True
             self.held += 1
             turn = self._turn
@@ -125,9 +125,9 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # connections are used again
 
     def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
-        allowed = self.server.passes(asked["name"])
-        response = {"uid": asked["uid"], "allowed": allowed}
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
+        allowed = self.server.passes(request["name"])
+        response = {"uid": request["uid"], "allowed": allowed}
         body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
         with contextlib.suppress(OSError):
             self.send_response(200)

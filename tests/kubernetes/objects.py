@@ -68,12 +68,14 @@ def state(cluster, name, namespace="default"):
 def comes_to(cluster, name, *phases, namespace="default"):
     """Wait until a job is in one of the phases; where it does not come to that, say what the cluster tells of it."""
 
-    def told():
+    def event_texts():
         events = cluster.get("events", "-n", namespace)["items"]
-        said = [(each["reason"], each["message"]) for each in events if each["involvedObject"]["name"].startswith(name)]
-        return f"that {name} is {phases}: {there(cluster, JOBS, name, namespace)}; {said[-12:]}"
+        messages = [
+            (each["reason"], each["message"]) for each in events if each["involvedObject"]["name"].startswith(name)
+        ]
+        return f"that {name} is {phases}: {there(cluster, JOBS, name, namespace)}; {messages[-12:]}"
 
-    until(lambda: state(cluster, name, namespace).get("phase") in phases, every_s=0.2, what=told)
+    until(lambda: state(cluster, name, namespace).get("phase") in phases, every_s=0.2, what=event_texts)
 
 
 def pods(cluster, name, namespace="default"):

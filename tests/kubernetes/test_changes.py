@@ -27,10 +27,10 @@ def system(kubernetes, tmp_path_factory):
     """A system whose pages show the cluster and change it, with the rights that the manual names."""
     kubernetes.kubectl("apply", "-f", DEPLOY / "base" / "roles.yaml")
     config = world.account(kubernetes, *ROLES)
-    before = len(kubernetes.asked_by(world.USER))
+    before = len(kubernetes.requests_by(world.USER))
     with world.showing(tmp_path_factory.mktemp("system"), config) as running:
         world.live(running)
-        running.asked = lambda: kubernetes.asked_by(world.USER)[before:]
+        running.asked = lambda: kubernetes.requests_by(world.USER)[before:]
         yield running
 
 
@@ -79,9 +79,9 @@ def test_each_change_is_made_with_each_right_and_no_other_is_asked_for(kubernete
     assert there(kubernetes, JOBS, "long")["spec"]["tasks"][0]["replicas"] == 2
     assert there(kubernetes, QUEUES, "spare")["spec"]["weight"] == 3
     save_behind_the_mirror(kubernetes, system, person)
-    asked = system.asked()
-    assert refused(asked[before:]) == []
-    used = {right(each) for each in asked if "objectRef" in each}
+    requests = system.asked()
+    assert refused(requests[before:]) == []
+    used = {right(each) for each in requests if "objectRef" in each}
     granted = set().union(*(rights(kubernetes, role) for role in ROLES))
     assert granted - used == set(), "nobody needs these"
     assert {each for each in used if each[0] == "watch"} == {("watch", kind.group, kind.plural) for kind in KINDS}
@@ -115,12 +115,12 @@ def rights(kubernetes, role):
 def test_job_arrives_as_our_own_server_would_keep_it_and_what_our_rules_refuse_is_not_sent(kubernetes, person, here):
     """No webhook of Volcano fills in what a job does not say, or judges it, so that is done before it is sent."""
     person.create(job("arrives", shell("true", replicas=2)))
-    kept = there(kubernetes, JOBS, "arrives")
-    spec = kept["spec"]
+    stored = there(kubernetes, JOBS, "arrives")
+    spec = stored["spec"]
     assert (spec["queue"], spec["maxRetry"], spec["minAvailable"]) == ("default", 3, 2)
     assert spec["schedulerName"] == "volcano"
-    assert kept["metadata"]["annotations"][CREATOR_ANNOTATION] == "admin"
-    assert here.job("arrives") == kept, "who wrote it reads it at once"
+    assert stored["metadata"]["annotations"][CREATOR_ANNOTATION] == "admin"
+    assert here.job("arrives") == stored, "who wrote it reads it at once"
     unknown = person.submit(job("lost", shell("true"), queue="nowhere"))
     assert (unknown.status_code, "nowhere" in problems(unknown)) == (422, True)
     assert there(kubernetes, JOBS, "lost") is None

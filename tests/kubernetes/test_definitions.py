@@ -28,10 +28,10 @@ def test_job_is_kept_as_it_was_written(kubernetes, name):
     written = kubernetes.kubectl(
         "create", "--validate=strict", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(job)
     )
-    kept = json.loads(written)
-    assert kept["spec"] == world.without_nulls(job["spec"])
+    created = json.loads(written)
+    assert created["spec"] == world.without_nulls(job["spec"])
     for part in ("labels", "annotations"):
-        assert kept["metadata"].get(part, {}) == job["metadata"].get(part, {})
+        assert created["metadata"].get(part, {}) == job["metadata"].get(part, {})
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

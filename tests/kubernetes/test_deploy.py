@@ -65,7 +65,7 @@ def test_pod_is_admitted_under_the_restricted_level(kubernetes, deployed):
 def test_jobs_of_a_person_and_of_kubectl_complete_with_the_rights_of_the_pod(kubernetes, deployed, tmp_path):
     """The processes run here, as the account of the pod: the cluster's nodes are played, and run nothing."""
     config = kubernetes.account_kubeconfig(NAMESPACE, ACCOUNT)
-    before = len(kubernetes.asked_by(USER))
+    before = len(kubernetes.requests_by(USER))
     kinds = "pods,podgroups.scheduling.volcano.sh,services,configmaps,secrets,networkpolicies"
 
     def made():
@@ -82,7 +82,7 @@ def test_jobs_of_a_person_and_of_kubectl_complete_with_the_rights_of_the_pod(kub
         assert made()
         assert person.post("/jobs/default/from-kubectl/delete/").status_code == 302
         until(lambda: not made(), what="that nothing of the job is left")
-    assert refused(kubernetes.asked_by(USER)[before:]) == []
+    assert refused(kubernetes.requests_by(USER)[before:]) == []
 
 
 @pytest.mark.parametrize("deployed", ["several-pods"], indirect=True)

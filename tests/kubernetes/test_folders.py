@@ -60,8 +60,8 @@ def ports_of(objects, workload):
     """The ports of pods: by their names, and that of webhooks, which `up` opens where it is told that there are some."""
     named = {port["name"] for name, each in containers(objects) if name == workload for port in each["ports"]}
     (settings,) = of(objects, "ConfigMap")
-    is_asked = workload in ("volcano-ui", "web") and "VOLCANO_UI_WEBHOOKS" in settings["data"]
-    return named | ({WEBHOOK_PORT} if is_asked else set())
+    has_webhooks = workload in ("volcano-ui", "web") and "VOLCANO_UI_WEBHOOKS" in settings["data"]
+    return named | ({WEBHOOK_PORT} if has_webhooks else set())
 
 
 def test_selectors_find_pods(objects):

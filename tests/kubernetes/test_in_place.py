@@ -117,8 +117,10 @@ def test_pods_of_kubernetes_own_scheduler_are_left_to_it(kubernetes, ours):
 
     def schedulers():
         """Who is said to have scheduled them; a binding is there before its event."""
-        told = [each for each in kubernetes.get("events")["items"] if each["reason"] == "Scheduled"]
-        return {each.get("reportingComponent") for each in told if each["involvedObject"]["name"].startswith("theirs-")}
+        events = [each for each in kubernetes.get("events")["items"] if each["reason"] == "Scheduled"]
+        return {
+            each.get("reportingComponent") for each in events if each["involvedObject"]["name"].startswith("theirs-")
+        }
 
     assert until(schedulers, every_s=0.2, what="their events") == {"default-scheduler"}
     kubernetes.kubectl("delete", "deployment", "theirs")
@@ -129,9 +131,9 @@ def test_job_waits_for_its_claim_and_says_for_which(kubernetes, person):
     kubernetes.apply(of(CLAIMS, "data", storageClassName="later", **wanted))
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     person.create(job("reader", shell("true", volumes=volumes)))
-    said = "The claim data has no volume yet"
+    message = "The claim data has no volume yet"
     page = lambda: html.unescape(person.get("/jobs/default/reader/").text)  # noqa: E731
-    until(lambda: said in page(), every_s=0.5, what="why it waits")
+    until(lambda: message in page(), every_s=0.5, what="why it waits")
     assert not any(bound(kubernetes, "-l", "volcano.sh/job-name=reader"))
     kubernetes.set_status("persistentvolumeclaim", "data", {"phase": "Bound"})
     comes_to(kubernetes, "reader", "Running", "Completed")

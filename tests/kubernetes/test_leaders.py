@@ -50,8 +50,8 @@ def systems(kubernetes, tmp_path_factory):
 
 @pytest.fixture
 def gate(kubernetes):
-    with Gate(kubernetes, "gang-") as standing:
-        yield standing
+    with Gate(kubernetes, "gang-") as webhook:
+        yield webhook
 
 
 @pytest.fixture

@@ -50,8 +50,8 @@ def present(store, kind, name):
 
 def lists_of(kubernetes, kind):
     """Return the pages' requests for lists of a kind, as the cluster's audit has them."""
-    asked = [each for each in kubernetes.asked_by(world.USER) if each["verb"] == "list"]
-    return [each for each in asked if each["objectRef"]["resource"] == kind.plural]
+    requests = [each for each in kubernetes.requests_by(world.USER) if each["verb"] == "list"]
+    return [each for each in requests if each["objectRef"]["resource"] == kind.plural]
 
 
 def story(store, kind, name):
@@ -104,8 +104,8 @@ def test_nothing_is_lost_when_every_connection_is_cut_and_the_mirror_is_killed(k
             world.equal(kubernetes, here)
             assert proxy.cuts > 5
             for number in range(20):
-                told = [verb for verb, _ in story(here, JOBS, f"cut-{number}")]
-                assert told == ["ADDED", "MODIFIED", *(["DELETED"] if number % 2 else [])]
+                verbs = [verb for verb, _ in story(here, JOBS, f"cut-{number}")]
+                assert verbs == ["ADDED", "MODIFIED", *(["DELETED"] if number % 2 else [])]
     kubernetes.clear(JOBS)
 
 
@@ -143,7 +143,7 @@ def test_right_that_is_taken_away_is_said_and_given_back_is_used(kubernetes, sys
         # Other kinds are away for a moment, each for its own, and then it is their reason that is told.
         words = ("partly live", "pods: ", "is forbidden")
         until(
-            lambda: (told := world.strip_text(system)) and all(each in told for each in words),
+            lambda: (message := world.strip_text(system)) and all(each in message for each in words),
             what=lambda: f"the word that something is missing: {world.strip_text(system)}",
         )
         kubernetes.apply(sample(PODS, "unseen"), sample(COMMANDS, "seen"))

@@ -61,8 +61,8 @@ def test_what_the_person_may_do_is_done_in_his_name_and_else_refused_in_the_clus
         until(lambda: here.find(NAMESPACES, name="team-a"), what="the namespace here")
     person.create(job("own", shell("true"), namespace="team-a"))
     assert "team-a/own" in jobs(kubernetes)
-    asked = [each for each in kubernetes.asked_by(world.USER) if each["verb"] == "create"]
-    made = [each for each in asked if each["objectRef"].get("name") == "own" and "dryRun" not in each["requestURI"]]
+    requests = [each for each in kubernetes.requests_by(world.USER) if each["verb"] == "create"]
+    made = [each for each in requests if each["objectRef"].get("name") == "own" and "dryRun" not in each["requestURI"]]
     assert [each["impersonatedUser"]["username"] for each in made] == [NAME]
     assert person.post("/jobs/team-a/own/delete/").status_code == 302
     assert "team-a/own" not in jobs(kubernetes)
@@ -134,14 +134,14 @@ def test_logs_are_read_and_the_cluster_is_asked_about_her_in_her_name_alone(kube
         until(lambda: here.find(PODS, name="left-one", phase="Running"), what="a pod that runs")
     answer = vera.get("/jobs/left/left-one/log/", pod="left-one")
     assert answer.status_code == 404, "its node is played and keeps no logs"
-    asked = kubernetes.asked_by(world.USER)
+    requests = kubernetes.requests_by(world.USER)
     # Systems of other modules have the same account, and read logs elsewhere.
-    about = [(each.get("objectRef", {}), each.get("impersonatedUser")) for each in asked]
+    about = [(each.get("objectRef", {}), each.get("impersonatedUser")) for each in requests]
     readers = [who for what, who in about if (what.get("subresource"), what.get("namespace")) == ("log", "left")]
     assert {each["username"] for each in readers} == {VERA}
-    reviews = [each for each in asked if each["verb"] == "create" and "review" in each["requestURI"]]
-    answers = {(each["objectRef"]["resource"], each["responseStatus"]["code"]) for each in reviews}
-    assert answers == {("selfsubjectrulesreviews", 201)}
+    reviews = [each for each in requests if each["verb"] == "create" and "review" in each["requestURI"]]
+    results = {(each["objectRef"]["resource"], each["responseStatus"]["code"]) for each in reviews}
+    assert results == {("selfsubjectrulesreviews", 201)}
     assert {each["impersonatedUser"]["username"] for each in reviews} <= {VERA, NAME}
     assert any(GROUP in each["impersonatedUser"]["groups"] for each in reviews)
 

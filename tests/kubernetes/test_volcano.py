@@ -100,13 +100,13 @@ def test_what_volcanos_controllers_own_is_not_written_from_here(cluster, person,
     """Beside Volcano people's own writes are all that the pages' account ever asks for; and it is refused nothing."""
     person.create(job("audited", shell("true")))
     here.reaches("audited", "Completed")
-    asked = cluster.asked_by(world.USER)
+    requests = cluster.requests_by(world.USER)
     written = {
         (each["verb"], each["objectRef"]["resource"], each["objectRef"].get("subresource", ""))
-        for each in asked
+        for each in requests
         if each["verb"] not in ("get", "list", "watch")
     }
     assert {each[1] for each in written} <= {"jobs", "commands", "queues"}, written
     assert not {each[2] for each in written} - {""}, written
-    assert refused(asked) == []
-    assert cluster.asked_by(CONTROLLERS), "they work as their own account"
+    assert refused(requests) == []
+    assert cluster.requests_by(CONTROLLERS), "they work as their own account"

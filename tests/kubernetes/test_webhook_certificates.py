@@ -144,8 +144,10 @@ def test_authority_and_certificate_are_rolled_and_nothing_is_refused(kubernetes,
 def in_use(kubernetes, port):
     """Return what the Secret holds, once that is what is shown and what the API server was told; None before."""
     keys = keeping.read(kubernetes.get("secret", SECRET))
-    told = [each for plural in CONFIGURATIONS for each in kubernetes.get(plural, hooks.NAME).get("webhooks") or ()]
-    if not told or {each["clientConfig"]["caBundle"] for each in told} != {keys.bundle}:
+    registered = [
+        each for plural in CONFIGURATIONS for each in kubernetes.get(plural, hooks.NAME).get("webhooks") or ()
+    ]
+    if not registered or {each["clientConfig"]["caBundle"] for each in registered} != {keys.bundle}:
         return None
-    is_shown = ssl.get_server_certificate(("127.0.0.1", port)).encode() == issuing.certificate_text(keys.server[0])
-    return keys if is_shown else None
+    is_served = ssl.get_server_certificate(("127.0.0.1", port)).encode() == issuing.certificate_text(keys.server[0])
+    return keys if is_served else None

@@ -30,10 +30,10 @@ def system(kubernetes, tmp_path_factory):
     kubernetes.kubectl("apply", "-k", DEPLOY / "in-place")
     config = kubernetes.account_kubeconfig(NAMESPACE, ACCOUNT)
     port = free_port()
-    asked = {"VOLCANO_UI_WEBHOOKS": f"127.0.0.1:{port}", "VOLCANO_UI_WEBHOOK_PORT": str(port)}
-    with world.showing(tmp_path_factory.mktemp("webhooks"), config, VOLCANO_UI_WAY="in-place", **asked) as running:
+    variables = {"VOLCANO_UI_WEBHOOKS": f"127.0.0.1:{port}", "VOLCANO_UI_WEBHOOK_PORT": str(port)}
+    with world.showing(tmp_path_factory.mktemp("webhooks"), config, VOLCANO_UI_WAY="in-place", **variables) as running:
         world.live(running)
-        until(lambda: told(kubernetes), what="that the API server is told of the webhooks")
+        until(lambda: is_published(kubernetes), what="that the API server is told of the webhooks")
         yield running
         until(lambda: not kubernetes.get(COMMANDS.id)["items"], what="that each Command is carried out")
     forget(kubernetes, "one-file", "asked-about")
@@ -44,7 +44,7 @@ def system(kubernetes, tmp_path_factory):
     kubernetes.clear(JOBS)
 
 
-def told(kubernetes):
+def is_published(kubernetes):
     return all(kubernetes.get(plural, hooks.NAME).get("webhooks") for plural in CONFIGURATIONS)
 
 
@@ -60,18 +60,18 @@ def complaint(kubernetes, obj):
 
 def test_wrong_job_is_refused_with_each_cause(kubernetes, system):
     wrong = job("wrong", {**shell("true"), "minAvailable": 3}, queue="none", plugins={"nope": []})
-    said = complaint(kubernetes, wrong)
-    assert 'The Job "wrong" is invalid' in said
+    message = complaint(kubernetes, wrong)
+    assert 'The Job "wrong" is invalid' in message
     for cause in (
         "spec.tasks[0].minAvailable: Invalid value: 3: 'minAvailable' is greater than 'replicas' in task main",
         'spec.queue: Invalid value: "none": unable to find job queue: queue none not found; choose one that exists.',
         'spec.plugins[nope]: Invalid value: "nope": unable to find job plugin nope',
     ):
-        assert cause in said
+        assert cause in message
 
 
 def test_what_a_job_leaves_open_is_filled_in_and_it_runs_to_its_end(kubernetes, system):
-    before = len(kubernetes.asked_by(USER))
+    before = len(kubernetes.requests_by(USER))
     plain = job("plain", shell("true"), plugins={"mpi": ["--master=main"]})
     del plain["spec"]["minAvailable"]
     create(kubernetes, plain)
@@ -82,7 +82,7 @@ def test_what_a_job_leaves_open_is_filled_in_and_it_runs_to_its_end(kubernetes, 
         person.create(job("formed", shell("true")))
     for name in ("plain", "formed"):
         comes_to(kubernetes, name, "Completed")
-    assert refused(kubernetes.asked_by(USER)[before:]) == []
+    assert refused(kubernetes.requests_by(USER)[before:]) == []
 
 
 def test_queue_and_job_of_one_file_are_taken(kubernetes, system):
@@ -122,7 +122,7 @@ def test_while_nobody_answers_only_volcanos_kinds_are_held_up(kubernetes, system
     there = kubernetes.get(JOBS.id, "there")
     system.stop()
     try:
-        said = complaint(kubernetes, job("unasked", shell("true")))
+        message = complaint(kubernetes, job("unasked", shell("true")))
         kubernetes.kubectl("run", "plain-pod", "--image=any")
         kubernetes.kubectl("delete", "pod", "plain-pod", "--wait=false")
         kubernetes.set_status(JOBS.id, "there", {"running": 1})
@@ -137,9 +137,9 @@ def test_while_nobody_answers_only_volcanos_kinds_are_held_up(kubernetes, system
     finally:
         system.start()
         world.live(system)
-    for each in (said, by_hand, posing):
+    for each in (message, by_hand, posing):
         assert 'failed calling webhook "mutatejob.volcano.sh"' in each
-    error = calls.unasked("test-cluster", InternalError(said))
+    error = calls.unasked("test-cluster", InternalError(message))
     assert "asks the admission webhook mutatejob.volcano.sh about such changes, which does not answer" in error.message
     assert "connection refused), so nothing was changed. Try again" in error.message
     create(kubernetes, job("asked", shell("true")))

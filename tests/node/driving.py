@@ -42,7 +42,7 @@ from tests import builders
 
 NODE = "here"
 # Who is the first process of an image's container is not ended by signals that it does not handle.
-UNTIL_ASKED = "trap 'exit 143' TERM; while :; do sleep 0.02; done"
+UNTIL_TERM = "trap 'exit 143' TERM; while :; do sleep 0.02; done"
 LOOT = "/loot"
 EMPTY = {"name": "v", "emptyDir": {}}
 CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
@@ -53,9 +53,9 @@ def mount(name="v", path=LOOT, **fields):
 
 
 @contextlib.contextmanager
-def short_folder(**place):
+def short_folder(**options):
     """A directory with a short name, as what has a socket in it may not be long."""
-    with tempfile.TemporaryDirectory(prefix="volcano-", **place) as path:
+    with tempfile.TemporaryDirectory(prefix="volcano-", **options) as path:
         yield Path(path)
 
 
@@ -296,7 +296,7 @@ class Node:
         self.agent.clean_at = 0
         self.agent.work()
 
-    def told(self, uid, reason=""):
+    def events_of(self, uid, reason=""):
         """Return the reasons and messages of a pod's events."""
         found = [(each.object["reason"], each.object["message"]) for each in store.find(EVENTS, owner=uid)]
         return [each for each in found if reason in ("", each[0])]

@@ -21,12 +21,12 @@ from node.leftovers import AtStop
 from node.shim import linux, tree
 from proof.harness.waiting import HANG_S, until
 from tests.cluster.store.forgetting import ASLEEP, forget
-from tests.node.driving import CLAIM, UNTIL_ASKED, Node, change, conditions, container, env, field, in_ways, mount, put
+from tests.node.driving import CLAIM, UNTIL_TERM, Node, change, conditions, container, env, field, in_ways, mount, put
 from tests.tables import cases
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 REMEDY = "; give another command, or install it on node here, whose programs containers run, whatever their image"
-SIDECAR = {"name": "side", "command": ["sh", "-c", UNTIL_ASKED], "restartPolicy": "Always"}
+SIDECAR = {"name": "side", "command": ["sh", "-c", UNTIL_TERM], "restartPolicy": "Always"}
 SLEEPS, FAILS = {"name": "b", "command": ["sleep", "60"]}, {"name": "first", "command": ["false"]}
 LOST = {"status": {"phase": "Failed", "reason": "NodeLost", "message": "gone"}}
 TWICE = "echo x >> {out}/count; [ $(wc -l < {out}/count) = 2 ]"
@@ -34,12 +34,12 @@ TWICE = "echo x >> {out}/count; [ $(wc -l < {out}/count) = 2 ]"
 
 def words(status):
     """What a pod's status says of the pod and of each of its containers, in a line."""
-    said = [" ".join(filter(None, (status.get("phase"), status.get("reason"))))]
+    parts = [" ".join(filter(None, (status.get("phase"), status.get("reason"))))]
     for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
         ((state, found),) = each["state"].items()
         again = each["restartCount"] and f"after {each['restartCount']}"
-        said.append(" ".join(str(part) for part in (each["name"], state, found.get("exitCode"), again) if part))
-    return ", ".join(said)
+        parts.append(" ".join(str(part) for part in (each["name"], state, found.get("exitCode"), again) if part))
+    return ", ".join(parts)
 
 
 class TestOneAgent:
@@ -52,10 +52,10 @@ class TestOneAgent:
         store.write(Patch(LEASES, LEASE_NAMESPACE, "here", {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}))
 
     def test_second_agent_follows_the_first_when_that_stopped_or_its_lease_has_ended(self, node, other):
-        place = f"{socket.gethostname()}:{node.data}"
+        location = f"{socket.gethostname()}:{node.data}"
         lease = store.get(LEASES, LEASE_NAMESPACE, "here").object
-        assert lease["metadata"]["annotations"] == {STATE_DIRECTORY: place}
-        with pytest.raises(Occupied, match=f"the node here is the agent's in {place}$"):
+        assert lease["metadata"]["annotations"] == {STATE_DIRECTORY: location}
+        with pytest.raises(Occupied, match=f"the node here is the agent's in {location}$"):
             other.begin()
         node.crash()
         self.lease_ends()
@@ -68,7 +68,7 @@ class TestOneAgent:
 
     def test_first_agent_stops_when_it_stood_still_until_another_was_its_node(self, node, other, caplog):
         """It finds that before it starts or tells anything, and ends what it runs."""
-        node.shell(UNTIL_ASKED, "before", until="Running")
+        node.shell(UNTIL_TERM, "before", until="Running")
         self.lease_ends()
         other.begin()
         uid = node.shell("true", "meanwhile")
@@ -103,7 +103,7 @@ class TestOneAgent:
     "a sidecar ends with it": ("sleep 0.1", {"initContainers": [SIDECAR]}, "Succeeded, side terminated 143, main terminated"),
     "it runs until its last container ends": ("exit 2", {"beside": SLEEPS}, "Running, main terminated 2, b running"),
     "a success is not repeated": (TWICE, {"restartPolicy": "OnFailure"}, "Succeeded, main terminated after 1"),
-    "its deadline ends it": (UNTIL_ASKED.replace("; ", "; touch {out}/up; ", 1), {"deadline": 1}, "Failed DeadlineExceeded, main terminated 143"),
+    "its deadline ends it": (UNTIL_TERM.replace("; ", "; touch {out}/up; ", 1), {"deadline": 1}, "Failed DeadlineExceeded, main terminated 143"),
 })  # fmt: skip
 def test_what_is_said_of_a_pod(node, script, spec, expected):
     beside = [spec.pop("beside")] if "beside" in (spec := {**spec}) else []
@@ -204,7 +204,7 @@ class TestOnePod:
     def test_first_restart_is_at_once_and_the_next_waits_and_is_told_as_kubernetes_tells_it(self, node):
         node.submit("missing", command=["nosuch-program"], restartPolicy="OnFailure")
         uid = node.shell("exit 5", restartPolicy="OnFailure")
-        node.until(lambda: node.told(uid, "BackOff"))
+        node.until(lambda: node.events_of(uid, "BackOff"))
         assert words(node.status()) == "Running, main waiting after 1"
         container = node.status()["containerStatuses"][0]
         assert container["lastState"]["terminated"]["exitCode"] == 5
@@ -223,7 +223,7 @@ def test_pods_that_are_deleted_or_given_up_elsewhere_end_with_their_processes(no
     endless = "echo up; while :; do sleep 0.01; done"
     scripts = {
         "in-order": ("trap 'exit 0' TERM; " + endless, 30), "killed": ("trap '' TERM; " + endless, 1),
-        "forced": ("trap '' TERM; " + endless, 30), "lost": (UNTIL_ASKED.replace(";", "; echo up;", 1), 30),
+        "forced": ("trap '' TERM; " + endless, 30), "lost": (UNTIL_TERM.replace(";", "; echo up;", 1), 30),
     }  # fmt: skip
     uids = {}
     for name, (script, grace) in scripts.items():
@@ -401,9 +401,9 @@ class TestSurvival:
         node.until(lambda: not node.shims() and node.pod("lost") is None)
 
     def test_an_agent_is_certain_once_each_attempt_that_it_ordered_has_begun(self, node):
-        node.shell(UNTIL_ASKED, "before", until="Running")
+        node.shell(UNTIL_TERM, "before", until="Running")
         assert node.agent.is_certain
-        node.shell(UNTIL_ASKED)
+        node.shell(UNTIL_TERM)
         node.agent.listener.hurry()
         node.agent._read_changes()
         node.agent._step()
@@ -449,14 +449,14 @@ class TestSurvival:
 
     @ASLEEP
     def test_pod_deleted_while_the_machine_slept_longer_than_history_is_kept_is_ended(self, node, forgotten):
-        kept, gone = (node.shell("sleep 60", name, until="Running") for name in ("kept", "gone"))
+        remaining, gone = (node.shell("sleep 60", name, until="Running") for name in ("kept", "gone"))
         node.delete("gone", grace=0)
         node.annotate("kept")  # a change that stays behind the one that is forgotten
         with forgotten():
             node.agent.listener.hurry()
             node.agent._read_changes()
         node.until(lambda: gone not in node.agent.pods)
-        assert list(node.agent.pods) == [kept]
+        assert list(node.agent.pods) == [remaining]
         assert len([pid for pid in node.shims() if linux.start_ticks(pid)]) == 1
 
     def test_after_a_longer_sleep_than_history_new_pods_run_and_volumes_are_up_to_date(self, node, monkeypatch):
@@ -483,13 +483,13 @@ class TestSurvival:
 
     @pytest.mark.each_runtime
     def test_stopping_the_cluster_ends_pods_and_says_so(self, node):
-        node.shell(UNTIL_ASKED, "never", until="Running")
-        node.shell(UNTIL_ASKED, "always", restartPolicy="Always", until="Running")
+        node.shell(UNTIL_TERM, "never", until="Running")
+        node.shell(UNTIL_TERM, "always", restartPolicy="Always", until="Running")
         polite = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
         owned = node.shell(polite, "owned", owner="of-a-job", until="Running")
         node.daemon.shut_down(AtStop.END)
-        asked = json.loads((node.directory(owned) / "stop.json").read_text())
-        assert asked["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
+        request = json.loads((node.directory(owned) / "stop.json").read_text())
+        assert request["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
         assert not node.shims()
         assert node.pod("owned") is None, "its job makes another one"
         events = [each.object for each in store.find(EVENTS, owner=owned)]

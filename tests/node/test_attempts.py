@@ -42,7 +42,7 @@ class TestOnDisk:
         directory = attempts.directory()
         disk.withdraw(directory.parent)
         attempts.shell("echo ran >> ran", directory=directory)
-        assert attempts.said.startswith("refused")
+        assert attempts.reply.startswith("refused")
         assert not (attempts.root / "work" / "ran").exists()
         directory.mkdir(parents=True)
         attempts.shell("exit 4", directory=directory)
@@ -66,9 +66,9 @@ class TestOnDisk:
 def test_shims_that_live_are_found_by_their_claims_and_what_pods_write_beside_is_none(tmp_path):
     ticks = linux.start_ticks(os.getpid())
     claims = {"main/0": ticks + 1, "main/1": ticks, "_volumes/data": ticks, "_work/0": ticks, "_tmp/0": ticks}
-    for place, since in claims.items():
-        (tmp_path / "uid" / place).mkdir(parents=True)
-        (tmp_path / "uid" / place / "claim").write_text(f"{os.getpid()} {since}\n")
+    for path, since in claims.items():
+        (tmp_path / "uid" / path).mkdir(parents=True)
+        (tmp_path / "uid" / path / "claim").write_text(f"{os.getpid()} {since}\n")
     (tmp_path / "uid" / "_tmp" / "mine").mkdir()
     os.mkfifo(tmp_path / "uid" / "_tmp" / "mine" / "claim")  # whoever opens it waits
     assert shim_claims.shims(tmp_path) == {os.getpid(): "uid"}
@@ -99,13 +99,13 @@ def ordered(shims, number, script, *, is_there=True):
 @pytest.mark.parametrize("before", [0, 1, 2, 3])
 def test_after_an_order_that_was_refused_the_container_is_where_it_was_before(attempts, before):
     with selectors.DefaultSelector() as selector:
-        shims, known = Shims(Layout(attempts.root), attempts.spawner, selector), None
+        shims, previous = Shims(Layout(attempts.root), attempts.spawner, selector), None
         for number in range(before):
-            known = ordered(shims, number, f"exit {number + 1}")
+            previous = ordered(shims, number, f"exit {number + 1}")
         run = ordered(shims, before, "true", is_there=False)
         assert shims.refused(UID, NAME)
         assert [each and each.exit_code for each in run] == [before or None, before - 1 if before > 1 else None]
-        assert known in (None, run)
+        assert previous in (None, run)
         shims.close()
 
 
@@ -114,12 +114,12 @@ def connecting(directory, port=1, host="127.0.0.1", seconds=HANG_S, **request):
 
 
 def answer(line):
-    heard, descriptors = b"", []
+    received, descriptors = b"", []
     while True:
         data, fds, _, _ = socket.recv_fds(line, 4096, 1)
-        heard, descriptors = heard + data, descriptors + fds
+        received, descriptors = received + data, descriptors + fds
         if not data:
-            return json.loads(heard), [socket.socket(fileno=fd) for fd in descriptors]
+            return json.loads(received), [socket.socket(fileno=fd) for fd in descriptors]
 
 
 def beside(attempts, directory):
@@ -149,9 +149,9 @@ class TestConnections:
     def test_the_connection_comes_back_and_the_line_ends(self, attempts, container, host):
         with socket.create_server(("127.0.0.1", 0)) as server:
             with connecting(container, server.getsockname()[1], host) as line:
-                said, (connected,) = answer(line)
+                response, (connected,) = answer(line)
             far, _ = server.accept()
-        assert said == {"connected": True}
+        assert response == {"connected": True}
         with far, connected:
             far.sendall(b"there")
             assert connected.recv(5) == b"there"
@@ -169,17 +169,17 @@ class TestConnections:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             with connecting(container, port or free.getsockname()[1], host) as line:
-                said, connected = answer(line)
-        assert why in said["refused"]
-        assert (said["timedOut"], connected) == (False, [])
+                response, connected = answer(line)
+        assert why in response["refused"]
+        assert (response["timedOut"], connected) == (False, [])
 
     def test_a_wait_that_was_too_long_is_told_apart_and_a_request_that_cannot_be_read_is_not_tried(self, container):
         with deaf() as port, connecting(container, port, seconds=0.1) as line:
             assert answer(line) == ({"refused": "no answer in time", "timedOut": True}, [])
         for fields in ({"port": "x"}, {"seconds": None}, {"host": None, "port": None}):
             with connecting(container, **fields) as line:
-                said, _ = answer(line)
-            assert ("refused" in said, "timedOut" in said) == (True, False)
+                response, _ = answer(line)
+            assert ("refused" in response, "timedOut" in response) == (True, False)
 
     @pytest.mark.parametrize("ending", ["its line", "its shim", "its container"])
     def test_an_attempt_ends_with_what_it_belongs_to(self, attempts, container, ending):
@@ -205,8 +205,8 @@ class TestConnections:
         with deaf() as port, connecting(container, port):
             until(lambda: beside(attempts, container))
             with executing(container, "true", key="key") as line:
-                heard = b"".join(iter(lambda: line.recv(4096), b""))
-            assert b'"exitCode": 0' in heard
+                output = b"".join(iter(lambda: line.recv(4096), b""))
+            assert b'"exitCode": 0' in output
 
 
 @contextlib.contextmanager
@@ -225,9 +225,9 @@ async def test_answers_come_one_by_one_and_what_is_no_answer_or_has_no_end_is_no
         theirs.sendall(b'Code": 0}\n')
         theirs.close()
         assert [await line.receive(), await line.receive()] == [({"exitCode": 0}, []), ({}, [])]
-    for said in (b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"):
+    for data in (b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"):
         with answering() as (line, theirs):
-            theirs.sendall(said)
+            theirs.sendall(data)
             assert await line.receive() == ({}, [])
     with answering() as (line, theirs):
         writing = asyncio.ensure_future(pipes.write(theirs.fileno(), bytes(64 * 1024 * 1024)))

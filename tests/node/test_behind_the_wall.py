@@ -93,12 +93,12 @@ class TestCheckWall:
         wall = networks.chosen(attempts.spawner.probe(attempts.root / "probe"), settings.POD_NETWORK)
         lines, code = check_wall()
         assert walls.describe(wall) in lines[0]
-        told = {line.split(None, 1)[1]: line.split()[0] for line in lines if "held" in line}
+        results = {line.split(None, 1)[1]: line.split()[0] for line in lines if "held" in line}
         if wall.mounts != "none" and wall.pids and wall.landlock and wall.seccomp:
             tried = wall_check.ATTEMPTS.keys() - ({wall_check.BY_NETWORK} if not wall.networks else set())
             is_scoped = wall.networks or wall.landlock >= SCOPES_ABI
             through = {"connect to a socket without a path"} if not is_scoped else set()
-            assert told == dict.fromkeys(tried - through, "held")
+            assert results == dict.fromkeys(tried - through, "held")
             assert code == (0 if is_scoped else 1)
         shares = not wall.networks and network != "closed"
         assert any(line.startswith("  open") for line in lines) is shares
@@ -134,8 +134,8 @@ class TestControlSockets:
         for folder, name in ((machine.data / "run", "agent.sock"), (machine.directory(uid), "control")):
             for more, answer in (({}, b""), ({"key": key[:-1] + "?"}, b""), ({"key": key}, b"started")):
                 with asking(folder, socket_name=name, **request, **more) as line:
-                    said = machine.during(line.recv, 1000)
-                    assert (answer in said, bool(answer)) == (True, bool(said))
+                    received = machine.during(line.recv, 1000)
+                    assert (answer in received, bool(answer)) == (True, bool(received))
         machine.again()
         assert file.read_text() == key
 
@@ -221,7 +221,7 @@ ROOT, BOXED, ORDINARY = Own(0, 0, (0,), "root"), Own(0, 0, (0,), "user"), Own(10
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 
 
-def asked(pod=None, container=None):
+def requested_of(pod=None, container=None):
     body = {"spec": {"securityContext": pod, "containers": [{"name": "main", "securityContext": container}]}}
     for part in (body["spec"], body["spec"]["containers"][0]):
         if part["securityContext"] is None:
@@ -243,7 +243,7 @@ class TestUsers:
         "allowed by the container": ({"runAsNonRoot": True}, {"runAsNonRoot": False}, RunAs(None, None, (), False)),
     })  # fmt: skip
     def test_what_is_asked_for(self, pod, container, expected):
-        assert asked(pod, container) == expected
+        assert requested_of(pod, container) == expected
 
     @cases("wish, own, words", {
         "root gives everything": (RunAs(5, 6, (7,), True), ROOT, ""),

@@ -115,7 +115,7 @@ def pods_in(groups):
 class Bound:
     def __init__(self, attempts, layout, groups):
         self.attempts, self.layout, self.groups = attempts, layout, groups
-        self.kept = ControlGroups(layout, groups)
+        self.manager = ControlGroups(layout, groups)
 
     def order(self, uid="u", container=0, **resources):
         containers = (builders.container(name, **resources) for name in ("main", "beside"))
@@ -135,7 +135,7 @@ class Bound:
         return self.attempts.end(directory), self.attempts.output(directory)
 
     def is_empty(self):
-        self.kept.sweep(())
+        self.manager.sweep(())
         return not pods_in(self.groups)
 
     def group(self, uid="u", name="main"):
@@ -159,7 +159,7 @@ def bound(request, attempts):
     yield running
     attempts.close()
     until(running.is_empty)
-    running.kept.close()
+    running.manager.close()
     assert not exists(found.home)
 
 
@@ -186,8 +186,8 @@ class TestMemory:
     def test_what_counts(self, bound, script, fields, reason, output):
         if "shared_memory" in fields and bound.attempts.layers.get("mounts", "none") == "none":
             pytest.skip("here it is the machine's")
-        status, said = bound.ran(script, memory_bytes=100 * MIB, **fields)
-        assert (status["reason"], said, exists(bound.group())) == (reason, output, False)
+        status, printed = bound.ran(script, memory_bytes=100 * MIB, **fields)
+        assert (status["reason"], printed, exists(bound.group())) == (reason, output, False)
         if reason == "OOMKilled":
             assert (status["exitCode"], status["signal"]) == (137, 9)
             assert f"its limit, {100 * MIB} bytes" in status["message"]
@@ -234,8 +234,8 @@ if pid:
 
 class TestProcesses:
     def test_forks_beyond_the_limit_are_refused_and_the_container_goes_on(self, bound):
-        status, said = bound.ran(BOMB, processes=50)
-        assert (status["reason"], said) == ("Completed", b"49\n")
+        status, output = bound.ran(BOMB, processes=50)
+        assert (status["reason"], output) == ("Completed", b"49\n")
 
     def test_who_forks_for_ever_is_ended(self, bound):
         directory = bound.python("import os\nwhile True:\n try: os.fork()\n except OSError: pass", processes=200)
@@ -245,9 +245,9 @@ class TestProcesses:
         assert not exists(bound.group())
 
     def test_half_a_processor_is_half_a_processor(self, bound):
-        status, said = bound.ran(HALF, limits={"cpu": "500m"})
+        status, output = bound.ran(HALF, limits={"cpu": "500m"})
         assert status["reason"] == "Completed"
-        assert float(said) <= 0.55
+        assert float(output) <= 0.55
 
     def test_processors_that_it_was_not_given_are_refused(self, bound):
         every = sorted(os.sched_getaffinity(0))
@@ -274,8 +274,8 @@ class TestProcesses:
             " for name in ('cgroup.procs', 'memory.max'):\n"
             "  try: open(f'{path}/{name}', 'w').write('0'); print('left')\n  except OSError: pass"
         )
-        status, said = bound.ran(script)
-        assert (status["reason"], said) == ("Completed", b"")
+        status, output = bound.ran(script)
+        assert (status["reason"], output) == ("Completed", b"")
 
 
 class TestWhatIsLeft:
@@ -286,7 +286,7 @@ class TestWhatIsLeft:
     def test_of_a_shim_that_was_killed_nothing_is(self, bound):
         script = "import os, time\nif not os.fork(): os.setsid(); os.environ.clear()\ntime.sleep(1000)"
         self.kill(bound, bound.python(script))
-        assert bound.kept.end("u", "main", 0)
+        assert bound.manager.end("u", "main", 0)
         assert not exists(bound.group())
 
     def test_next_agent_sweeps_what_nobody_watches_over_also_in_homes_of_earlier_starts(self, bound):

@@ -31,8 +31,8 @@ KINDS = devices.parse(f"{LICENCE}:LICENCE=blue,red,green\n{PORT}:PORT=5000..5003
 
 
 def wanting(name, licences=0, ports=0, **fields):
-    asked = {LICENCE: str(licences), PORT: str(ports)}
-    limits = {each: count for each, count in asked.items() if count != "0"}
+    counts = {LICENCE: str(licences), PORT: str(ports)}
+    limits = {each: count for each, count in counts.items() if count != "0"}
     return {"name": name, "command": ["x"], "resources": {"limits": limits}, **fields}
 
 
@@ -56,7 +56,7 @@ class TestRules:
         assert scope.devices == (Device("/dev/ttyUSB0", files=("/dev/ttyUSB0",)),)
         assert devices.parse("") == ()
 
-    @cases("text, told", {
+    @cases("text, message", {
         "no variable": ("example.org/licence=a", "does not have the form RESOURCE:VARIABLE=ID"),
         "no ids": ("example.org/licence:L", "does not have the form"),
         "no domain": ("licence:L=a", "write a domain before it"),
@@ -69,8 +69,8 @@ class TestRules:
         "range that is too long": ("a.org/b:L=0..99999", "name at most 10,000"),
         "a resource twice": ("a.org/b:L=a a.org/b:L=b", "is declared twice"),
     })  # fmt: skip
-    def test_what_declares_nothing_is_refused(self, text, told):
-        with pytest.raises(DevicesError, match=told):
+    def test_what_declares_nothing_is_refused(self, text, message):
+        with pytest.raises(DevicesError, match=message):
             devices.parse(text)
 
     def test_first_free_ones_that_are_there_are_given_or_none(self):
@@ -106,12 +106,12 @@ class TestRules:
         assert node_devices.written([]) == ""
         for text in ("", "no JSON", "[1]", '[["a"]]', "7", "[" * 100_000):
             assert node_devices.read({node_devices.ANNOTATION: text}) == []
-        said = node_devices.status({PORT: ["5000"], LICENCE: ["blue"]}, gone=[(PORT, "5000")])
-        assert [(each["name"], each["resources"]) for each in said] == [
+        statuses = node_devices.status({PORT: ["5000"], LICENCE: ["blue"]}, gone=[(PORT, "5000")])
+        assert [(each["name"], each["resources"]) for each in statuses] == [
             (LICENCE, [{"resourceID": "blue", "health": "Healthy"}]),
             (PORT, [{"resourceID": "5000", "health": "Unhealthy"}]),
         ]
-        status = {"containerStatuses": [{"name": "a", node_devices.STATUS_FIELD: said}]}
+        status = {"containerStatuses": [{"name": "a", node_devices.STATUS_FIELD: statuses}]}
         assert sorted(node_devices.of_pod({"status": status})) == [(LICENCE, "blue"), (PORT, "5000")]
 
     @given(steps=steps)
@@ -159,7 +159,7 @@ def needs(resource, count):
     return {"resources": {"limits": {resource: str(count)}}}
 
 
-def told(node, name="p"):
+def devices_of(node, name="p"):
     return [one for resource, one in node_devices.of_pod(node.pod(name)) if resource == LICENCE]
 
 
@@ -175,13 +175,13 @@ def node_status():
 
 def nvidia_smi(folder, monkeypatch, text):
     """Put a program of NVIDIA's name on the path that prints a file; return the file."""
-    shown, program = folder / "shown", folder / "bin" / "nvidia-smi"
+    listing, program = folder / "shown", folder / "bin" / "nvidia-smi"
     program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\ncat {shown}\n")
+    program.write_text(f"#!/bin/sh\ncat {listing}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    shown.write_text(text)
-    return shown
+    listing.write_text(text)
+    return listing
 
 
 def condition(kind="DevicesMissing"):
@@ -201,7 +201,7 @@ class TestPods:
         assert (condition()["status"], condition()["reason"]) == ("False", "AllDevicesThere")
         for name, count in (("two", 2), ("one", 1)):
             asks(licences, count, "true", name, until="Running")
-        for get in (has, told):
+        for get in (has, devices_of):
             assert (get(licences, "two"), get(licences, "one")) == (["blue", "red"], ["green"])
 
     def test_who_asks_for_nothing_is_told_nothing_and_no_pod_can_tell_itself_of_others(self, licences):
@@ -227,13 +227,13 @@ class TestPods:
         assert has(node, "all") == ["blue", "red", "green"]
 
     def test_container_that_starts_again_keeps_its_devices_and_waits_where_they_are_gone(self, licences, settings):
-        said = licences.out / "said"
-        script = f"echo $LICENCE >> {said}; [ $(wc -l < {said}) -gt 1 ]"
+        file = licences.out / "said"
+        script = f"echo $LICENCE >> {file}; [ $(wc -l < {file}) -gt 1 ]"
         asks(licences, 1, script, restartPolicy="OnFailure", until="Running")
         asks(licences, 1, "exit 1", "gone", restartPolicy="OnFailure", until="Running")
         licences.let_go()
         licences.until_phase("Succeeded")
-        assert said.read_text().split() == ["blue", "blue"]
+        assert file.read_text().split() == ["blue", "blue"]
         licences.crash()
         settings.DEVICES = ()
         licences.again()
@@ -242,7 +242,7 @@ class TestPods:
 
     def test_device_that_vanishes_makes_a_condition_and_is_not_offered(self, machine, tmp_path, monkeypatch):
         lines = [f"GPU-{number}, A100, 00000000:0{number}:00.0, 5, 10, 100, 40\n" for number in (1, 2)]
-        shown = nvidia_smi(tmp_path, monkeypatch, "".join(lines))
+        listing = nvidia_smi(tmp_path, monkeypatch, "".join(lines))
         machine.begin()
         assert node_status()["allocatable"]["nvidia.com/gpu"] == "2"
         seen = machine.out / "gpus"
@@ -250,7 +250,7 @@ class TestPods:
         machine.shell(script, main=needs("nvidia.com/gpu", 2))
         assert machine.ran('echo "has=$NVIDIA_VISIBLE_DEVICES"', "none") == ["has="]
         assert machine.until(lambda: seen.exists() and seen.read_text().strip()) == "GPU-1,GPU-2"
-        shown.write_text(lines[0])
+        listing.write_text(lines[0])
         machine.daemon.sampler._machine = machine.daemon.sampler._machine._replace(at=0.0)  # as if its time had come
         machine.daemon.sampler.sample()
         machine.agent.machine.due = 0
@@ -460,7 +460,7 @@ class TestDescribed:
         text = json.dumps(spec(*entries, **({"deviceNodes": [{"path": common}]} if common else {})))
         assert [device.id for device in cdi.parse(text).devices] == offered
 
-    @cases("text, told", {
+    @cases("text, message", {
         "no YAML": ("[", "neither YAML nor JSON"),
         "no object": ("a", "it is no object"),
         "no vendor": (spec(kind="npu"), "write vendor.com/class"),
@@ -475,8 +475,8 @@ class TestDescribed:
         "a mount elsewhere": (spec(entry("a", mounts=[mounted("/opt/a", "/opt/b")])), "see files where they are"),
         "no value": (spec(entry("a", env=["A"])), "sets no variable"),
     })  # fmt: skip
-    def test_what_offers_nothing_says_why(self, text, told):
-        with pytest.raises(CdiError, match=told):
+    def test_what_offers_nothing_says_why(self, text, message):
+        with pytest.raises(CdiError, match=message):
             cdi.parse(text if isinstance(text, str) else json.dumps(text))
 
     @cases("entries, names", {

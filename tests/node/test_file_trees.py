@@ -239,8 +239,8 @@ class TestAgent:
             until(lambda name=name: times.get(name, 0) > 6)
             watch.stop()
             watch._thread.join()
-        told = [record.exc_info[0].__name__ for record in caplog.records if record.exc_info]
-        assert told == ["KeyError"] * 2 + ["RecursionError", "KeyError"] * 2
+        errors = [record.exc_info[0].__name__ for record in caplog.records if record.exc_info]
+        assert errors == ["KeyError"] * 2 + ["RecursionError", "KeyError"] * 2
 
 
 class TestTrees:

@@ -71,8 +71,8 @@ def pod(container=None, annotations=None, name="p", uid="u", **spec):
 
 
 def options(made, name=None, engine=ENGINE, argv=(), user=""):
-    said = image_containers.options(made, made.spec.containers[0], [*argv], engine, user=user)
-    return [said[place + 1] for place, each in enumerate(said) if each == name] if name else said
+    arguments = image_containers.options(made, made.spec.containers[0], [*argv], engine, user=user)
+    return [arguments[position + 1] for position, each in enumerate(arguments) if each == name] if name else arguments
 
 
 PRIVILEGED = pod({"securityContext": {"privileged": True, "allowPrivilegeEscalation": True}})
@@ -122,7 +122,7 @@ class TestContainers:
         assert "--memory" not in options(LIMITED, engine=ENGINE._replace(limits=False))
         assert len(NAMES) == len(ALLOWED), "capabilities have names for all their numbers"
 
-    @cases("context, user, kept", {
+    @cases("context, user, capabilities", {
         "those of processes": ({}, "", set(NAMES)),
         "none": ({"capabilities": {"drop": ["ALL"]}}, "", set()),
         "one": ({"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}}, "", {"NET_BIND_SERVICE"}),
@@ -134,8 +134,8 @@ class TestContainers:
         "of the pod's root": ({"runAsUser": 0}, "nobody", set(NAMES)),
         "one by name of the pod's user": ({"runAsUser": 7, "capabilities": {"add": ["KILL"]}}, "", {"KILL"}),
     })  # fmt: skip
-    def test_who_is_not_root_has_no_capabilities_but_those_that_the_pod_names(self, context, user, kept):
-        assert set(options(pod({"securityContext": context}), "--cap-add", user=user)) == kept
+    def test_who_is_not_root_has_no_capabilities_but_those_that_the_pod_names(self, context, user, capabilities):
+        assert set(options(pod({"securityContext": context}), "--cap-add", user=user)) == capabilities
 
     @pytest.mark.parametrize(("user", "context", "is_refused"), [
         ("", {}, False),
@@ -153,7 +153,7 @@ class TestContainers:
         with refused(r"give it (a|another) runAsUser" if is_refused else ""):
             image_containers.check_user(made, made.spec.containers[0], user)
 
-    @cases("bind, staged, said", {
+    @cases("bind, staged, message", {
         "another option in a path": (Bind("/v", "/a,src=/etc"), True, "no comma"),
         "a quote": (Bind("/v", '/a"'), True, "no comma, quote"),
         "a subPath that a pod could exchange": (Bind("/v", "/a", below="x"), False, "a subPath"),
@@ -161,8 +161,8 @@ class TestContainers:
         "a subPath that is mounted before": (Bind("/v", "/a", below="x"), True, ""),
         "a whole volume": (Bind("/v", "/a"), False, ""),
     })  # fmt: skip
-    def test_mounts_that_cannot_be_had_are_refused(self, bind, staged, said):
-        with refused(said):
+    def test_mounts_that_cannot_be_had_are_refused(self, bind, staged, message):
+        with refused(message):
             image_containers.check_binds([bind], staged=staged)
 
     def test_pods_may_wish_for_processes(self):

@@ -24,7 +24,7 @@ from node.shim import linux, tree
 from node.shim.contained import COMMAND_MARK
 from proof.harness import engine
 from proof.harness.waiting import until
-from tests.node.driving import EMPTY, UNTIL_ASKED, in_ways, mount, put, short_folder
+from tests.node.driving import EMPTY, UNTIL_TERM, in_ways, mount, put, short_folder
 
 USERS = "somebody:$2y$05$abcdefghijklmnopqrstuulzd.YqjLDl8lvpSmVj3De/fioSBHnUa\n"  # their password is "hush"
 
@@ -104,31 +104,31 @@ class TestPulls:
         assert status["image"] == image
         assert status["imageID"].startswith(f"{registries[0]}/greeter@sha256:")
         for uid in uids:
-            (_, pulling), (_, pulled) = begun.told(uid)
+            (_, pulling), (_, pulled) = begun.events_of(uid)
             assert pulling == f'Pulling image "{image}"'
             assert re.match(f'Successfully pulled image "{image}" in .*Image size: ', pulled)
             assert begun.printed(uid) == "hello all\n"
 
     def test_image_is_pulled_by_docker_and_told(self, docker, machine):
         begun = machine.with_engine(docker).begin()
-        with short_folder() as folder, registry_at(folder) as place:
-            image = f"{place}/greeter:1"
+        with short_folder() as folder, registry_at(folder) as registry:
+            image = f"{registry}/greeter:1"
             docker.run("tag", engine.GREETER, image)
             docker.run("push", image)
             docker.run("rmi", image)
             uid = run(begun, image)
             status = begun.until_phase("Succeeded")["containerStatuses"][0]
-            assert (status["image"], status["imageID"].partition("@sha256")[0]) == (image, f"{place}/greeter")
+            assert (status["image"], status["imageID"].partition("@sha256")[0]) == (image, f"{registry}/greeter")
             assert status["containerID"].startswith("docker://")
-            assert [reason for reason, _ in begun.told(uid)] == ["Pulling", "Pulled"]
+            assert [reason for reason, _ in begun.events_of(uid)] == ["Pulling", "Pulled"]
             assert begun.printed(uid) == "hello all\n"
-            run(begun, f"{place}/nosuch:1", "waits")
+            run(begun, f"{registry}/nosuch:1", "waits")
             assert "manifest unknown" in waits(begun, "ErrImagePull", "waits")
 
     @by_podman
     def test_image_that_is_there_is_not_pulled_and_one_that_was_built_here_found_by_its_short_name(self, begun, podman):
         uid = run(begun, command=["true"], until="Succeeded")
-        assert begun.told(uid) == [("Pulled", f'Container image "{engine.SHELL}" already present on machine')]
+        assert begun.events_of(uid) == [("Pulled", f'Container image "{engine.SHELL}" already present on machine')]
         podman.make("localhost/mine:1", 'CMD ["true"]')
         run(begun, "mine:1", "built", imagePullPolicy="Never", until="Succeeded")
 
@@ -139,8 +139,8 @@ class TestPulls:
         assert "manifest unknown" in waits(begun, "ErrImagePull")
         message = waits(begun, "ImagePullBackOff")
         assert message.startswith(f'Back-off pulling image "{image}": ErrImagePull: failed to pull image')
-        assert {reason for reason, _ in begun.told(uid)} == {"BackOff", "Failed", "Pulling"}
-        assert ("Failed", "Error: ErrImagePull") in begun.told(uid)
+        assert {reason for reason, _ in begun.events_of(uid)} == {"BackOff", "Failed", "Pulling"}
+        assert ("Failed", "Error: ErrImagePull") in begun.events_of(uid)
         assert begun.status()["phase"] == "Pending"
         begun.remove()
 
@@ -238,10 +238,10 @@ class TestWalls:
         begun.until_phase("Succeeded")
         assert begun.printed(uid) == "f\n"
         assert (begun.data / "node" / "pods" / uid / "_volumes" / "v" / "deep" / "er" / "f").read_text() == "here\n"
-        shown = {"command": ["ls", "/x"], "mounts": [mount("v", "/x", subPath="x")], "volumes": [EMPTY]}
+        options = {"command": ["ls", "/x"], "mounts": [mount("v", "/x", subPath="x")], "volumes": [EMPTY]}
         for number, target in enumerate((begun.data, "/etc", "../../..")):
             first = {"command": sh(f"ln -s {target} /v/x"), "volumeMounts": [mount("v", "/v")]}
-            run(begun, name=f"p-{number}", first=first, **shown)
+            run(begun, name=f"p-{number}", first=first, **options)
         for number in range(3):
             begun.until_waits("leads out of the volume", name=f"p-{number}")
 
@@ -277,7 +277,7 @@ class TestCare:
 
     @each_engine
     def test_container_is_adopted_by_the_next_agent_and_stops_in_order_and_is_gone(self, begun):
-        uid = run(begun, command=sh(f"echo up; {UNTIL_ASKED}"), until="Running")
+        uid = run(begun, command=sh(f"echo up; {UNTIL_TERM}"), until="Running")
         until(lambda: begun.printed(uid) == "up\n")
         begun.again()
         begun.remove()
@@ -302,25 +302,25 @@ class TestCommandsOfClients:
         os.close(writer)
         return line, reader
 
-    def said(self, node, line, word):
-        heard = bytearray()
+    def parts_of(self, node, line, word):
+        received = bytearray()
 
         def listen():
             with contextlib.suppress(BlockingIOError):
-                heard.extend(line.recv(4096))
-            return word in heard.decode()
+                received.extend(line.recv(4096))
+            return word in received.decode()
 
         node.until(listen)
-        return [json.loads(each) for each in heard.split(b"\n") if each]
+        return [json.loads(each) for each in received.split(b"\n") if each]
 
     def test_commands_are_in_the_container_and_end_with_their_client(self, begun):
         """Hooks and probes are such commands."""
         probe = {"exec": {"command": ["sh", "-c", "[ -e /tmp/begun ]"]}, "periodSeconds": 1}
         hook = {"postStart": {"exec": {"command": ["touch", "/tmp/begun"]}}}
-        uid = run(begun, engine.GREETER, command=sh(UNTIL_ASKED), lifecycle=hook, readinessProbe=probe)
+        uid = run(begun, engine.GREETER, command=sh(UNTIL_TERM), lifecycle=hook, readinessProbe=probe)
         begun.until(lambda: begun.status().get("containerStatuses", [{}])[0].get("ready"))
         line, output = self.execute(begun, uid, "sh", "-c", "id -u; echo $GREETING; exit 7")
-        assert self.said(begun, line, "exitCode")[-1] == {"exitCode": 7}
+        assert self.parts_of(begun, line, "exitCode")[-1] == {"exitCode": 7}
         assert os.read(output, 1000) == b"1234\nhello\n"
         os.close(output)
         line.close()

@@ -98,8 +98,8 @@ class TestRules:
         ),
     })  # fmt: skip
     def test_a_write_is_one_request_that_says_the_same(self, write, line, body):
-        asked = requests.of(write)
-        assert (f"{asked.method} {asked.path}", asked.body) == (line, body)
+        request = requests.of(write)
+        assert (f"{request.method} {request.path}", request.body) == (line, body)
 
 
 PLACES = ("d", "kube-system", "kube-node-lease")
@@ -135,8 +135,8 @@ class TestJoined:
 
     @pytest.fixture
     def proxy(self, server):
-        with CuttingProxy(int(server.rpartition(":")[2])) as standing:
-            yield standing
+        with CuttingProxy(int(server.rpartition(":")[2])) as instance:
+            yield instance
 
     @pytest.fixture
     def begun(self, joined):
@@ -205,7 +205,7 @@ class TestJoined:
         monkeypatch.setattr("node.rules.lifecycle.BACK_OFF_S", 0.5)
         uid = begun.shell("exit 1", restartPolicy="Always")
         begun.until(lambda: [each.read(Event).times >= 2 for each in store.find(EVENTS, owner=uid)] == [True])
-        assert [reason for reason, _ in begun.told(uid)] == ["BackOff"]
+        assert [reason for reason, _ in begun.events_of(uid)] == ["BackOff"]
 
     def test_a_killed_connection_loses_nothing(self, begun, proxy):
         """Connections are cut amid requests, answers and the watch; the store knows in the end what came of it."""
@@ -224,10 +224,10 @@ class TestJoined:
         """As after a long sleep of the machine: the watch was cut, and what happened meanwhile is forgotten."""
         for name in ("stays", "goes"):
             begun.shell("while :; do sleep 0.05; done", name, until="Running")
-        watch, heard_of = begun.agent.listener, []
+        watch, received = begun.agent.listener, []
         monkeypatch.setattr(reflection, "LONGEST_WAIT_S", 0.1)
         monkeypatch.setattr(proxying, "QUIET_S", 0.0)  # as little may pass between what is told
-        monkeypatch.setattr(watch, "put", lambda item, put=watch.put: (heard_of.append(item), put(item)))
+        monkeypatch.setattr(watch, "put", lambda item, put=watch.put: (received.append(item), put(item)))
         with monkeypatch.context() as asleep:
             asleep.setattr(watch, "_on_line", lambda line: None)
             begun.delete("goes", grace=0)
@@ -237,7 +237,7 @@ class TestJoined:
             proxy.cutting = True
             put(CONFIGMAPS, "news", data={})
             begun.annotate("stays")  # something is told on the connection, and cuts it
-            begun.until(lambda: Gap.GAP in heard_of)
+            begun.until(lambda: Gap.GAP in received)
         proxy.cutting = False
         begun.until(lambda: len(begun.shims()) == 1)
         begun.delete("stays", grace=0)
@@ -245,25 +245,25 @@ class TestJoined:
 
     def test_a_node_that_was_revoked_while_its_agent_was_away_keeps_its_pods_for_a_new_token(self, begun):
         begun.held("exit 4", until="Running")
-        kept = membership.read(begun.data)
+        stored = membership.read(begun.data)
         begun.crash()
         tokens.revoke(access.CONSOLE, own_token().pk)
         with pytest.raises(Dismissed):
             begun.join()
-        assert membership.read(begun.data) == kept
+        assert membership.read(begun.data) == stored
         store.write(Patch(NODES, "", NODE, {"status": {"conditions": []}}, "status"))
         wish = begun.wish._replace(token=invitations.invite(access.CONSOLE, NODE, 3600).secret)
-        joining.join(begun.data, joining.with_token(kept, wish), NODE)
+        joining.join(begun.data, joining.with_token(stored, wish), NODE)
         begun.again()
         begun.let_go()
         assert begun.until_end()["exitCode"] == 4
 
     def test_a_renewal_that_cannot_be_kept_is_not_the_last(self, joined, monkeypatch, caplog):
-        kept, own = joined.join(), own_token()
+        stored, own = joined.join(), own_token()
         in_the_way = joined.data / f"{membership.FILE}.new"
         in_the_way.mkdir()
         monkeypatch.setattr(joining, "RENEW_S", 0.01)
-        renewal = joining.Renewal(joined.data, kept)
+        renewal = joining.Renewal(joined.data, stored)
         renewal.start()
         until(lambda: "token was not renewed" in caplog.text)
         in_the_way.rmdir()
@@ -271,7 +271,7 @@ class TestJoined:
         until(lambda: Token.objects.get(pk=own.pk).expires >= own.expires)
         renewal.stop()
         renewal._thread.join()
-        assert membership.read(joined.data) == kept
+        assert membership.read(joined.data) == stored
 
     def test_a_cluster_that_moved_is_found_without_a_new_token_and_others_are_refused(self, joined, server):
         with pytest.raises(Unreachable):
@@ -320,7 +320,7 @@ class TestJoined:
             pytest.skip("this machine has no wall")
         joined.shows_out = False
         joined.begin(joined.allowed().mounts)
-        kept = [joined.data / membership.FILE, joined.data / "run" / "node-key", joined.data / "node"]
-        assert all(each.exists() for each in kept)
+        paths = [joined.data / membership.FILE, joined.data / "run" / "node-key", joined.data / "node"]
+        assert all(each.exists() for each in paths)
         look = "for each in {}; do ls $each/* > /dev/null 2>&1 || cat $each > /dev/null 2>&1 && echo $each; done; true"
-        assert joined.ran(look.format(" ".join(map(str, kept)))) == []
+        assert joined.ran(look.format(" ".join(map(str, paths)))) == []

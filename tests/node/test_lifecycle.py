@@ -20,7 +20,7 @@ from tests.tables import cases
 
 SECOND = 1_000_000
 NOW = 1_800_000_000 * SECOND
-PLACE = PodAddress("127.1.2.3", "127.0.0.1", NOW - 5 * SECOND)
+ADDRESS = PodAddress("127.1.2.3", "127.0.0.1", NOW - 5 * SECOND)
 
 
 def pod(*, containers=("main",), inits=(), policy="Never", deleted=False, phase="", owned=False, **spec):
@@ -47,7 +47,7 @@ ORDERED = Run(Attempt(0, AttemptState.ORDERED))
 UNKNOWN = Run(unknown(0, 0, NOW - SECOND, NOW))  # its shim was killed, with the machine or alone
 STOPPED = ended(0, stopped="NodeShutdown")
 BOTH = pod(owned=True, containers=("a", "b"))
-LOST_TOO = ended(143, stopped=decide(BOTH, {"a": UNKNOWN, "b": running()}, PLACE, NOW).stop.reason)
+LOST_TOO = ended(143, stopped=decide(BOTH, {"a": UNKNOWN, "b": running()}, ADDRESS, NOW).stop.reason)
 
 PROBLEMS = [
     Waiting("ImagePullBackOff", 'Back-off pulling image "a"'), Waiting("ErrImageNeverPull"),
@@ -91,7 +91,7 @@ class TestDecisions:
         "deadline not yet": (pod(activeDeadlineSeconds=6), {}, "Pending", [("main", 0)]),
     })  # fmt: skip
     def test_what_comes_next(self, given, runs, phase, starts):
-        decision = decide(given, runs, PLACE, NOW)
+        decision = decide(given, runs, ADDRESS, NOW)
         assert decision.status["phase"] == phase
         assert [(one.container.name, one.number) for one in decision.start] == starts
         assert decision.over == (phase in ("Succeeded", "Failed") and not any(r.current.active for r in runs.values()))
@@ -113,7 +113,7 @@ class TestDecisions:
         "an end is an end": (pod(owned=True, phase="Succeeded"), {"main": UNKNOWN}, False),
     })  # fmt: skip
     def test_pod_that_its_machine_has_ended_is_taken_away(self, given, runs, lost):
-        decision = decide(given, runs, PLACE, NOW)
+        decision = decide(given, runs, ADDRESS, NOW)
         runs_on = any(run.current.active for run in runs.values())
         assert bool(decision.lost) == lost
         if lost:
@@ -128,14 +128,14 @@ class TestDecisions:
         "given up elsewhere": (pod(phase="Failed"), "Failed", 30),
     })  # fmt: skip
     def test_what_runs_is_stopped(self, given, reason, grace):
-        stop = decide(given, {"main": running()}, PLACE, NOW).stop
+        stop = decide(given, {"main": running()}, ADDRESS, NOW).stop
         assert (stop.reason, stop.grace_s) == (reason, grace)
 
     def test_refusal_and_problem_are_said_where_they_are(self):
-        status = decide(pod(), {}, PLACE, NOW, refusal=Refusal("NoCommand", "Say what to run.")).status
+        status = decide(pod(), {}, ADDRESS, NOW, refusal=Refusal("NoCommand", "Say what to run.")).status
         assert (status["phase"], status["reason"], status["message"]) == ("Failed", "NoCommand", "Say what to run.")
         problem = Waiting("CreateContainerConfigError", 'secret "s" not found')
-        status = decide(pod(), {}, PLACE, NOW, problems={"main": problem}).status
+        status = decide(pod(), {}, ADDRESS, NOW, problems={"main": problem}).status
         assert status["containerStatuses"][0]["state"] == {"waiting": problem._asdict()}
 
     @cases("given, name, statuses", {
@@ -145,7 +145,7 @@ class TestDecisions:
     def test_a_container_that_cannot_start_again_waits_and_its_end_is_its_last_state(self, given, name, statuses):
         for problem in PROBLEMS:
             runs = {name: ended(3, number=2, streak=2, ago_s=60)}
-            entry = decide(given, runs, PLACE, NOW, problems={name: problem}).status[statuses][0]
+            entry = decide(given, runs, ADDRESS, NOW, problems={name: problem}).status[statuses][0]
             assert entry["state"] == {"waiting": {k: v for k, v in problem._asdict().items() if v}}
             assert (entry["lastState"]["terminated"]["exitCode"], entry["restartCount"]) == (3, 2)
 
@@ -158,17 +158,17 @@ class TestDecisions:
         given = pod(containers=("a", "b"), policy=policy, deleted=deleted, phase=phase)
         runs = {"a": ended(code, number=1), "b": running()}
         refusal = Refusal("DeadlineExceeded", "") if refused else None
-        decision = decide(given, runs, PLACE, NOW, refusal=refusal, problems={"a": problem})
+        decision = decide(given, runs, ADDRESS, NOW, refusal=refusal, problems={"a": problem})
         is_due = any(start.container.name == "a" for start in decision.start)
         state = decision.status["containerStatuses"][0]["state"]
         assert state.keys() == ({"waiting"} if is_due else {"terminated"})
 
     def test_times_that_a_container_waits_for(self):
         given = pod(policy="Always", activeDeadlineSeconds=60)
-        waits = decide(given, {"main": ended(1, streak=1, ago_s=3)}, PLACE, NOW)
+        waits = decide(given, {"main": ended(1, streak=1, ago_s=3)}, ADDRESS, NOW)
         assert waits.wake_us == NOW + 7 * SECOND, "the sooner one"
         set_back = {"main": ended(1, streak=3, ago_s=-3600)}
-        assert decide(pod(policy="Always"), set_back, PLACE, NOW).start, "a clock that was set back holds nobody"
+        assert decide(pod(policy="Always"), set_back, ADDRESS, NOW).start, "a clock that was set back holds nobody"
         found = [back_off(ended(1, streak=streak).current) for streak in (0, 1, 2, 5, 6, 900)]
         assert found == [(1, 0), (2, 10), (3, 20), (6, 160), (7, 300), (901, 300)]
         assert back_off(ended(1, streak=9, ran_s=600).current) == (1, 0), "anew after ten minutes"
@@ -179,9 +179,9 @@ class TestDecisions:
     )  # fmt: skip
     def test_laws(self, policy, deleted, phase, runs):
         given = pod(containers=("a", "b"), inits=("i",), policy=policy, deleted=deleted, phase=phase)
-        known = {name: run for name, run in runs.items() if run is not None}
-        decision = decide(given, known, PLACE, NOW)
-        active = {name for name, run in known.items() if run.current.active}
+        existing = {name: run for name, run in runs.items() if run is not None}
+        decision = decide(given, existing, ADDRESS, NOW)
+        active = {name for name, run in existing.items() if run.current.active}
         assert not active & {one.container.name for one in decision.start}
         assert not (decision.start and (deleted or decision.stop or phase in ("Failed", "Succeeded")))
         assert not (decision.over and active)
@@ -194,17 +194,17 @@ class TestDecisions:
         def given(**status):
             return msgspec.convert(msgspec.to_builtins(pod()) | {"status": status}, Pod)
 
-        before = decide(pod(), {"main": running()}, PLACE, NOW).status
+        before = decide(pod(), {"main": running()}, ADDRESS, NOW).status
         later = NOW + 5 * SECOND
-        assert decide(given(**before), {"main": running()}, PLACE, later).status == before
-        conditions = decide(given(**before), {"main": ended(0)}, PLACE, later).status["conditions"]
+        assert decide(given(**before), {"main": running()}, ADDRESS, later).status == before
+        conditions = decide(given(**before), {"main": ended(0)}, ADDRESS, later).status["conditions"]
         times = {one["type"]: one["lastTransitionTime"] for one in conditions}
         assert (times["PodScheduled"], times["Ready"]) == (time_text(NOW), time_text(later))
         preempted = {"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}
-        known = given(conditions=[preempted], startTime=time_text(NOW + 123_456))
-        kept = decide(known, {}, PLACE, NOW).status["conditions"][0]
-        assert (kept["type"], kept["reason"]) == ("DisruptionTarget", "Preempted")
-        assert start_of(known, 0) == NOW + 123_456
+        observed = given(conditions=[preempted], startTime=time_text(NOW + 123_456))
+        condition = decide(observed, {}, ADDRESS, NOW).status["conditions"][0]
+        assert (condition["type"], condition["reason"]) == ("DisruptionTarget", "Preempted")
+        assert start_of(observed, 0) == NOW + 123_456
 
     def test_quality_of_service(self):
         for requests, limits, expected in (
@@ -249,8 +249,8 @@ class TestEvents:
         for number in range(3):
             now = T + number * 60_000
             store.write(*events.writes(LocalCluster(Deaf()), waiting_pod(), status(a=LOOPS, b=LOOPS), now))
-        told = [stored.object for stored in store.find(EVENTS)]
-        counts = {each["involvedObject"]["fieldPath"]: each["count"] for each in told}
+        recorded = [stored.object for stored in store.find(EVENTS)]
+        counts = {each["involvedObject"]["fieldPath"]: each["count"] for each in recorded}
         assert counts == {"spec.containers{a}": 3, "spec.containers{b}": 3}
-        times = {(each["firstTimestamp"], each["lastTimestamp"]) for each in told}
+        times = {(each["firstTimestamp"], each["lastTimestamp"]) for each in recorded}
         assert times == {("2026-05-28T20:26:40Z", "2026-05-28T20:28:40Z")}

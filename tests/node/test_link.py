@@ -77,9 +77,9 @@ def sends(*messages):
     return side
 
 
-def stretch(body, start=0, next_=None, asked=0):
+def stretch(body, start=0, next_=None, requested=0):
     next_ = len(body) if next_ is None else next_
-    return {"attempt": 0, "start": start, "next": next_, "ended": False, "asked": asked, "size": len(body)}
+    return {"attempt": 0, "start": start, "next": next_, "ended": False, "asked": requested, "size": len(body)}
 
 
 class TestLinkedNode:
@@ -95,7 +95,7 @@ class TestLinkedNode:
 
     @trying(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(some_lines, st.lists(questions, min_size=1, max_size=12))
-    def test_by_a_link_a_log_reads_as_the_files_do(self, lines, asked):
+    def test_by_a_link_a_log_reads_as_the_files_do(self, lines, calls):
         linked_node._paused_until.clear()  # a test before this one may have had a node that did not answer
         with TemporaryDirectory() as folder, override_settings(DATA=Path(folder)):
             write(Path(folder), lines, segment_bytes=2000, count=3)
@@ -109,7 +109,7 @@ class TestLinkedNode:
 
                 same("log_attempts")
                 assert there.log_extents({UID: "there"}) == here.log_extents({UID: ""})
-                for name, options in asked:
+                for name, options in calls:
                     for line in same(name, **options).lines[:2]:
                         same("log_offset", 0, clock.microseconds() - 1_000_000)
                         same("tail_log", lines=3, before=line.offset)
@@ -126,12 +126,12 @@ class TestLinkedNode:
         write(data, [b"x\n"])
         with linked(data):
             assert there.away("there") == ""
-        said = there.away("there")
-        assert said.startswith("Node there is not connected since 20")
-        assert said.endswith("what was requested is on that machine.")
+        message = there.away("there")
+        assert message.startswith("Node there is not connected since 20")
+        assert message.endswith("what was requested is on that machine.")
         pods = [msgspec.convert(builders.pod("p", uid=UID, nodeName=node), Pod) for node in ("there", "this")]
         away, here = (LogPod(pod, is_gone=True).why_absent() for pod in pods)
-        assert (said in away, here) == (True, "The pod is gone, and its log has been removed.")
+        assert (message in away, here) == (True, "The pod is gone, and its log has been removed.")
         assert there.log_extents({UID: "there"}) == []
         for ask in (lambda: there.read_log(UID, "main"), lambda: there.tail_log(UID, "main", lines=1)):
             with pytest.raises(NodeAway, match="not connected since"):
@@ -179,9 +179,9 @@ class TestLinkedNode:
         with linked(data, answer=says({"started": 1, "input": True})):
             with LinkedNode("there").connect({"do": do, "streams": [], "tty": False}, []) as line:
                 line.setblocking(True)
-                said, fds, _, _ = socket.recv_fds(line, 1000, 4)
+                received, fds, _, _ = socket.recv_fds(line, 1000, 4)
             control_socket.close(fds)
-        assert (json.loads(said.splitlines()[0])["started"], len(fds)) == (1, count)
+        assert (json.loads(received.splitlines()[0])["started"], len(fds)) == (1, count)
 
     async def test_a_record_that_is_longer_than_what_a_container_writes_is_not_waited_for(self):
         async def parts():
@@ -219,14 +219,14 @@ class TestLinkedNode:
             assert there.log_extents({UID: "there"}) == [LogExtent(UID, "main", 0, 0, 7, False)]
 
     def test_whoever_has_not_the_key_or_asks_for_nothing_is_not_answered(self, data, monkeypatch):
-        asked = {"do": "attempts", "uid": UID, "container": "main"}
+        fields = {"do": "attempts", "uid": UID, "container": "main"}
         key = server.key_of(data)
         unknown = b'{"refused": "the node could not do it: a node of this version cannot sing"}'
         with linked(data):
-            known = ({"key": key}, b'{"attempts": [], "size": 0}'), ({"key": key, "do": "sing"}, unknown)
-            for request, answer in (({"key": "guessed"}, b""), *known):
+            authorized = ({"key": key}, b'{"attempts": [], "size": 0}'), ({"key": key, "do": "sing"}, unknown)
+            for request, answer in (({"key": "guessed"}, b""), *authorized):
                 with presence.connect(data, "there", HANG_S) as line:
-                    line.sendall(json.dumps({**asked, **request}).encode() + b"\n")
+                    line.sendall(json.dumps({**fields, **request}).encode() + b"\n")
                     assert line.recv(1000).strip() == answer
             monkeypatch.setattr(holder, "REQUEST_S", 0.05)
             with presence.connect(data, "there", HANG_S) as line:
@@ -265,11 +265,11 @@ class TestLinkedNode:
             assert [type(nodes.on(name)) for name in ("there", "this")] == [LinkedNode, LocalNodes]
         for uid in (UID, OTHER):
             write(data, [b"x\n"], uid=uid)
-        nodes, asked = AllNodes(), {OTHER: "there", UID: "this"}
+        nodes, requested = AllNodes(), {OTHER: "there", UID: "this"}
         with linked(data):
-            assert [each.uid for each in nodes.log_extents(asked)] == [OTHER, UID]
+            assert [each.uid for each in nodes.log_extents(requested)] == [OTHER, UID]
             assert nodes.away("this") == ""
-        assert [each.uid for each in nodes.log_extents(asked)] == [UID]
+        assert [each.uid for each in nodes.log_extents(requested)] == [UID]
         assert nodes.away("there") != ""
 
     def test_where_nobody_was_ever_linked_nothing_is_looked_up(self, django_assert_num_queries, bound):
@@ -280,8 +280,8 @@ class TestLinkedNode:
             assert nodes.tail_log(uid, "main", lines=1).data == b"from here\n"
 
     def test_use_is_told_by_a_node_of_itself_alone(self, data):
-        told = {"node": "this", "at": 1, "containers": [[UID, "main", 5, 6, 7]], "machine": [1, 2, 3]}
-        with linked(data, answer=sends(told, {"containers": "many"}, {})):
+        usage = {"node": "this", "at": 1, "containers": [[UID, "main", 5, 6, 7]], "machine": [1, 2, 3]}
+        with linked(data, answer=sends(usage, {"containers": "many"}, {})):
             until(lambda: AllNodes().usage(clock.milliseconds()))
         (found,) = AllNodes().usage(clock.milliseconds())
         assert (found["node"], found["containers"]) == ("there", [[UID, "main", 5, 6, 7]])
@@ -292,17 +292,17 @@ class TestLinkedNode:
         presence.note(data, "there", linked=True, now=0)
         found = Figures(data, "there")
         found.store({"machine": [1, 2, 3]})
-        for told in (
+        for usage in (
             {"machine": [10**400, 2, 3]}, {"machine": [-1, 2, 3]}, {"containers": [[UID, "main", 1, 2, 10**30]]},
             {"devices": {"gpu": {"0": {"use": float("nan")}}}}, {"devices": {"gpu": {"0": {"use": float("inf")}}}},
         ):  # fmt: skip
-            found.store(told)
+            found.store(usage)
             assert figures.read(data, "there", clock.milliseconds())["machine"] == [1, 2, 3]
 
     def test_a_node_that_beats_all_the_time_is_not_listened_to_each_time(self, data, caplog, monkeypatch):
         monkeypatch.setattr(holder, "BEAT_LEAST_S", 1000)
-        said = {"machine": [1, 2, 3]}, *[{"machine": "much"}] * 50, {"machine": [4, 5, 6]}
-        with linked(data, answer=sends(*said, b"\x07")):
+        reports = {"machine": [1, 2, 3]}, *[{"machine": "much"}] * 50, {"machine": [4, 5, 6]}
+        with linked(data, answer=sends(*reports, b"\x07")):
             until(lambda: not presence.state(data, "there").linked)
         assert figures.read(data, "there", clock.milliseconds())["machine"] == [1, 2, 3]
         assert "is not known" not in caplog.text
@@ -382,8 +382,8 @@ class OneChannel(RuleBasedStateMachine):
     def read_next(self):
         part = self.receiving.next()
         self.read += len(part)
-        if told := self.receiving.done(len(part)):
-            self.credits.append(told)
+        if credit := self.receiving.done(len(part)):
+            self.credits.append(credit)
 
     @precondition(lambda self: self.credits)
     @rule()
@@ -448,7 +448,7 @@ async def drain(conversation, channel):
     return got
 
 
-async def _said(conversation, channel, data):
+async def _send(conversation, channel, data):
     await conversation.send(channel, data)
     await conversation.end(channel)
 
@@ -458,8 +458,8 @@ class TestWire:
         ends = Ends()
         slow, node_slow = await ends.open()
         fast, node_fast = await ends.open()
-        stuck = asyncio.ensure_future(_said(node_slow, STDOUT, bytes(20 * WINDOW)))
-        flows = asyncio.ensure_future(_said(node_fast, STDOUT, bytes(20 * WINDOW)))
+        stuck = asyncio.ensure_future(_send(node_slow, STDOUT, bytes(20 * WINDOW)))
+        flows = asyncio.ensure_future(_send(node_fast, STDOUT, bytes(20 * WINDOW)))
         assert len(await drain(fast, STDOUT)) == 20 * WINDOW
         await flows
         await node_slow.send_json({"still": "heard"})

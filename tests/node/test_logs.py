@@ -91,9 +91,9 @@ class TestReading:
             wanted = b"".join(data for name, data in parts if name == stream)
             assert b"".join(each.data + b"\n" * each.whole for each in lines if each.stream == stream) == wanted
             assert logs.rendered(data, stream=stream)[0] == wanted
-            shown = [line for line in logs.rendered(data, stream=stream, times=True)[0].split(b"\n") if line]
-            assert [line[31:] for line in shown] == wanted.split(b"\n")[: len(shown)]
-            assert all(re.fullmatch(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}000Z ", line[:31]) for line in shown)
+            printed = [line for line in logs.rendered(data, stream=stream, times=True)[0].split(b"\n") if line]
+            assert [line[31:] for line in printed] == wanted.split(b"\n")[: len(printed)]
+            assert all(re.fullmatch(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}000Z ", line[:31]) for line in printed)
 
     def test_an_offset_in_the_middle_of_an_entry_begins_with_the_next_one(self, directory):
         write(directory, b"first\nsecond\n")
@@ -162,8 +162,8 @@ class TestReading:
         with tempfile.TemporaryDirectory() as folder:
             write(folder, *(line + b"\n" for line in lines), segment_bytes=500, count=1000)
             raw = logs.read_raw(Path(folder), logs.tail_offset(Path(folder), wanted))
-        kept = lines[len(lines) - wanted :] if wanted < len(lines) else lines
-        assert logs.rendered(raw.data)[0] == b"".join(line + b"\n" for line in kept)
+        expected = lines[len(lines) - wanted :] if wanted < len(lines) else lines
+        assert logs.rendered(raw.data)[0] == b"".join(line + b"\n" for line in expected)
 
     @pytest.fixture
     def long_log(self, directory):
@@ -189,12 +189,12 @@ class TestReading:
         write(directory, *UNEVEN, segment_bytes=4_000, count=1000)
         lines = logs.read(UID, "main", limit=10**6).lines
         assert len(lines) == 300
-        for place in (0, 1, 100, 299):
-            before = lines[place].offset
-            assert logs.read(UID, "main", since_offset=before).lines[0] == lines[place]
+        for index in (0, 1, 100, 299):
+            before = lines[index].offset
+            assert logs.read(UID, "main", since_offset=before).lines[0] == lines[index]
             for number in (1, 7, 1000):
                 found = logs.tail(UID, "main", lines=number, before=before)
-                assert (found.lines, found.next) == (lines[max(0, place - number) : place], before)
+                assert (found.lines, found.next) == (lines[max(0, index - number) : index], before)
 
     def test_a_line_that_is_always_being_redrawn_is_written_before_it_ends(self, directory):
         log = CriLog(str(directory))
@@ -278,11 +278,11 @@ class TestExtents:
                 do = {"write": (log.feed, "stdout", b"more\n"), "rotate": (log._rotate,)}
                 act, *arguments = do.get(step, ((path / "status.json").touch,))
                 act(*arguments)
-            known = log_extents.of_pods(layout, [UID])
+            extents = log_extents.of_pods(layout, [UID])
             log_extents._cached_names.clear()
-            assert known == log_extents.of_pods(layout, [UID])
+            assert extents == log_extents.of_pods(layout, [UID])
             if path.exists():
-                assert (known[-1].end, known[-1].ended) == (logs.end_of(path), (path / "status.json").exists())
+                assert (extents[-1].end, extents[-1].ended) == (logs.end_of(path), (path / "status.json").exists())
 
 
 async def soon(waiter):

@@ -52,7 +52,7 @@ def test_a_container_writes_into_what_is_its_own_alone(attempts, mode, tmp_path)
     own = ["/data", "/data/deep/inner", "/run", "/dev/shm", "/var/run/volcano-test"]
     with short_folder(dir="/var/tmp") as folder:
         places = [*own, "/shown", "/", "/tmp", "/etc", "/dev", folder]
-        script = "; ".join(f"(echo x > {place}/mark) 2>/dev/null && echo {place}" for place in places)
+        script = "; ".join(f"(echo x > {path}/mark) 2>/dev/null && echo {path}" for path in places)
         _, output = ran(attempts, f"{script}; true", mounts=mode, binds=binds)
         assert list(folder.iterdir()) == []
     assert output.decode().split() == own
@@ -156,8 +156,8 @@ class TestVolumes:
             "/", "/proc", "/proc/self/fd", "/sys/fs", "/dev", "/dev/null", "/dev/pts", "/var/run/../../proc/1", *links,
         ):  # fmt: skip
             status, _ = ran(attempts, "true", mounts=mode, binds=(Bind(str(volume), target),))
-            said = status["reason"], "which are each container's own" in status["message"]
-            assert said == ("StartError", True), target
+            outcome = status["reason"], "which are each container's own" in status["message"]
+            assert outcome == ("StartError", True), target
         assert [path.name for path in volume.iterdir()] == ["greeting"]
         status, _ = ran(attempts, "true", mounts=mode, binds=(Bind(str(attempts.root / "missing"), "/mnt"),))
         assert (status["reason"], "missing on /mnt" in status["message"]) == ("StartError", True)
@@ -361,8 +361,8 @@ class TestPublishedFiles:
         begun.until((begun.out / "ready").exists)
         assert not (begun.out / "written").exists()
         store.write(update)
-        shown = begun.data / "node" / "pods" / uid / "_volumes" / "c" / "key"
-        begun.until(lambda: shown.is_file() and not shown.samefile(victim) and shown.read_text() == "two")
+        published = begun.data / "node" / "pods" / uid / "_volumes" / "c" / "key"
+        begun.until(lambda: published.is_file() and not published.samefile(victim) and published.read_text() == "two")
         assert (victim.read_text(), [*folder.iterdir()]) == ("untouched", [])
 
     def test_all_files_change_at_once_and_old_ones_go(self, begun):

@@ -109,9 +109,9 @@ class TestNetworks:
     def test_a_port_at_localhost_is_forwarded_where_that_is_the_pods(self, attempts, wall, namespace, local, expected):
         directory, port = server(attempts, namespace, "127.0.0.1")
         with asking(directory, do="connect", host=ADDRESS, port=port, local=local, seconds=HANG_S) as line:
-            said, fds, _, _ = socket.recv_fds(line, 4096, 1)
+            received, fds, _, _ = socket.recv_fds(line, 4096, 1)
         control_socket.close(fds)
-        assert expected in json.loads(said)
+        assert expected in json.loads(received)
 
     def test_a_later_agent_finds_the_network_of_which_nothing_is_left_without_containers(self, attempts, wall):
         with agent_of(attempts) as first, agent_of(attempts) as later:
@@ -263,8 +263,8 @@ class TestNetworks:
         node.until(lambda: conditions(node.status()).get("Ready") == "True")
         node.delete()
         node.until(lambda: uid not in node.agent.pods)
-        for said in ('"GET / HTTP/1.1" 200', '"GET /last HTTP/1.1" 404'):
-            assert said in node.printed(uid)
+        for entry in ('"GET / HTTP/1.1" 200', '"GET /last HTTP/1.1" 404'):
+            assert entry in node.printed(uid)
         ended = json.loads((node.directory(uid) / "status.json").read_text())
         assert ended["hook"] == "", "whatever is answered is an answer"
 

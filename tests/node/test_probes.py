@@ -39,10 +39,10 @@ def of(text):
     return probes.of(msgspec.convert(body, Container))
 
 
-def told(given, answers, health=None):
+def probe_state(given, results, health=None):
     """Return what is known after answers, such as `S- S+ R?`: a probe that failed, passed or told nothing."""
     health = health or probes.begin(given, RUNS)
-    for letter, sign in answers.split():
+    for letter, sign in results.split():
         kind, passed = BY_LETTER[letter], {"+": True, "-": False, "?": None}[sign]
         health = probes.with_result(
             probes.with_pending(health, kind, given[kind], T0), kind, given[kind], passed=passed
@@ -57,7 +57,7 @@ def server():
 
 
 @pytest.fixture
-def asked(attempts):
+def probed(attempts):
     """Ask a probe of a container that runs: what is connected to, its shim connects to."""
     directory = attempts.start("sleep", "600", key="key")
 
@@ -98,7 +98,7 @@ def asks_to_end(file, then="exit 0"):
 
 
 class TestRules:
-    @cases("given, answers, expected", {
+    @cases("given, results, expected", {
         "no probes": ("", "", "started ready"),
         "not asked yet": ("readiness", "", "started"),
         "ready": ("readiness", "R+", "started ready"),
@@ -113,12 +113,12 @@ class TestRules:
         "dead": ("liveness", "L- L- L-", "started ready failed:Liveness"),
         "too late": ("liveness", "L- L- L- L+", "started ready failed:Liveness"),
     })  # fmt: skip
-    def test_what_probes_have_found(self, given, answers, expected):
-        found = told(of(given), answers)
+    def test_what_probes_have_found(self, given, results, expected):
+        found = probe_state(of(given), results)
         words = {"started": found.started, "ready": found.ready, f"failed:{found.failed}": found.failed}
         assert " ".join(word for word, holds in words.items() if holds) == expected
 
-    @cases("given, answers, now_s, expected, wake_s", {
+    @cases("given, results, now_s, expected, wake_s", {
         "waits at first": ("liveness initialDelaySeconds=5", "", 4, "", 5),
         "after the wait": ("liveness initialDelaySeconds=5", "", 5, "Liveness", None),
         "both": ("liveness, readiness", "", 0, "Liveness Readiness", None),
@@ -131,68 +131,70 @@ class TestRules:
         "about to be ended": ("liveness, readiness", "L- L- L-", 99, "", None),
         "the clock was set back": ("liveness", "L+", -3600, "Liveness", None),
     })  # fmt: skip
-    def test_who_is_asked_and_when(self, given, answers, now_s, expected, wake_s):
-        given, deleted = of(given), answers == "deleted"
-        now, wake_us = probes.due(told(given, "" if deleted else answers), given, T0 + now_s * S, deleted=deleted)
+    def test_who_is_asked_and_when(self, given, results, now_s, expected, wake_s):
+        given, deleted = of(given), results == "deleted"
+        now, wake_us = probes.due(
+            probe_state(given, "" if deleted else results), given, T0 + now_s * S, deleted=deleted
+        )
         assert (" ".join(now), wake_us) == (expected, None if wake_s is None else T0 + wake_s * S)
 
     @given(st.integers(1, 4), st.integers(1, 4), st.lists(st.sampled_from("+-?"), max_size=30))
     def test_readiness_is_the_last_long_enough_row(self, successes, failures, signs):
         """The oracle looks at the whole history instead of counting."""
         given = of(f"readiness successThreshold={successes} failureThreshold={failures}")
-        health = told(given, " ".join(f"R{sign}" for sign in signs))
+        health = probe_state(given, " ".join(f"R{sign}" for sign in signs))
         text = "".join(signs).replace("?", "")
         up, down = text.rfind("+" * successes), text.rfind("-" * failures)
         last_up, last_down = up + successes if up >= 0 else -1, down + failures if down >= 0 else -1
         assert health.ready == (last_up > last_down)
 
     def test_what_follows_from_an_answer_or_was_known_to_the_agent_before(self):
-        for known in (True, False):
-            health = probes.begin(of("startup, readiness"), RUNS, ContainerStatus(started=known, ready=known))
-            assert (health.started, health.ready) == (known, known)
+        for observed in (True, False):
+            health = probes.begin(of("startup, readiness"), RUNS, ContainerStatus(started=observed, ready=observed))
+            assert (health.started, health.ready) == (observed, observed)
         given = of("liveness terminationGracePeriodSeconds=3 failureThreshold=1, startup failureThreshold=1")
-        assert probes.grace_s(told(given, "L-"), given, 30.0) == 3.0, "the probe's goes before the pod's"
-        assert probes.grace_s(told(given, "S-"), given, 30.0) == 30.0
-        asked = probes.with_pending(probes.begin(given, RUNS), Kind.STARTUP, given[Kind.STARTUP], T0)
-        assert probes.due(asked, given, T0 + 60 * S) == ([], None), "not asked twice at once"
+        assert probes.grace_s(probe_state(given, "L-"), given, 30.0) == 3.0, "the probe's goes before the pod's"
+        assert probes.grace_s(probe_state(given, "S-"), given, 30.0) == 30.0
+        pending = probes.with_pending(probes.begin(given, RUNS), Kind.STARTUP, given[Kind.STARTUP], T0)
+        assert probes.due(pending, given, T0 + 60 * S) == ([], None), "not asked twice at once"
         given = of("readiness")
-        known = [told(given, "R- " * number) for number in range(1, 21)]
-        worth = [probes.is_worth_event(each, Kind.READINESS, given[Kind.READINESS]) for each in known]
+        observed = [probe_state(given, "R- " * number) for number in range(1, 21)]
+        worth = [probes.is_worth_event(each, Kind.READINESS, given[Kind.READINESS]) for each in observed]
         assert [number for number, one in enumerate(worth, 1) if one] == [1, 3], "one that fails for ever is told twice"
 
 
 class TestAnswers:
-    def test_request_passes_by_its_status(self, asked, server):
+    def test_request_passes_by_its_status(self, probed, server):
         headers = (("X-Who", "me\r\nX-More: no"),)
         for status, passes in ((200, True), (204, True), (302, True), (399, True), (400, False), (503, False)):
             server.code = status
-            said = "" if passes else f"HTTP probe failed with statuscode: {status}"
-            assert asked(port=server.port, path="/healthz?full=1", headers=headers) == (passes, said)
+            message = "" if passes else f"HTTP probe failed with statuscode: {status}"
+            assert probed(port=server.port, path="/healthz?full=1", headers=headers) == (passes, message)
         expected = ("/healthz?full=1", f"127.0.0.1:{server.port}", "meX-More: no")
         assert {(path, sent["Host"], sent["X-Who"]) for path, sent in server.asked} == {expected}
 
-    def test_connection_is_enough_or_refused_and_what_is_no_answer_fails(self, asked, server):
-        assert asked(port=server.port) == (True, "")
+    def test_connection_is_enough_or_refused_and_what_is_no_answer_fails(self, probed, server):
+        assert probed(port=server.port) == (True, "")
         server.wait_s = 1.0
-        passed, message = asked(port=server.port, path="/", seconds=0.1)
+        passed, message = probed(port=server.port, path="/", seconds=0.1)
         assert (passed, message.endswith("no answer within 0.1s")) == (False, True)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-            assert asked(port=port) == (False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
+            assert probed(port=port) == (False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
         with socket.create_server(("127.0.0.1", 0)) as listening:
             threading.Thread(target=lambda: rude(listening.accept()[0]), daemon=True).start()
-            passed, message = asked(port=listening.getsockname()[1], path="/")
+            passed, message = probed(port=listening.getsockname()[1], path="/")
         assert (passed, message.endswith("the answer is not http")) == (False, True)
-        passed, message = asked("a..b", 80, path="/")
+        passed, message = probed("a..b", 80, path="/")
         assert (passed, message != "") == (False, True)
 
-    def test_what_was_not_tried_is_no_failure(self, asked):
+    def test_what_was_not_tried_is_no_failure(self, probed):
         """A shim of an older version, which does not know what is wanted, must not have its container ended."""
-        assert asked(key="another key")[0] is None
+        assert probed(key="another key")[0] is None
         before = threading.stack_size(1 << 46)  # more than any machine has
         try:
-            assert asked()[0] is None, "there is no thread for it"
+            assert probed()[0] is None, "there is no thread for it"
         finally:
             threading.stack_size(before)
 
@@ -201,7 +203,7 @@ class TestProbes:
     def test_pod_is_ready_when_its_probe_says_so_also_for_the_next_agent(self, node):
         check = command(f"test -e {node.out}/ready || {{ echo not yet; exit 3; }}", failureThreshold=1)
         uid = node.shell("sleep 600", main={"readinessProbe": check})
-        node.until(lambda: ("Unhealthy", "Readiness probe failed: not yet") in node.told(uid))
+        node.until(lambda: ("Unhealthy", "Readiness probe failed: not yet") in node.events_of(uid))
         status = node.status()
         (main,) = status["containerStatuses"]
         assert (status["phase"], main["started"], main["ready"]) == ("Running", True, False)
@@ -220,13 +222,13 @@ class TestProbes:
     def test_container_that_is_not_alive_is_started_again(self, node):
         (node.out / "alive").touch()
         check = command(f"test -e {node.out}/alive", failureThreshold=1, terminationGracePeriodSeconds=1)
-        said, main = node.out / "said", {"livenessProbe": check}
-        uid = node.shell(asks_to_end(said), main=main, restartPolicy="OnFailure")
-        node.until(said.exists)
+        log, main = node.out / "said", {"livenessProbe": check}
+        uid = node.shell(asks_to_end(log), main=main, restartPolicy="OnFailure")
+        node.until(log.exists)
         (node.out / "alive").unlink()
         node.until(lambda: [one["restartCount"] for one in node.status()["containerStatuses"]] == [1])
-        assert "signal" in said.read_text(), "it was asked to end before it was made to"
-        assert ("Unhealthy", "Liveness probe failed: ") in node.told(uid)
+        assert "signal" in log.read_text(), "it was asked to end before it was made to"
+        assert ("Unhealthy", "Liveness probe failed: ") in node.events_of(uid)
         (killing,) = (each.object for each in store.find(EVENTS, owner=uid) if each.object["reason"] == "Killing")
         assert killing["message"] == "Container main failed liveness probe, will be restarted"
         assert killing["involvedObject"]["fieldPath"] == "spec.containers{main}"
@@ -245,10 +247,10 @@ class TestProbes:
         check = command("echo begun; sleep 600", failureThreshold=1, timeoutSeconds=1)
         uid = node.shell("sleep 600", main={"readinessProbe": check})
         words = 'Readiness probe failed: command "sh -c echo begun; sleep 600" timed out after 1s'
-        node.until(lambda: ("Unhealthy", words) in node.told(uid))
+        node.until(lambda: ("Unhealthy", words) in node.events_of(uid))
         uid = node.shell("sleep 600", "other", {"readinessProbe": {"tcpSocket": {"port": "web"}}}, until="Running")
         words = 'Readiness probe failed: container main has no port named "web"'
-        node.until(lambda: ("Unhealthy", words) in node.told(uid))
+        node.until(lambda: ("Unhealthy", words) in node.events_of(uid))
 
 
 class TestHooks:
@@ -263,13 +265,13 @@ class TestHooks:
         node.until_phase("Running")
 
     def test_container_whose_hook_after_the_start_fails_is_ended_by_its_policy(self, node):
-        said = node.out / "said"
-        hook = shell(f"until [ -e {said} ]; do sleep 0.01; done; grep -q signal {said}")
-        uid = node.shell(asks_to_end(said), main=hooked(start=hook), restartPolicy="OnFailure")
+        log = node.out / "said"
+        hook = shell(f"until [ -e {log} ]; do sleep 0.01; done; grep -q signal {log}")
+        uid = node.shell(asks_to_end(log), main=hooked(start=hook), restartPolicy="OnFailure")
         (main,) = node.until_phase("Running")["containerStatuses"]
         assert main["restartCount"] == 1, "it starts again although it ended with 0, and then the hook succeeds"
-        assert said.read_text().count("signal") == 1
-        ((_, message),) = node.told(uid, "FailedPostStartHook")
+        assert log.read_text().count("signal") == 1
+        ((_, message),) = node.events_of(uid, "FailedPostStartHook")
         assert message.endswith("exited with 1")
         ignores = "trap '' TERM; while :; do sleep 0.01; done"
         main = hooked(start=shell("exit 1"))
@@ -277,18 +279,18 @@ class TestHooks:
         assert outcome(node, uid)["finishedAt"] - outcome(node, uid)["startedAt"] < 25_000_000
 
     def test_hook_before_the_end_runs_once_and_before_the_signal(self, node):
-        said = node.out / "said"
-        uid = node.shell(asks_to_end(said), main=hooked(stop=shell(f"echo hook >> {said}; sleep 0.3")), until="Running")
-        until(said.exists)
+        log = node.out / "said"
+        uid = node.shell(asks_to_end(log), main=hooked(stop=shell(f"echo hook >> {log}; sleep 0.3")), until="Running")
+        until(log.exists)
         node.delete()
-        node.until(lambda: said.read_text().endswith("hook\n"))
+        node.until(lambda: log.read_text().endswith("hook\n"))
         node.again()
         node.until(lambda: node.pod() is None)
-        assert said.read_text().split() == ["up", "hook", "signal"]
+        assert log.read_text().split() == ["up", "hook", "signal"]
         assert (outcome(node, uid)["exitCode"], outcome(node, uid)["stopped"]) == (0, "Deleted")
 
     def test_pods_whose_hooks_take_long_end_when_they_are_deleted(self, node):
-        late, pause, hangs = said = [node.out / name for name in ("late", "pause", "hangs")]
+        late, pause, hangs = files = [node.out / name for name in ("late", "pause", "hangs")]
         pods = {
             "late": (asks_to_end(late), hooked(stop=shell(f"sleep 600; echo late >> {late}")), 1),
             "pause": (asks_to_end(pause), hooked(stop={"sleep": {"seconds": 1}}), 30),
@@ -297,7 +299,7 @@ class TestHooks:
         uids = {}
         for name, (script, main, grace) in pods.items():
             uids[name] = node.shell(script, name, main, terminationGracePeriodSeconds=grace)
-        node.until(lambda: all(file.exists() for file in said))
+        node.until(lambda: all(file.exists() for file in files))
         node.until_phase("Running", "pause")
         begun = time.time()
         for name in pods:
@@ -318,7 +320,7 @@ class TestHooks:
             change(PODS, "p", spec={"activeDeadlineSeconds": 1})
         node.until_phase("Failed")
         assert (node.out / "hook").exists()
-        ((_, message),) = node.told(uid, "FailedPreStopHook")
+        ((_, message),) = node.events_of(uid, "FailedPreStopHook")
         assert message.endswith("exited with 7")
 
     def test_hook_by_connection_asks_for_no_answer(self, node):

@@ -57,8 +57,8 @@ def walked(root, path, links):
 class TestWalk:
     @given(tree=TREES, path=PATHS)
     def test_a_walk_ends_where_the_kernel_s_own_search_beneath_a_directory_ends(self, tree, path):
-        with tempfile.TemporaryDirectory() as place:
-            top = Path(place, "top")
+        with tempfile.TemporaryDirectory() as directory:
+            top = Path(directory, "top")
             top.mkdir()
             for parts, link in tree:
                 if any(top.joinpath(*parts[:depth]).is_symlink() for depth in range(1, len(parts))):
@@ -172,9 +172,9 @@ def built(at, kind="", when=-1):
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as answer:
-        said = answer.read()
+        data = answer.read()
     assert os.waitpid(pid, 0)[1] == 0
-    return json.loads(said)
+    return json.loads(data)
 
 
 def _built(at, kind, when):
@@ -203,8 +203,8 @@ def _built(at, kind, when):
     seen["quiet"] = True
     lines = linux.content("/proc/self/mountinfo").decode().splitlines()
     # What is deleted or moved away has an odd name there.
-    shown = {line.split()[3] for line in lines if str(at["v"].parent) in line.split()[3]}
-    return seen["count"], problem, sorted(shown)
+    paths = {line.split()[3] for line in lines if str(at["v"].parent) in line.split()[3]}
+    return seen["count"], problem, sorted(paths)
 
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here without more ado")
@@ -213,9 +213,9 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here w
 @as_root
 class TestExchanges:
     def test_nothing_but_the_volumes_is_shown(self, at):
-        _, problem, shown = built(at)
+        _, problem, paths = built(at)
         assert problem == ""
-        assert [name.removeprefix(str(at["v"].parent)) for name in shown] == ["/v", "/v/part", "/w", "/w/file"]
+        assert [name.removeprefix(str(at["v"].parent)) for name in paths] == ["/v", "/v/part", "/w", "/w/file"]
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_whatever_is_exchanged_and_when(self, tmp_path, kind):
@@ -243,14 +243,14 @@ class TestNames:
         theirs.close()
         os.close(shim)
         with ours, ours.makefile("rb") as answer:
-            said = answer.read()
+            data = answer.read()
         os.waitpid(pid, 0)
-        return json.loads(said)
+        return json.loads(data)
 
     def _watch(self, line):
         found, is_inside = [], []
 
-        def told(event, given):
+        def audit(event, given):
             if event == "os.exec":
                 line.sendall(json.dumps(found).encode())
                 os._exit(0)
@@ -260,7 +260,7 @@ class TestNames:
         def entering(call):
             return lambda *arguments: (call(*arguments), is_inside.append(True))[0]
 
-        sys.addaudithook(told)
+        sys.addaudithook(audit)
         linux.change_root, linux.setns = entering(linux.change_root), entering(linux.setns)
 
     def test_commands_enter_their_directory_the_first_and_those_that_join(self, at, attempts):
@@ -275,8 +275,8 @@ class TestNames:
 
 def mounts():
     """Return what is mounted, but for what engines of other tests mount meanwhile (proof/harness/engine.py)."""
-    told = linux.content("/proc/self/mountinfo").splitlines()
-    return [line for line in told if b"/volcano-engine-" not in line]
+    lines = linux.content("/proc/self/mountinfo").splitlines()
+    return [line for line in lines if b"/volcano-engine-" not in line]
 
 
 @as_root

@@ -43,8 +43,8 @@ def tables(request):
 def test_nothing_gets_through_that_the_page_does_not_tell(tables):
     page, found = tables
     through = {(wall, words) for wall, table in found.items() for words, got in table.items() if got}
-    told = {(wall, words) for wall, table in page.items() for words, got in table.items() if got}
-    assert through - told == set()
+    documented = {(wall, words) for wall, table in page.items() for words, got in table.items() if got}
+    assert through - documented == set()
 
 
 def test_what_the_page_says_gets_through_does_and_every_attempt_is_in_the_tables(tables):
@@ -183,8 +183,8 @@ class Attacks(RuleBasedStateMachine):
             with os.fdopen(reader, "rb") as output:
                 self.reached_nothing(output.read())
 
-    def reached_nothing(self, said):
-        assert not [word for word in (b"READ", b"SIGNALLED", b"CONNECTED") if word in said], said
+    def reached_nothing(self, output):
+        assert not [word for word in (b"READ", b"SIGNALLED", b"CONNECTED") if word in output], output
 
     @precondition(lambda self: self.running)
     @rule(how=st.sampled_from(["stop", "kill the shim", "kill the spawner"]))

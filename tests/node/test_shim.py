@@ -172,24 +172,24 @@ class TestCommands:
         "silent": (127, "", ""),
     })  # fmt: skip
     def test_program_that_a_plugin_needs_is_said_with_its_package(self, code, words, package):
-        said = absent.shell_message(code, words.encode(), "n1")
+        message = absent.shell_message(code, words.encode(), "n1")
         wanted = f"{words}; give another command, or install {package} on node n1, "
-        assert said.startswith(wanted) if package else said == ""
+        assert message.startswith(wanted) if package else message == ""
 
     def test_attempt_runs_at_most_once_and_may_be_asked_at_once_for_another_command(self, attempts):
         directory = attempts.shell("echo ran >> ran; sleep 60")
-        assert attempts.said == "started\n"
+        assert attempts.reply == "started\n"
         assert (directory / control_socket.NAME).exists()
         started = attempts.started(directory)
         assert linux.start_ticks(started["pid"]) == started["ticks"]
         for stops in (False, False, True):
             attempts.shell("echo ran >> ran", directory=directory)
-            assert attempts.said.startswith("refused")
+            assert attempts.reply.startswith("refused")
             if stops:
                 attempts.stop(directory, grace=0)
                 attempts.end(directory)
         attempts.shell("echo ran >> ran", directory=directory)
-        assert attempts.said.startswith("refused")
+        assert attempts.reply.startswith("refused")
         assert (attempts.root / "work" / "ran").read_text() == "ran\n"
 
     @behind_no_wall
@@ -231,9 +231,9 @@ class TestCommands:
         """
         program = "import sys; sys.path.insert(0, sys.argv[1]); import node.shim.spawner; print(*sys.modules)"
         command = [sys.executable, "-I", "-S", "-c", program, str(spawn.ROOT)]
-        said = subprocess.run(command, check=True, capture_output=True, text=True)
+        result = subprocess.run(command, check=True, capture_output=True, text=True)
         heavy = {"dataclasses", "inspect", "random", "pathlib", "traceback", "logging", "subprocess", "asyncio"}
-        assert heavy.isdisjoint(said.stdout.split())
+        assert heavy.isdisjoint(result.stdout.split())
 
 
 ALLOW, EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT = (0x7FFF0000, 0x00050001, 0x00050026, 0x00050061, 0x0005005D)
@@ -284,42 +284,42 @@ class TestFilter:
 
     @pytest.mark.parametrize("tracing", [False, True])
     def test_every_number_is_refused_or_allowed_as_the_table_says(self, machine, tracing):
-        known = seccomp.MACHINES[machine]
+        architecture = seccomp.MACHINES[machine]
         code = seccomp.program(machine, tracing=tracing, limiting=tracing)
         by_argument = ("ioctl", "clone", "unshare", "clone3", "socket", "socketpair", "prlimit64")
-        refused = {number for name, number in known.calls.items() if name not in by_argument}
+        refused = {number for name, number in architecture.calls.items() if name not in by_argument}
         if tracing:
-            refused -= {known.calls[name] for name in seccomp.TRACING}
-        said = {number: answer(code, known.audit, number) for number in range(1200)}
-        other = {known.calls["clone3"]: ENOSYS}
-        other |= {known.calls[name]: EAFNOSUPPORT for name in ("socket", "socketpair")}  # of no family
-        assert said == {number: EPERM if number in refused else other.get(number, ALLOW) for number in range(1200)}
+            refused -= {architecture.calls[name] for name in seccomp.TRACING}
+        verdicts = {number: answer(code, architecture.audit, number) for number in range(1200)}
+        other = {architecture.calls["clone3"]: ENOSYS}
+        other |= {architecture.calls[name]: EAFNOSUPPORT for name in ("socket", "socketpair")}  # of no family
+        assert verdicts == {number: EPERM if number in refused else other.get(number, ALLOW) for number in range(1200)}
 
-    def said(self, machine, name, *arguments, allowing=False):
+    def verdict_of(self, machine, name, *arguments, allowing=False):
         """What a filter says to a call; `allowing` is one that allows tracing, and limits of others."""
-        known = seccomp.MACHINES[machine]
+        architecture = seccomp.MACHINES[machine]
         code = seccomp.program(machine, tracing=allowing, limiting=allowing)
-        return answer(code, known.audit, known.calls[name], *arguments)
+        return answer(code, architecture.audit, architecture.calls[name], *arguments)
 
     @pytest.mark.parametrize("name", ["clone", "unshare"])
     def test_flags_of_namespaces_are_refused(self, machine, name):
         for flag in NAMESPACES:
             for flags in (flag | FORK, flag | 1 << 40):
-                assert self.said(machine, name, flags, allowing=True) == EPERM, hex(flags)
+                assert self.verdict_of(machine, name, flags, allowing=True) == EPERM, hex(flags)
 
     def test_limits_of_others_are_its_containers_where_only_those_can_be_named(self, machine):
-        assert self.said(machine, "prlimit64", 7, 0, allowing=True) == ALLOW
+        assert self.verdict_of(machine, "prlimit64", 7, 0, allowing=True) == ALLOW
         code = seccomp.program(machine, tracing=False, limiting=False)
         assert len(code) // 8 < 4096, "short enough for the kernel"
         assert struct.unpack("=HBBI", code[-8:])[0] == 0x06, "it ends everywhere"
 
     @pytest.mark.parametrize("name", ["socket", "socketpair"])
     def test_sockets_are_of_four_families(self, machine, name):
-        said = {family: self.said(machine, name, family, 1, 0) for family in range(64)}
+        verdicts = {family: self.verdict_of(machine, name, family, 1, 0) for family in range(64)}
         allowed = {socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK}
-        assert said == {family: ALLOW if family in allowed else EAFNOSUPPORT for family in range(64)}
+        assert verdicts == {family: ALLOW if family in allowed else EAFNOSUPPORT for family in range(64)}
 
-    @cases("name, arguments, said", {
+    @cases("name, arguments, verdict", {
         "fork": ("clone", [FORK], ALLOW),
         "thread": ("clone", [THREAD], ALLOW),
         "vfork": ("clone", [0x4111], ALLOW),
@@ -338,23 +338,23 @@ class TestFilter:
             for name, number in {"sock_diag": 4, "audit": 9, "uevent": 15, "generic": 16, "rdma": 20}.items()
         },
     })  # fmt: skip
-    def test_calls_are_judged_by_their_arguments(self, machine, name, arguments, said):
-        assert self.said(machine, name, *arguments) == said
+    def test_calls_are_judged_by_their_arguments(self, machine, name, arguments, verdict):
+        assert self.verdict_of(machine, name, *arguments) == verdict
 
     @given(audit=st.integers(0, 2**32 - 1), number=st.integers(0, 2**32 - 1))
     def test_calls_of_other_architectures_and_with_short_pointers_are_refused(self, audit, number):
-        for machine, known in seccomp.MACHINES.items():
+        for machine, architecture in seccomp.MACHINES.items():
             code = seccomp.program(machine, tracing=True, limiting=True)
-            if audit != known.audit:
+            if audit != architecture.audit:
                 assert answer(code, audit, number) == EPERM
-            assert answer(code, known.audit, number | 0x40000000) == EPERM
+            assert answer(code, architecture.audit, number | 0x40000000) == EPERM
 
     @given(data=st.data(), arguments=st.tuples(*[ARGUMENTS] * 3), upper=st.sampled_from((0, 0, 1 << 32)))
     def test_engines_are_given_the_same_filter(self, data, arguments, upper):
-        for machine, known in seccomp.MACHINES.items():
-            name = data.draw(st.sampled_from(sorted(known.calls)))
+        for machine, architecture in seccomp.MACHINES.items():
+            name = data.draw(st.sampled_from(sorted(architecture.calls)))
             values = [each | upper for each in arguments]
-            ours = self.said(machine, name, *values, allowing=True)
+            ours = self.verdict_of(machine, name, *values, allowing=True)
             theirs = judged(machine, name, values)
             # What the kernel does not look at, theirs refuses where it cannot tell.
             assert theirs == ours or (upper and ours == ALLOW)

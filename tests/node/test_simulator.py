@@ -131,7 +131,7 @@ class TestLongerAwayThanHistoryIsKept:
         store.write(Patch(PODS, "d", "kept", {"metadata": {"labels": {"stays": "behind it"}}}))
         with forgotten():
             look(one)
-        until(one, lambda: [known.pod.metadata.name for known in one.pods.values()] == ["kept"])
+        until(one, lambda: [simulated.pod.metadata.name for simulated in one.pods.values()] == ["kept"])
 
     def test_pods_made_meanwhile_run_and_held_ones_go_on_and_the_clock_of_a_job_begins_anew(self, simulator):
         one = simulator()
@@ -248,16 +248,16 @@ class TestStages:
 
 def play(pod, most=4):
     """Yield what a pod's stages write, each after its delay, on a clock that only stages move."""
-    known, now_us, all_stages = Simulated.of(pod, 1, BEGIN_US), BEGIN_US, stages.load()
+    simulated, now_us, all_stages = Simulated.of(pod, 1, BEGIN_US), BEGIN_US, stages.load()
     for _ in range(most):
-        stage = stages.match(all_stages, known.staged)
-        if stage is None or known.removed:
+        stage = stages.match(all_stages, simulated.staged)
+        if stage is None or simulated.removed:
             return
-        now_us = known.since_us + stages.delay_us(stage.delay, pod.metadata.annotations)
-        known.pass_through(stage, now_us)
-        status = known.status("10.64.0.1", now_us)
-        known.pod = msgspec.structs.replace(known.pod, status=msgspec.convert(status, type(pod.status)))
-        yield {"stage": stage.name, "removed": known.removed, "status": status}
+        now_us = simulated.since_us + stages.delay_us(stage.delay, pod.metadata.annotations)
+        simulated.pass_through(stage, now_us)
+        status = simulated.status("10.64.0.1", now_us)
+        simulated.pod = msgspec.structs.replace(simulated.pod, status=msgspec.convert(status, type(pod.status)))
+        yield {"stage": stage.name, "removed": simulated.removed, "status": status}
 
 
 class TestPods:

@@ -56,7 +56,7 @@ class TestDisk:
         found = storage.limits(msgspec.convert({"spec": {"containers": containers, "volumes": volumes}}, Pod))
         assert (found, bool(found)) == (expected, expected != Limits({}, {}, None))
 
-    @cases("limits, used, told", {
+    @cases("limits, used, message", {
         "just what is allowed": (Limits({"v": MI}, {}), Used({"v": MI}, {}), "^$"),
         "volume": (Limits({"v": MI}, {}), Used({"v": 3 * MI}, {}), 'EmptyDir volume "v" exceeds.*3 MiB, and 1 MiB are'),
         "another volume": (Limits({"v": MI}, {}), Used({"w": 3 * MI}, {}, 9 * MI), "^$"),
@@ -65,17 +65,17 @@ class TestDisk:
         "log": (Limits({}, {"a": MI}), Used({}, {"a": 2 * MI}), "Container a exceeded.*: its log has 2 MiB, and 1"),
         "everything": (Limits({}, {"a": MI}, MI), Used({"v": MI // 2}, {"a": MI // 2}, MI), "Pod .* exceeds.*: 2 MiB, and 1 "),
     })  # fmt: skip
-    def test_who_has_too_much_is_told_how_much(self, limits, used, told):
-        assert re.search(told, storage.excess(limits, used))
+    def test_who_has_too_much_is_told_how_much(self, limits, used, message):
+        assert re.search(message, storage.excess(limits, used))
 
     def test_pod_with_too_much_is_evicted_and_loses_it(self, node):
         script, spec = "head -c 3000000 /dev/zero > {}; sleep 600", {"restartPolicy": "Always", **BRIEF}
         pods = {"volume": ({}, "1Mi"), "scratch": ({"ephemeral-storage": "1Mi"}, None), "unlimited": ({}, None)}
         homes = {}
         for name, (limits, size) in pods.items():
-            place, volume = ("$VOLUME_V/big", {"sizeLimit": size}) if size else ("big", {})
+            path, volume = ("$VOLUME_V/big", {"sizeLimit": size}) if size else ("big", {})
             main, volumes = {"resources": {"limits": limits}}, [{"name": "v", "emptyDir": volume}]
-            uid = node.shell(script.format(place), name, main, AT_V, volumes=volumes, **spec)
+            uid = node.shell(script.format(path), name, main, AT_V, volumes=volumes, **spec)
             homes[name] = node.data / "node" / "pods" / uid
         written = [home / each for home in homes.values() for each in ("_volumes/v/big", "_work/big")]
         node.until(lambda: [each.stat().st_size for each in written if each.exists()] == [3_000_000] * 3)
@@ -112,8 +112,8 @@ def test_full_disk_is_told_of_in_the_same_words_each_time(tmp_path, monkeypatch)
     for _ in range(2):
         with pytest.raises(OSError, match="No space left") as error:
             published_files.publish(volume, {"key": (b"value", 0o644)})
-        said = error.value.strerror, error.value.filename
-        assert said == ("No space left on device", "the files of a volume")
+        details = error.value.strerror, error.value.filename
+        assert details == ("No space left on device", "the files of a volume")
     os.close(volume)
 
 
@@ -230,15 +230,15 @@ RESTARTS = pytest.mark.parametrize("restarts", [False, True], ids=["", "agent st
 
 
 class Cluster:
-    def __init__(self, *found, name="one", made=0.0, answers=None) -> None:
-        self.found, self.name, self.made, self.answers = found, name, made, answers
+    def __init__(self, *found, name="one", made=0.0, error=None) -> None:
+        self.found, self.name, self.made, self.error = found, name, made, error
 
     def claim(self, namespace, name):
         return Claim(self.found[0], self.made) if self.found else None
 
     def existing_claims(self, uids):
-        if self.answers is not None:
-            raise self.answers
+        if self.error is not None:
+            raise self.error
         return set(self.found) & set(uids)
 
     def cluster(self):
@@ -368,5 +368,5 @@ class TestClaims:
         files = given(layout, Cluster("u"))
         for error in (OSError(), KeyError("existing"), Dismissed()):
             with pytest.raises(type(error)):
-                claims.clean(layout, (), Cluster(answers=error))
+                claims.clean(layout, (), Cluster(error=error))
             assert files.exists()

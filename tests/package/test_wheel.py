@@ -85,9 +85,9 @@ def test_what_is_installed_is_not_older_than_what_was_tested(program):
     assert "No broken requirements" in run(*pip, "check")
     installed = {canonicalize_name(name): each for name, each in pinned(run(*pip, "freeze")).items()}
     locked = pinned((PROJECT / "requirements.txt").read_text())
-    asked = {canonicalize_name(Requirement(each).name) for each in requires("volcano-ui", program)}
-    assert {"django", "celery", "numpy"} <= asked
-    assert [name for name in asked if Version(installed[name]) < Version(locked[name])] == []
+    required = {canonicalize_name(Requirement(each).name) for each in requires("volcano-ui", program)}
+    assert {"django", "celery", "numpy"} <= required
+    assert [name for name in required if Version(installed[name]) < Version(locked[name])] == []
     assert not any("nodejs" in name for name in installed)
 
 
@@ -141,7 +141,7 @@ def test_a_job_runs_and_nothing_is_left(system, watcher, tmp_path):
 
 
 def test_a_command_finds_the_state_that_up_left(system):
-    told_nothing = {name: system.environment[name] for name in ("HOME", "PATH")}  # of ports
-    link = run(system.command[0], "loginlink", env=told_nothing)
+    environment = {name: system.environment[name] for name in ("HOME", "PATH")}  # of ports
+    link = run(system.command[0], "loginlink", env=environment)
     assert link.startswith(f"http://127.0.0.1:{system.port}/login/")
-    assert f"server: {system.api}\n" in run(system.command[0], "kubeconfig", env=told_nothing)
+    assert f"server: {system.api}\n" in run(system.command[0], "kubeconfig", env=environment)

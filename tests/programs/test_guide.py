@@ -36,37 +36,37 @@ def completed(person, watcher):
     def run(name):
         person.create(printed(name))
         until(lambda: watcher.phase(name) in ENDED, LONG_S, what=f"the end of {name}")
-        said = logs(person, watcher, name)
-        assert watcher.phase(name) == "Completed", (watcher.state(name), said)
-        return said
+        output = logs(person, watcher, name)
+        assert watcher.phase(name) == "Completed", (watcher.state(name), output)
+        return output
 
     return run
 
 
 @pytest.mark.needs("mpirun", "sshd", "mpi4py")
 def test_mpi_sends_messages_between_two_workers(completed):
-    told = completed("ring")["master-0"]
-    lines = sorted(re.findall(r"^rank .*", told, re.MULTILINE))
-    assert lines == [f"rank {n} of 2 heard of rank {1 - n}; all ranks add up to 1" for n in (0, 1)], told
+    output = completed("ring")["master-0"]
+    lines = sorted(re.findall(r"^rank .*", output, re.MULTILINE))
+    assert lines == [f"rank {n} of 2 heard of rank {1 - n}; all ranks add up to 1" for n in (0, 1)], output
 
 
 @pytest.mark.needs("ray")
 def test_ray_runs_tasks_in_every_pod_of_its_cluster(completed):
-    told = completed("parts")["driver-0"]
-    assert "in parts-head-0 parts-worker-0 parts-worker-1 the sum is 4498500" in told
+    output = completed("parts")["driver-0"]
+    assert "in parts-head-0 parts-worker-0 parts-worker-1 the sum is 4498500" in output
 
 
 @pytest.mark.needs("tensorflow")
 def test_tensorflow_trains_in_two_workers_together(completed):
-    told = completed("mirrored")
+    outputs = completed("mirrored")
     for number in (0, 1):
         line = f"worker {number} of 2 has learned y = 3.00 x + 1.00"
-        assert line in told[f"worker-{number}"], told
+        assert line in outputs[f"worker-{number}"], outputs
 
 
 @pytest.mark.needs("torch")
 def test_torch_trains_in_four_pods_together(completed):
-    told = completed("line")
+    outputs = completed("line")
     pods = ["master-0", "worker-0", "worker-1", "worker-2"]
     for rank, pod in enumerate(pods):
-        assert f"rank {rank} of 4 has learned y = 3.00 x + 1.00" in told[pod], told
+        assert f"rank {rank} of 4 has learned y = 3.00 x + 1.00" in outputs[pod], outputs

@@ -57,7 +57,7 @@ def test_two_workers_add_up_their_ranks(person, watcher):
     plugins = {"mpi": [f"--port={PORT}"], "ssh": [f"--ssh-port={PORT}"]}
     person.create(job("mpi", *tasks, plugins=plugins, minSuccess=1))
     done = watcher.reaches("mpi", "Completed", "Terminated")["status"]
-    told = log(person, "mpi")
-    assert done["state"]["phase"] == "Completed", told
-    lines = sorted(re.findall(r"^rank .*", told, re.MULTILINE))
-    assert lines == [f"rank {n} of 2 in mpi-worker-{n} knows the sum 3" for n in (0, 1)], told
+    output = log(person, "mpi")
+    assert done["state"]["phase"] == "Completed", output
+    lines = sorted(re.findall(r"^rank .*", output, re.MULTILINE))
+    assert lines == [f"rank {n} of 2 in mpi-worker-{n} knows the sum 3" for n in (0, 1)], output

@@ -28,14 +28,14 @@ def test_ssh_reads_its_files_in_a_pod(person, watcher, tmp_path):
     person.create(job("look", *tasks, plugins={"svc": [], "ssh": ["--ssh-port=2022"]}))
     until(lambda: "that is all" in _log(person), what="the last of what it sees")
     public = watcher.store.get(SECRETS, "default", "look-ssh").object["data"]["id_rsa.pub"]
-    told = _log(person)
+    output = _log(person)
     go.touch()
     watcher.reaches("look", "Completed")
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "755 root /root/.ssh",
         *(f"600 root /root/.ssh/{name}" for name in ("authorized_keys", "config", "id_rsa", "id_rsa.pub")),
         base64.b64decode(public).decode().strip(),
-        *(line for line in told.splitlines() if line.startswith("2048 SHA256:")),
+        *(line for line in output.splitlines() if line.startswith("2048 SHA256:")),
         "hostname look-main-1.look",
         "port 2022",
         "stricthostkeychecking false",

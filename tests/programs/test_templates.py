@@ -42,6 +42,6 @@ def test_a_template_runs_to_its_end(person, watcher, slug):
     template = BUILTINS[slug]
     person.create(yaml_write.dump(fill(template.template, template.parameters, template.defaults)))
     until(lambda: watcher.phase(slug) in ENDED, LONG_S, what=f"the end of {slug}")
-    told = logs(person, watcher, slug)
-    assert watcher.phase(slug) == "Completed", (watcher.state(slug), told)
-    assert SAYS[slug] in "".join(told.values()), told
+    outputs = logs(person, watcher, slug)
+    assert watcher.phase(slug) == "Completed", (watcher.state(slug), outputs)
+    assert SAYS[slug] in "".join(outputs.values()), outputs

@@ -86,8 +86,8 @@ class Story(Script):
             status, notes = each.object.get("status", {}), each.object["metadata"].get("annotations", {})
             found[each.name] = status.get("state", "")
             counts = dict.fromkeys(("pending", "inqueue", "running", "unknown"), 0)
-            kept = {"wish": each.object["spec"].get("state", ""), "note": notes.get(CLOSED_BY_PARENT_ANNOTATION)}
-            about = counts | status | kept
+            intent = {"wish": each.object["spec"].get("state", ""), "note": notes.get(CLOSED_BY_PARENT_ANNOTATION)}
+            about = counts | status | intent
             found |= {f"{each.name}.{key}": str(value) for key, value in about.items()}
         return found
 

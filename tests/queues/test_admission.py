@@ -11,7 +11,7 @@ from kube.resources import QUEUES
 from queues.rules import admission
 from tests import builders
 from tests.campaign import examples
-from tests.cluster.rules.known import Known
+from tests.cluster.rules.known import ClusterStub
 from tests.jobs.builders import nested
 from tests.tables import cases
 
@@ -25,7 +25,7 @@ def queue(name="team", status=None, **fields):
 
 
 def stored_in(*queues):
-    return Known(builders.queue("root"), builders.queue("default", parent="root"), *queues)
+    return ClusterStub(builders.queue("root"), builders.queue("default", parent="root"), *queues)
 
 
 def refusals(new, *stored):

@@ -143,11 +143,11 @@ def test_clock_that_is_set_back_delays_no_status(story, moved_clock):
     story.goes("group b, later → default.pending 2")
 
 
-@cases("kept", {"keeps its wish": "Open", "keeps none, as Volcano's": None})
-def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(story, monkeypatch, kept):
+@cases("wish", {"keeps its wish": "Open", "keeps none, as Volcano's": None})
+def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(story, monkeypatch, wish):
     consumer = story.controller.consumer
     story.goes("queue team")
-    story.wish("team", kept)
+    story.wish("team", wish)
     story.goes("group a team Running, later, ungroup a")
     plan = consumer.plan
 
@@ -170,7 +170,7 @@ def test_queue_deleted_meanwhile_does_not_stop_the_others(story):
     story.goes("group a team, group b, later → default.pending 1")
 
 
-def told():
+def event_texts():
     found = [e.object for e in store.find(EVENTS, order="created") if e.object["reason"] == "CommandIssued"]
     return [(e["type"], e["message"]) for e in found]
 
@@ -185,7 +185,7 @@ def test_command_that_cannot_be_carried_out_is_told_and_dropped(controller, name
     order(action, name)
     controller.settle()
     assert (store.find(COMMANDS), status(name)["state"]) == ([], "Open")
-    assert told() == [("Warning", f"olga asked for {action}: {why}")]
+    assert event_texts() == [("Warning", f"olga asked for {action}: {why}")]
 
 
 @pytest.mark.shows("queues 2.2/target gone")
@@ -194,7 +194,7 @@ def test_commands_taken_back_and_to_queues_that_are_gone_are_dropped(controller)
     order("CloseQueue", "gone", uid="some")
     store.write(Delete(COMMANDS, "default", order("CloseQueue").name))
     controller.settle()
-    assert (store.find(COMMANDS), told(), wished()) == ([], [], "Open")
+    assert (store.find(COMMANDS), event_texts(), wished()) == ([], [], "Open")
 
 
 @pytest.mark.shows("queues 2.2/once")
@@ -202,20 +202,23 @@ def test_commands_are_carried_out_in_order_and_by_a_new_process_not_again(contro
     for action in ("OpenQueue", "CloseQueue"):
         order(action)
     controller.later()
-    assert (wished(), told()) == ("Closed", [("Normal", f"olga asked for {each}Queue.") for each in ("Open", "Close")])
+    assert (wished(), event_texts()) == (
+        "Closed",
+        [("Normal", f"olga asked for {each}Queue.") for each in ("Open", "Close")],
+    )
     order("CloseQueue", finalizers=["example.com/kept"])
     Controller(moved_clock).later()
     Story(controller).wish("default", "Open")
     Controller(moved_clock).later()
-    assert (wished(), len(told()), len(store.find(COMMANDS))) == ("Open", 3, 1)
+    assert (wished(), len(event_texts()), len(store.find(COMMANDS))) == ("Open", 3, 1)
 
 
 def test_status_of_which_the_cluster_drops_a_part_is_written_once(story):
     story.goes("wishless plain, later")
-    kept = {key: value for key, value in status("plain").items() if key not in ("reason", "message")}
+    remaining = {key: value for key, value in status("plain").items() if key not in ("reason", "message")}
     store.write(Patch(QUEUES, "", "plain", {"status": {"reason": None, "message": None}}, "status"))
     before = store.revision()
     story.goes("later, later, later")
-    assert status("plain") == kept
+    assert status("plain") == remaining
     assert [change for change in store.changes(before, [QUEUES]) if change.name == "plain"] == []
     story.goes(f"group a plain, wait {PAUSE_MS / 1000}, later → plain.pending 1")

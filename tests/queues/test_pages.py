@@ -40,9 +40,9 @@ def wait(name, queue, cpu, **fields):
 
 def pod(name, group="", queue="", node="one", phase="Running", owners=(), namespace="team-a", cpu="1"):
     notes = {"scheduling.k8s.io/group-name": group, "scheduling.volcano.sh/queue-name": queue}
-    place = {"namespace": namespace, "nodeName": node, "status": {"phase": phase}}
+    fields = {"namespace": namespace, "nodeName": node, "status": {"phase": phase}}
     main = builders.container(requests={"cpu": cpu})
-    store.write(Create(PODS, builders.pod(name, main, annotations=notes, ownerReferences=list(owners), **place)))
+    store.write(Create(PODS, builders.pod(name, main, annotations=notes, ownerReferences=list(owners), **fields)))
 
 
 def test_the_list_is_a_tree_that_can_be_sorted_by_shares(admin, reads):
@@ -81,8 +81,8 @@ def test_a_queue_does_not_say_that_nobody_waits_while_somebody_does(admin, reads
 
 def test_a_queue_that_takes_jobs_leads_to_a_new_job_in_it(admin):
     def links(browser, name):
-        shown = page(browser, f"/queues/{name}/").one(id="queue-actions")
-        return [each.get("href") for each in shown.iter("a") if "New job here" in "".join(each.itertext())]
+        actions = page(browser, f"/queues/{name}/").one(id="queue-actions")
+        return [each.get("href") for each in actions.iter("a") if "New job here" in "".join(each.itertext())]
 
     put(queue("1e3"))
     assert [links(admin, name) for name in ("vision", "research", "root")] == [["/jobs/new/?queue=vision"], [], []]
@@ -92,11 +92,11 @@ def test_a_queue_that_takes_jobs_leads_to_a_new_job_in_it(admin):
         assert f"  queue: {written}\n  tasks:" in form
 
 
-@cases("way, shown", {"its own scheduler works": (Remote(), False), "ours works": (InPlace(), True)})
-def test_shares_are_shown_where_our_scheduler_works(admin, monkeypatch, way, shown):
+@cases("way, has_shares", {"its own scheduler works": (Remote(), False), "ours works": (InPlace(), True)})
+def test_shares_are_shown_where_our_scheduler_works(admin, monkeypatch, way, has_shares):
     monkeypatch.setattr(backend, "runs", way.runs)
-    assert ("that it deserves" in page(admin, VISION).text(id="queue-share")) is shown
-    assert ("100%" in page(admin, "/queues/").text(id="queue-vision")) is shown
+    assert ("that it deserves" in page(admin, VISION).text(id="queue-share")) is has_shares
+    assert ("100%" in page(admin, "/queues/").text(id="queue-vision")) is has_shares
 
 
 @pytest.mark.parametrize("topic", ["queues:list", "queues:detail?name=research", "dashboard:overview"])
@@ -123,13 +123,13 @@ def test_a_queue_is_made_with_any_resource(admin):
     "more than the parent's": ({"parent": "research", "deserved": "cpu: 2", "guarantee": "cpu: 2"}, "guarantee"),
 })  # fmt: skip
 def test_what_is_wrong_stands_at_its_field(admin, values, field):
-    shown = Page(admin.post("/queues/-/new/", {**FORM, "name": "new", **values}))
-    assert (shown.status, bool(shown.text(id=f"id_{field}_error"))) == (422, True)
+    document = Page(admin.post("/queues/-/new/", {**FORM, "name": "new", **values}))
+    assert (document.status, bool(document.text(id=f"id_{field}_error"))) == (422, True)
 
 
 def test_an_edit_changes_what_was_changed_or_taken_out_and_keeps_the_rest(admin):
-    kept = {"capability": {"example.com/dongle": "2"}, "type": "kept", "dequeueStrategy": "fifo"}
-    change("vision", spec=kept)
+    existing = {"capability": {"example.com/dongle": "2"}, "type": "kept", "dequeueStrategy": "fifo"}
+    change("vision", spec=existing)
     before = spec("vision")
     capability = page(admin, f"{VISION}edit/").one(id="id_capability").text.strip()
     values = {**FORM, "weight": "9", "parent": "research", "order": "fifo"}

@@ -22,7 +22,7 @@ from tests.tables import cases
 pytestmark = pytest.mark.usefixtures("cluster")
 ADDRESS = "/queues/-/scheduler/"
 DECISIONS = f"{ADDRESS}decisions/"
-PLACE = ("volcano-system", "volcano-scheduler-configmap")
+CONFIG_MAP_KEY = ("volcano-system", "volcano-scheduler-configmap")
 GOOD = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 2}}]}]"
 LATER = "actions: allocate"
 RECLAIM = "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: %s}}]"
@@ -31,7 +31,7 @@ UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
 T = 1_780_000_000_000
 
 
-def said(line, *, measures_load=True):
+def plugin_text(line, *, measures_load=True):
     title, _, plugin = line.partition(": ")
     text = f"actions: allocate, shuffle\ntiers: [{{plugins: [{{{plugin}}}]}}]"
     policy = read(text).policy if plugin.strip() else DEFAULT
@@ -40,12 +40,12 @@ def said(line, *, measures_load=True):
 
 @blocks("scheduler", folder="pages")
 def test_what_is_said(block, golden):
-    golden(block, said, by_line=True)
+    golden(block, plugin_text, by_line=True)
 
 
 def test_where_nobody_measures_the_load_the_page_says_so():
     unmeasured = "are not told from others: nobody measures the load of this cluster's nodes for this scheduler"
-    assert said("Busy nodes: name: usage", measures_load=False) == [unmeasured]
+    assert plugin_text("Busy nodes: name: usage", measures_load=False) == [unmeasured]
 
 
 @pytest.mark.shows("scheduler 4.1/nothing")
@@ -66,7 +66,7 @@ def test_differences(old, new, expected):
 
 
 def text():
-    return store.get(CONFIGMAPS, *PLACE).object["data"]["volcano-scheduler.conf"]
+    return store.get(CONFIGMAPS, *CONFIG_MAP_KEY).object["data"]["volcano-scheduler.conf"]
 
 
 def version(browser):
@@ -82,18 +82,18 @@ def links(browser, address):
 
 
 def test_saving_makes_the_namespace_and_the_config_map(admin, reads):
-    shown = page(admin, ADDRESS)
-    assert "the defaults hold" in shown.text(tag="main")
+    document = page(admin, ADDRESS)
+    assert "the defaults hold" in document.text(tag="main")
     reads(admin, f"{ADDRESS} in-force")
-    assert shown.one(id="id_text").text.strip() == words.STARTER.strip()
-    assert shown.one(id="versions").get("hidden") is not None
+    assert document.one(id="id_text").text.strip() == words.STARTER.strip()
+    assert document.one(id="versions").get("hidden") is not None
     assert save(admin, GOOD.replace("\n", "\r\n"))["Location"] == ADDRESS
     assert text() == GOOD
     assert store.find(NAMESPACES, name="volcano-system")
-    shown = page(admin, ADDRESS)
-    assert "2 times the cluster" in shown.text(id="in-force")
-    assert shown.one(id="id_text").text.strip() == GOOD
-    assert AuditEntry.objects.filter(name=PLACE[1], verb="create", actor="admin").exists()
+    document = page(admin, ADDRESS)
+    assert "2 times the cluster" in document.text(id="in-force")
+    assert document.one(id="id_text").text.strip() == GOOD
+    assert AuditEntry.objects.filter(name=CONFIG_MAP_KEY[1], verb="create", actor="admin").exists()
     for number in ("0", "x", "-1"):
         assert page(admin, f"{ADDRESS}?again={number}").one(id="id_text").text.strip() == GOOD
 
@@ -101,12 +101,12 @@ def test_saving_makes_the_namespace_and_the_config_map(admin, reads):
 @pytest.mark.parametrize("do", ["check", "save"])
 def test_what_cannot_be_used_is_said_with_its_line_and_not_stored(admin, do):
     save(admin, GOOD)
-    shown = Page(save(admin, "tiers: []\nactions: alocate", do=do))
-    assert "Line 2. There is no action alocate. Did you mean allocate?" in shown.text(id="findings")
-    assert shown.one(id="id_text").text.strip() == "tiers: []\nactions: alocate"
+    document = Page(save(admin, "tiers: []\nactions: alocate", do=do))
+    assert "Line 2. There is no action alocate. Did you mean allocate?" in document.text(id="findings")
+    assert document.one(id="id_text").text.strip() == "tiers: []\nactions: alocate"
     assert text() == GOOD
-    assert shown.status == (422 if do == "save" else 200)
-    assert bool(shown.text(id="id_text_error")) == (do == "save")
+    assert document.status == (422 if do == "save" else 200)
+    assert bool(document.text(id="id_text_error")) == (do == "save")
 
 
 @pytest.mark.parametrize("strange", ["", "\0", "<script>alert(1)</script>", "a: &a [*a, *a]", "🚀" * 10, "x" * 70_000])
@@ -114,7 +114,7 @@ def test_strange_texts_are_said_to_be_that(admin, strange):
     answer = save(admin, strange)
     assert answer.status_code == 422
     assert b"<script>alert(1)" not in answer.content
-    assert not store.find(NAMESPACES, name=PLACE[0])
+    assert not store.find(NAMESPACES, name=CONFIG_MAP_KEY[0])
 
 
 def test_a_check_stores_nothing_and_shows_what_saving_changes(admin):
@@ -139,8 +139,8 @@ def test_it_says_what_follows_from_a_configuration(admin, reads, written):
 def test_two_who_edit_do_not_overwrite_each_other(admin):
     mine = version(admin)
     save(admin, GOOD)
-    shown = Page(save(admin, LATER, version=mine))
-    assert "Somebody changed the configuration" in shown.text(id="editor")
+    document = Page(save(admin, LATER, version=mine))
+    assert "Somebody changed the configuration" in document.text(id="editor")
     assert text() == GOOD
     theirs = version(admin)
     save(admin, LATER)
@@ -154,34 +154,34 @@ def test_going_back_to_the_defaults_and_to_an_earlier_version(admin):
     save(admin, GOOD)
     save(admin, LATER)
     admin.post(f"{ADDRESS}reset/", {"version": version(admin)})
-    assert not store.find(CONFIGMAPS, namespace=PLACE[0], name=PLACE[1])
-    shown = page(admin, ADDRESS)
-    assert "the defaults hold" in shown.text(tag="main")
-    assert len([row for row in shown.all(tag="tr") if (row.get("id") or "").startswith("version-")]) == 3
+    assert not store.find(CONFIGMAPS, namespace=CONFIG_MAP_KEY[0], name=CONFIG_MAP_KEY[1])
+    document = page(admin, ADDRESS)
+    assert "the defaults hold" in document.text(tag="main")
+    assert len([row for row in document.all(tag="tr") if (row.get("id") or "").startswith("version-")]) == 3
     again = [link for link in links(admin, ADDRESS) if "again=" in link]
     oldest = page(admin, again[-1].partition("#")[0]).one(id="id_text").text
     assert oldest.strip() == GOOD
     save(admin, oldest)
-    shown = page(admin, ADDRESS)
-    assert "2 times the cluster" in shown.text(id="in-force")
-    assert len(list(shown.all(tag="details"))) >= 3
+    document = page(admin, ADDRESS)
+    assert "2 times the cluster" in document.text(id="in-force")
+    assert len(list(document.all(tag="details"))) >= 3
 
 
 def test_one_that_cannot_be_used_is_shown_beside_the_one_that_holds(admin):
     save(admin, GOOD)
-    store.write(Patch(CONFIGMAPS, *PLACE, {"data": {"volcano-scheduler.conf": "actions: x"}}))
-    shown = page(admin, ADDRESS)
-    assert "cannot be used; the one before it holds. Line 1: There is no action x." in shown.text(tag="main")
-    assert "2 times the cluster" in shown.text(id="in-force")
-    assert "it could not be used" in shown.text(id="versions")
+    store.write(Patch(CONFIGMAPS, *CONFIG_MAP_KEY, {"data": {"volcano-scheduler.conf": "actions: x"}}))
+    document = page(admin, ADDRESS)
+    assert "cannot be used; the one before it holds. Line 1: There is no action x." in document.text(tag="main")
+    assert "2 times the cluster" in document.text(id="in-force")
+    assert "it could not be used" in document.text(id="versions")
 
 
 def test_who_may_not_change_it_reads_it_and_who_reads_nothing_there_has_no_way_to_it(admin, operator, alice):
     save(admin, GOOD)
-    shown = page(operator, ADDRESS)
-    assert shown.one(id="id_text") is None
-    assert "overcommit-factor: 2" in shown.text(id="editor")
-    assert "admin" in shown.text(id="versions")
+    document = page(operator, ADDRESS)
+    assert document.one(id="id_text") is None
+    assert "overcommit-factor: 2" in document.text(id="editor")
+    assert "admin" in document.text(id="versions")
     assert "admin" not in page(reader("vera", "viewer"), ADDRESS).text(id="versions")
     assert operator.post(ADDRESS, {"text": GOOD, "version": "1"}).status_code == 403
     operator.post(f"{ADDRESS}reset/", {"version": ""})
@@ -210,9 +210,9 @@ def test_decisions_stand_newest_first_and_lead_to_jobs_and_filters_offer_what_al
     reads(admin, f"{DECISIONS} rows")
     reads(alice, f"{DECISIONS} rows")
     assert "/jobs/default/train/" in links(admin, DECISIONS)
-    shown = page(admin, f"{DECISIONS}?per=25&q=loose")
+    document = page(admin, f"{DECISIONS}?per=25&q=loose")
     for name, some in (("namespace", ["default", "team-a"]), ("queue", ["research", "vision"])):
-        (field,) = shown.all(tag="select", name=name)
+        (field,) = document.all(tag="select", name=name)
         assert [each.get("value") for each in field.findall(".//option")][1:] == some
 
 
@@ -227,6 +227,6 @@ def test_decisions_stand_newest_first_and_lead_to_jobs_and_filters_offer_what_al
     "what there is not": ("?kind=Nonsense", ["preempt", "MinimumFits", "QueueLimit"]),
 })  # fmt: skip
 def test_decisions_are_found(admin, query, found):
-    shown = page(admin, DECISIONS + query)
-    rows = [shown.text(id=each) for each in shown.rows()]
+    document = page(admin, DECISIONS + query)
+    rows = [document.text(id=each) for each in document.rows()]
     assert [next(word for word in ("QueueLimit", "MinimumFits", "preempt") if word in row) for row in rows] == found

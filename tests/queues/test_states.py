@@ -62,27 +62,27 @@ def test_a_circle_of_parents_ends():
     assert closed_above("a", {"a": "b", "b": "a"}, {}) == ""
 
 
-@cases("groups, loose, said", {
+@cases("groups, loose, message", {
     "nothing": ({}, 0, ""),
     "numbers of nought": ({"Completed": 3, "Running": 0}, 0, ""),
     "a group": ({"Inqueue": 1}, 0, "1 unfinished pod group is left (1 inqueue)"),
     "a pod": ({"Completed": 3}, 1, "1 pod without a group is left"),
     "both": ({"Running": 2}, 3, "2 unfinished pod groups are left (2 running) and 3 pods without a group are left"),
 })  # fmt: skip
-def test_what_is_left_in_words(groups, loose, said):
-    assert states.what_is_left(groups, loose) == said
+def test_what_is_left_in_words(groups, loose, message):
+    assert states.what_is_left(groups, loose) == message
 
 
 @pytest.mark.shows("queues 2.3/Unknown")
-@cases("kept, state, by_parent, wish", {
+@cases("stored, state, by_parent, wish", {
     "it keeps Open": ("Open", "Closed", False, "Open"), "it keeps Closed": ("Closed", "Open", False, "Closed"),
     "new": ("", "", False, "Open"), "left Open": ("", "Open", False, "Open"),
     "left Unknown": ("", "Unknown", False, "Open"),
     "left Closing": ("", "Closing", False, "Closed"), "left Closed": ("", "Closed", False, "Closed"),
     "closed by its parent": ("", "Closed", True, "Open"), "closing by its parent": ("", "Closing", True, "Open"),
 })  # fmt: skip
-def test_wish(kept, state, by_parent, wish):
-    assert states.wish(kept, state, is_closed_by_parent=by_parent) == wish
+def test_wish(stored, state, by_parent, wish):
+    assert states.wish(stored, state, is_closed_by_parent=by_parent) == wish
 
 
 def metadata(owners=OWNERS, **annotations):
@@ -210,7 +210,7 @@ def is_jobs(obj):
 @examples(2000, deadline=None)
 def test_what_is_said_of_a_queue_is_what_is_in_it_and_below_it(steps):
     """What status and page say, kept up to date change by change, is what a slow count over all raw objects gives."""
-    raw, state, picture, said = Raw(), QueuesState(), Picture(), {}
+    raw, state, picture, statuses = Raw(), QueuesState(), Picture(), {}
     for revision, ((kind, namespace, name, obj), is_there) in enumerate([*FIRST, *steps], 1):
         if is_there:
             raw.objects[kind.id, namespace, name] = obj
@@ -224,23 +224,23 @@ def test_what_is_said_of_a_queue_is_what_is_in_it_and_below_it(steps):
         picture.take(change)
         # The controller writes no other statuses than those that may have changed.
         changed = _with_ancestors(state, state.stale & {*state.queues})
-        said |= {each: status_of(state, state.queues[each]) for each in changed}
+        statuses |= {each: status_of(state, state.queues[each]) for each in changed}
         state.stale.clear()
         for _, each in raw.of(QUEUES):
-            check(raw, said[each], picture, each)
+            check(raw, statuses[each], picture, each)
 
 
-def check(raw, said, shown, name):
+def check(raw, queue_status, picture, name):
     queues = raw.below(name)
     phases, loose = raw.phases(queues), raw.loose(queues)
     work = sum(phases.values()) - phases["Completed"] + loose
-    assert said["state"] == (("Closing" if work else "Closed") if raw.is_closed(name) else "Open")
-    assert {phase: said.get(phase.lower(), 0) for phase in PHASES} == {each: phases[each] for each in PHASES}
-    assert said["allocated"]["cpu"] == str(raw.cpu(queues))
-    assert +shown.groups_in(name) == +phases
-    assert shown.loose_in(name) == loose
-    assert bool(states.what_is_left(shown.groups_in(name), shown.loose_in(name))) is bool(work)
-    holders = shown.holders(name)
+    assert queue_status["state"] == (("Closing" if work else "Closed") if raw.is_closed(name) else "Open")
+    assert {phase: queue_status.get(phase.lower(), 0) for phase in PHASES} == {each: phases[each] for each in PHASES}
+    assert queue_status["allocated"]["cpu"] == str(raw.cpu(queues))
+    assert +picture.groups_in(name) == +phases
+    assert picture.loose_in(name) == loose
+    assert bool(states.what_is_left(picture.groups_in(name), picture.loose_in(name))) is bool(work)
+    holders = picture.holders(name)
     assert (sum(each.placed for each in holders), sum(each.waiting for each in holders)) == raw.others(queues)
 
 
@@ -290,8 +290,8 @@ def test_only_what_was_reckoned_is_rounded():
     share = FairShare({"cpu": 44_444}, {"cpu": 10_250}, {"cpu": 60_125}, 1.3, "cpu")
     (row,) = share_table.rows(share, {"cpu": 12_345}, {"cpu": 98_765})
     assert row[2:] == ("10.25", "44.4", "60.125", "15.7", "12.345", "98.765")
-    told = share_table.summary(share, {"cpu": 12_345}, 1)
-    assert told == "It uses 60.125 CPU, 15.7 CPU more than it deserves; jobs that wait ask for 12.345 CPU."
+    summary = share_table.summary(share, {"cpu": 12_345}, 1)
+    assert summary == "It uses 60.125 CPU, 15.7 CPU more than it deserves; jobs that wait ask for 12.345 CPU."
 
 
 def new(name="team", **spec):
@@ -327,9 +327,9 @@ def is_refused(error, step):
     "Closing | queue state 1/Closing": ("Closing", False, False, False, False, True),
 })  # fmt: skip
 def test_what_a_queue_can(controller, admin, state, is_default, can_be_set, receives, can_be_deleted, is_scheduled):
-    kept = {"type": "research", "extendClusters": [{"name": "far", "weight": 2, "capacity": {"cpu": "4"}}]}
-    made = api.create(admin, QUEUES, new("plain", **kept))
-    assert kept.items() <= made.object["spec"].items(), "nothing reads them"
+    fields = {"type": "research", "extendClusters": [{"name": "far", "weight": 2, "capacity": {"cpu": "4"}}]}
+    made = api.create(admin, QUEUES, new("plain", **fields))
+    assert fields.items() <= made.object["spec"].items(), "nothing reads them"
     assert (status("plain")["state"] == state) is is_default
     assert is_refused(Invalid, lambda: api.create(admin, QUEUES, new("made", state=state))) is not can_be_set
 
@@ -361,8 +361,8 @@ def test_a_queue_deserves_the_same_in_each_state(state):
 def write_state(admin, wanted, name="team", **more):
     """Write a state as a client of Volcano does."""
     obj = store.get(QUEUES, "", name).object
-    kept = {key: value for key, value in obj["status"].items() if key not in ("reason", "message")}
-    api.update(admin, QUEUES, {**obj, "status": {**kept, "state": wanted, **more}}, subresource="status")
+    remaining = {key: value for key, value in obj["status"].items() if key not in ("reason", "message")}
+    api.update(admin, QUEUES, {**obj, "status": {**remaining, "state": wanted, **more}}, subresource="status")
 
 
 @pytest.mark.shows("queues 1.1/status")
@@ -378,8 +378,8 @@ def write_state(admin, wanted, name="team", **more):
 })  # fmt: skip
 def test_a_state_that_a_client_writes_is_a_wish(controller, admin, before, written, wish, after, keeps_reason):
     bring(controller, admin, before)
-    told = status("team")
-    write_state(admin, written, **({key: told[key] for key in ("reason", "message")} if keeps_reason else {}))
+    previous = status("team")
+    write_state(admin, written, **({key: previous[key] for key in ("reason", "message")} if keeps_reason else {}))
     controller.later()
     assert (wished("team"), status("team")["state"]) == (wish, after)
     assert status("team")["reason"]

@@ -7,6 +7,6 @@ Every place is asked in every situation. A place that does not tell it in a situ
 
 def differing(places, right, *world):
     """Return what places that tell something else than the right answer say, by their names."""
-    told = {name: tell(*world) for name, tell in places.items()}
-    assert set(told.values()) != {None}, "nobody tells it"
-    return {name: answer for name, answer in told.items() if answer not in (None, right)}
+    results = {name: tell(*world) for name, tell in places.items()}
+    assert set(results.values()) != {None}, "nobody tells it"
+    return {name: answer for name, answer in results.items() if answer not in (None, right)}

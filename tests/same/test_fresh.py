@@ -59,6 +59,6 @@ def test_everybody_says_the_same_of_how_fresh_it_is(admin, settings, tmp_path, c
     if cluster:
         times = {name: now + 1000 * seconds for name, seconds in cluster.items()}
         MirroredCluster.objects.create(server="https://dev", reason="it refused", **times)
-    for kind, standing in kinds.items():
-        MirroredKind.objects.create(resource=kind.id, since=now, **standing)
+    for kind, fields in kinds.items():
+        MirroredKind.objects.create(resource=kind.id, since=now, **fields)
     assert differing(PLACES, word, admin) == {}

@@ -54,8 +54,8 @@ class Followers:
         for change in store.changes(self.revision, (PRIORITY_CLASSES,)):
             self.scheduler.apply(self.snapshot, change)
         self.revision = store.revision()
-        for kept in (waiting_lines, rehearsal):
-            with store.reading() as head, kept.current(head):
+        for module in (waiting_lines, rehearsal):
+            with store.reading() as head, module.current(head):
                 pass
 
 
@@ -96,8 +96,8 @@ def pod_of_a_job(controller, names):
 
 def what_the_job_page_says_of_its_pods(names, *_):
     made, _ = pod_of_a_job(Controller(), names)
-    (shown,) = effective.pods(made, is_there=False)
-    return int(re.search(r"^ *priority: (-?\d+)$", shown.text, re.MULTILINE)[1])
+    (manifest,) = effective.pods(made, is_there=False)
+    return int(re.search(r"^ *priority: (-?\d+)$", manifest.text, re.MULTILINE)[1])
 
 
 def waiting(names):
@@ -124,13 +124,13 @@ def editor_placeholder(names, *_):
     return None if names else store.get(PRIORITY_CLASSES, "", chosen).object["value"] if chosen else 0
 
 
-def place_as_followed(names, *_):
+def rank_as_followed(names, *_):
     name = waiting(names)
     with store.reading() as head, waiting_lines.current(head) as lines:
         return {each.name: value for each, value in lines.line("default", 100)}[name]
 
 
-def place_as_loaded(names, *_):
+def rank_as_loaded(names, *_):
     name = waiting(names)
     with store.reading() as head:
         lines = waiting_lines.Lines.loaded(head)
@@ -151,8 +151,8 @@ PLACES = {
     "editor, rehearsal": rehearsed,
     "scheduler that follows": lambda names, who, _: who.snapshot.priority_of(names),
     "scheduler that starts": lambda names, who, _: who.scheduler.load(0, store.revision()).priority_of(names),
-    "waiting line that follows": place_as_followed,
-    "waiting line that is loaded": place_as_loaded,
+    "waiting line that follows": rank_as_followed,
+    "waiting line that is loaded": rank_as_loaded,
     "queue page": queue_page,
 }
 

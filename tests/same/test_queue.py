@@ -109,7 +109,7 @@ def only(queues):
     return " ".join(sorted(queues))
 
 
-def said_to_use(browser, address, part):
+def use_on_page(browser, address, part):
     rows = [row for row in page(browser, address).one(id=part).iter("tr") if "3 of 8" in " ".join(row.itertext())]
     return only(name for name in HERE for row in rows if name in " ".join(row.itertext()).split())
 
@@ -146,8 +146,8 @@ PLACES_OF_PODS = {
     "queue page": lambda _, browser: only(
         name for name in HERE if "3 of 8" in page(browser, f"/queues/{name}/").text(id="queue-use")
     ),
-    "list of queues": lambda _, browser: said_to_use(browser, "/queues/", "table-rows"),
-    "overview": lambda _, browser: said_to_use(browser, "/", "overview-queues"),
+    "list of queues": lambda _, browser: use_on_page(browser, "/queues/", "table-rows"),
+    "overview": lambda _, browser: use_on_page(browser, "/", "overview-queues"),
     "metric": metric_of_use,
 }
 
@@ -190,7 +190,7 @@ def counted_in_list_of_queues(browser):
 
 def waits_in_the_editor(_):
     offered = choices.of(access.SYSTEM)["spec.queue"]
-    return only(each["value"] for each in offered if "1 job waits" in each["said"])
+    return only(each["value"] for each in offered if "1 job waits" in each["description"])
 
 
 def group_of_the_controller(_):

@@ -39,7 +39,7 @@ SITUATIONS = [
 ]  # fmt: skip
 
 
-class Asked:
+class ObservedJob:
     """A job of one pod on node n, and who may look."""
 
     def __init__(self, browser):
@@ -77,17 +77,19 @@ def number(pattern, text):
     return int(re.search(pattern, text)[1])
 
 
-def kubectl(asked):
-    return int(Summary(asked.pod.object).reason == "Running")
+def kubectl(observed):
+    return int(Summary(observed.pod.object).reason == "Running")
 
 
-def filtered(asked):
+def filtered(observed):
     causes = [cause for cause in pod_health.Cause if store.find(resources.JOBS, cause=cause)]
-    return " ".join(pod_health.TEXTS[cause] for cause in causes if page(asked.browser, f"/jobs/?cause={cause}").rows())
+    return " ".join(
+        pod_health.TEXTS[cause] for cause in causes if page(observed.browser, f"/jobs/?cause={cause}").rows()
+    )
 
 
 TELL_HOW_MANY_RUN = {
-    "message of the job": lambda asked: number(r"(\d) of 1 pod", asked.status["state"]["message"]),
+    "message of the job": lambda answers_of_all: number(r"(\d) of 1 pod", answers_of_all.status["state"]["message"]),
     "list of jobs": lambda asked: number(r"^(\d)/1", "".join(list(asked.row)[4].itertext()).strip()),
     "page of the job": lambda asked: number(r"(\d) of 1 needed", " ".join("".join(asked.head.itertext()).split())),
     "kubectl get pods": kubectl,
@@ -111,19 +113,19 @@ def asked(controller, admin):  # noqa: F811
         put(node("n"))
         control.submit(controller, control.job(replicas=1, minAvailable=1))
         control.admit(controller)
-        told = [{"name": f"c{n}", "state": state, "lastState": ENDED} for n, state in enumerate(containers)]
+        statuses = [{"name": f"c{n}", "state": state, "lastState": ENDED} for n, state in enumerate(containers)]
         store.write(Patch(resources.PODS, "default", "demo-main-0", {"spec": {"nodeName": "n"}}))
         store.write(
             Patch(
                 resources.PODS,
                 "default",
                 "demo-main-0",
-                {"status": {"phase": phase, "containerStatuses": told}},
+                {"status": {"phase": phase, "containerStatuses": statuses}},
                 "status",
             )
         )
         controller.settle()
-        return Asked(admin)
+        return ObservedJob(admin)
 
     return have
 

@@ -106,8 +106,8 @@ def pages(address):
     """The pages of one object in each namespace, by an address with the place of its name."""
 
     def tell(reader):
-        told = {name: reader.browser.get(address.format(name)) for name in HERE}
-        return " ".join(name for name, answer in told.items() if answer.status_code == 200)
+        responses = {name: reader.browser.get(address.format(name)) for name in HERE}
+        return " ".join(name for name, answer in responses.items() if answer.status_code == 200)
 
     return tell
 
@@ -136,8 +136,8 @@ def api(path):
     """What the API answers in each namespace, where it answers."""
 
     def tell(reader):
-        told = [reader.api.get(path.format(name)) for name in HERE]
-        return named(" ".join(answer.text for answer in told if answer.status_code == 200))
+        responses = [reader.api.get(path.format(name)) for name in HERE]
+        return named(" ".join(answer.text for answer in responses if answer.status_code == 200))
 
     return tell
 

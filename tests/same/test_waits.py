@@ -24,7 +24,7 @@ SITUATIONS = [
 ]  # fmt: skip
 
 
-class Asked:
+class ObservedJob:
     """A job that waits in queue team, of which another job runs, and who may look."""
 
     def __init__(self, browser):
@@ -41,29 +41,29 @@ class Asked:
         return next(each for each in found if each["type"] == "Unschedulable")
 
 
-def cell_of_list(asked):
-    row = next(each for each in page(asked.browser, "/jobs/?q=demo").one(id="table-rows") if each.tag == "tr")
+def cell_of_list(observed):
+    row = next(each for each in page(observed.browser, "/jobs/?q=demo").one(id="table-rows") if each.tag == "tr")
     return " ".join("".join(list(row)[-1].itertext()).split())
 
 
-def found_by_cause(asked):
+def found_by_cause(observed):
     found = [cause for cause in reasons.WAITING if store.find(JOBS, cause=cause)]
-    return " ".join(cause for cause in found if page(asked.browser, f"/jobs/?cause={cause}&q=demo").rows())
+    return " ".join(cause for cause in found if page(observed.browser, f"/jobs/?cause={cause}&q=demo").rows())
 
 
-def decided(asked):
-    about = decisions.Filters(namespaces=asked.group.namespace, name=asked.group.name, kind="refuse")
+def decided(observed):
+    about = decisions.Filters(namespaces=observed.group.namespace, name=observed.group.name, kind="refuse")
     return decisions.find(about, limit=1)[0].decision
 
 
-def attention(asked):
+def attention(observed):
     """The overview names who cannot start at once, and others only when they have waited long."""
-    said = asked.page("/", "overview-attention")
-    return said if "demo" in said else None
+    text = observed.page("/", "overview-attention")
+    return text if "demo" in text else None
 
 
-def reason_on_its_page(asked):
-    words = asked.page("/jobs/default/demo/", "job-why").split()
+def reason_on_its_page(observed):
+    words = observed.page("/jobs/default/demo/", "job-why").split()
     return " ".join(word for word in words if word in reasons.WAITING)
 
 
@@ -122,7 +122,7 @@ def test_everybody_says_the_same_of_why_a_job_waits(admin, settle, team, cpu, of
         store.write(Patch(PODS, "default", "runs-main-0", {"status": {"phase": "Running"}}, "status"))
     submit("demo", cpu, **of_pod)
     settle()
-    asked = Asked(admin)
-    assert differing(TELL_THE_REASON, reason, asked) == {}
-    said = {name: tell(asked) for name, tell in TELL_IN_WORDS.items()}
-    assert {name: text for name, text in said.items() if text is not None and words not in text} == {}
+    observed = ObservedJob(admin)
+    assert differing(TELL_THE_REASON, reason, observed) == {}
+    texts = {name: tell(observed) for name, tell in TELL_IN_WORDS.items()}
+    assert {name: text for name, text in texts.items() if text is not None and words not in text} == {}

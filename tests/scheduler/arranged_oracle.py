@@ -30,9 +30,9 @@ class Slow:
 
     def first(self, places, attempt):
         """Try one place after the other, each from where things stand; keep the first that works."""
-        for place in places:
+        for domain in places:
             before = copy.deepcopy((self.cluster.free, self.nodes, self.started))
-            if attempt(place):
+            if attempt(domain):
                 return True
             self.cluster.free[:], self.nodes, self.started = before
         return False
@@ -77,10 +77,10 @@ class Slow:
     def start(self, number, root):
         part = self.gang.parts[number]
 
-        def whole(place):
+        def whole(domain):
             left = part.need
             for some in part.bins:
-                while left and self.put(some, place):
+                while left and self.put(some, domain):
                     left -= 1
             return not left
 
@@ -95,20 +95,20 @@ class Slow:
         part = None if number is None else self.gang.parts[number]
         places = [root] if part is None else self.everywhere(part.topology, root, part.bins)
 
-        def fill(place):
+        def fill(domain):
             before = len(self.nodes[some])
-            while is_short() and self.put(some, place):
+            while is_short() and self.put(some, domain):
                 pass
             return len(self.nodes[some]) > before
 
         return self.first(places, fill)
 
-    def put(self, some, place):
+    def put(self, some, domain):
         """Place one pod on the best node of a place."""
         if len(self.nodes[some]) == self.gang.bins[some].count:
             return False
         each = self.cluster.classes[self.gang.bins[some].pod_class]
-        among = [n for n in range(len(self.names)) if place is None or n in place]
+        among = [n for n in range(len(self.names)) if domain is None or n in domain]
         node = _best(self.cluster, each, self.pods, None, among, None)
         if node < 0:
             return False

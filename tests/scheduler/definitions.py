@@ -151,12 +151,12 @@ class Judge:
                 continue
             here = self.place(name, rule["topologyKey"])
             on_it = [each for each in self.pods.values() if each["spec"]["nodeName"] == name]
-            standing = [
+            counted = [
                 each
                 for each in on_it
                 if self.is_counted(rule, pod, each) and not each["metadata"].get("deletionTimestamp")
             ]
-            found[here] = found.get(here, 0) + (0 if self.is_of_everybody(rule, pod) else len(standing))
+            found[here] = found.get(here, 0) + (0 if self.is_of_everybody(rule, pod) else len(counted))
         return found
 
     def is_of_everybody(self, rule, pod):
@@ -192,9 +192,9 @@ def _matching(judge, pod, nodes):
     raw = dict.fromkeys(nodes, 0)
     for node in nodes:
         for each in terms(pod, "nodeAffinity", PREFERRED):
-            asked = each["preference"].get("matchExpressions") or []
+            expressions = each["preference"].get("matchExpressions") or []
             names = each["preference"].get("matchFields") or []
-            if (asked or names) and all(_meets(one, labels_of(judge.nodes[node])) for one in asked):
+            if (expressions or names) and all(_meets(one, labels_of(judge.nodes[node])) for one in expressions):
                 raw[node] += each["weight"] * all(_meets(one, {"metadata.name": node}) for one in names)
     most = max(raw.values())
     return {node: 100 * one // most if most else 0 for node, one in raw.items()}

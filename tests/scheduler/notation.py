@@ -153,10 +153,10 @@ def situation(text):
         parts = Parts(words, yaml.safe_load("{" + clause.partition(" {")[2]) if " {" in clause else {})
         assert not set(parts.states) - set(states), clause
         for name in names_of(names):
-            place, _, name = name.rpartition("/")
+            prefix, _, name = name.rpartition("/")
             for resource, obj in read(name, parts):
-                if place:
-                    obj["metadata"]["namespace"] = place
+                if prefix:
+                    obj["metadata"]["namespace"] = prefix
                 yield resource, obj
 
 
@@ -346,9 +346,9 @@ def _group(name, of):
         one["status"]["conditions"] = [runs]
     yield kind, one
     for number in range(int(count)):
-        place = of.places[number % len(of.places)] if of.places else ""
-        phase = "Running" if place else "Pending"
-        yield _made_pod(f"{name}-{number}", name, cpu, of, phase, place, created=made, labels=dict(of.labels))
+        node_name = of.places[number % len(of.places)] if of.places else ""
+        phase = "Running" if node_name else "Pending"
+        yield _made_pod(f"{name}-{number}", name, cpu, of, phase, node_name, created=made, labels=dict(of.labels))
 
 
 TIMES = {"evicted": FIRST_EVICTED, "job": JOB_CREATED}
@@ -369,8 +369,8 @@ def _sub_groups(text):
 
 def _pod(name, of):
     labels = dict(of.fields)
-    place = of.places[0] if of.places else ""
-    phase = next((each for each in of.states if each.istitle()), "Running" if place else "Pending")
+    node_name = of.places[0] if of.places else ""
+    phase = next((each for each in of.states if each.istitle()), "Running" if node_name else "Pending")
     owner, scheduler = labels.pop("group", ""), labels.pop("scheduler", "volcano")
     if "partition" in labels:
         labels |= {TASK: "work", PARTITION: labels.pop("partition")}
@@ -378,16 +378,16 @@ def _pod(name, of):
         labels.pop(field, None)
     more = {"schedulingGates": [{"name": "hold"}]} if "gated" in of.states else {}
     more |= {"deleted": timestamp(START)} if "going" in of.states else {}
-    kind, one = _made_pod(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler, **more)
+    kind, one = _made_pod(name, owner, of.size or "1", of, phase, node_name, labels=labels, scheduler=scheduler, **more)
     one["metadata"]["annotations"] |= of.annotations
     yield kind, one
 
 
-def _made_pod(name, owner, cpu, of, phase, place, **more):
+def _made_pod(name, owner, cpu, of, phase, node_name, **more):
     wanted = of.wanted()
     ports = wanted.pop("ports", [])
     kind, one = pod(
-        name, owner, "" if cpu == "0" else cpu, requests=of.amounts, phase=phase, node=place, **wanted, **more
+        name, owner, "" if cpu == "0" else cpu, requests=of.amounts, phase=phase, node=node_name, **wanted, **more
     )
     if ports:
         one["spec"]["containers"][0]["ports"] = ports

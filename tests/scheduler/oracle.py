@@ -55,8 +55,8 @@ class Ledger:
 
 
 def _score(cluster, node, some, pods):
-    asked = [c for c, q in enumerate(some.request) if q > 0]
-    weighed = [c for c in asked if c != pods] or asked
+    columns = [c for c, q in enumerate(some.request) if q > 0]
+    weighed = [c for c in columns if c != pods] or columns
     total = 0.0
     for column in weighed:
         whole = max(int(cluster.allocatable[node, column]), 1)
@@ -207,7 +207,7 @@ class Around:
         self.pods = []  # (marks, node) of those that were placed
 
     def with_mark(self, mark):
-        found = [node for node, count in self.ground.standing(mark) for _ in range(count)]
+        found = [node for node, count in self.ground.pods_with(mark) for _ in range(count)]
         return found + [node for marks, node in self.pods if mark in marks]
 
     def domain(self, topology, node):
@@ -389,8 +389,8 @@ class Slow:
         return False
 
     def is_beyond(self, used, whole, share, number):
-        asked = self.cluster.classes[self.gangs[number].bins[self.last].pod_class].request
-        return any(q > 0 and w and u > int(share * w) for u, w, q in zip(used, whole, asked, strict=True))
+        request = self.cluster.classes[self.gangs[number].bins[self.last].pod_class].request
+        return any(q > 0 and w and u > int(share * w) for u, w, q in zip(used, whole, request, strict=True))
 
     # One pod
 
@@ -432,8 +432,8 @@ class Slow:
     def room(self, each, node):
         if each.verdicts[node] or each.foreign:
             return 0
-        asked = [(c, int(q)) for c, q in enumerate(each.request) if q > 0]
-        return max(min((int(self.cluster.free[node, c]) // q for c, q in asked), default=1 << 31), 0)
+        requests = [(c, int(q)) for c, q in enumerate(each.request) if q > 0]
+        return max(min((int(self.cluster.free[node, c]) // q for c, q in requests), default=1 << 31), 0)
 
     def admitted(self, number, each, wanted):
         account = self.gangs[number].account

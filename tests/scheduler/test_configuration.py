@@ -48,7 +48,7 @@ def stated(value):
     return f"{type(value).__name__}({', '.join(f'{name}={stated(each)}' for name, each in pairs.items())})"
 
 
-def said(text):
+def effects_of(text):
     """Yield what a configuration changes, and what is said of its lines."""
     reading = read(text)
     assert (reading.policy is None) == bool(reading.errors)
@@ -78,7 +78,7 @@ def said(text):
 @pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion", "scheduler 11/7")
 @blocks("configurations")
 def test_what_each_configuration_changes_and_what_is_said_of_its_lines(block, golden):
-    golden(block, said)
+    golden(block, effects_of)
 
 
 @cases("text, message", {
@@ -96,7 +96,7 @@ def test_what_cannot_be_read(text, message):
 @pytest.mark.shows("scheduler 4.1/plugins that always work")
 def test_each_plugin_of_volcano_is_either_heeded_or_said_to_have_no_effect():
     for name, plugin in supported.PLUGINS.items():
-        warned = any(f"{name} has no effect here" in each for each in said(LISTING % f"{{name: {name}}}"))
+        warned = any(f"{name} has no effect here" in each for each in effects_of(LISTING % f"{{name: {name}}}"))
         assert warned == (plugin.support is supported.PluginSupport.WITHOUT_EFFECT), name
 
 
@@ -143,7 +143,7 @@ def test_what_holds_from_version_to_version():
 
 # Who may write it, and what is refused whatever client brings it
 
-PLACE = ("volcano-system", "volcano-scheduler-configmap")
+CONFIG_MAP = ("volcano-system", "volcano-scheduler-configmap")
 GOOD = "actions: enqueue, allocate"
 
 
@@ -177,9 +177,9 @@ def test_configuring_the_scheduler_is_for_administrators(door, person, roles, ma
     if not may:
         store.write(Create(CONFIGMAPS, written(GOOD, creator="alice")))
     with only:
-        api.patch(actor, CONFIGMAPS, *PLACE, {"data": {"other": "x"}})
+        api.patch(actor, CONFIGMAPS, *CONFIG_MAP, {"data": {"other": "x"}})
     with only:
-        api.delete(actor, CONFIGMAPS, *PLACE)
+        api.delete(actor, CONFIGMAPS, *CONFIG_MAP)
 
 
 @pytest.mark.shows("scheduler 4.1/unknown action")
@@ -196,28 +196,28 @@ def test_what_cannot_be_used_is_refused_with_its_cause(door, admin, body, messag
     api.create(admin, CONFIGMAPS, written(GOOD))
     with pytest.raises(Invalid):
         api.update(admin, CONFIGMAPS, body)
-    assert store.get(CONFIGMAPS, *PLACE).object["data"] == {"volcano-scheduler.conf": GOOD}
+    assert store.get(CONFIGMAPS, *CONFIG_MAP).object["data"] == {"volcano-scheduler.conf": GOOD}
 
 
-@cases("name, place", {
+@cases("name, in_namespace", {
     "of another namespace": ("volcano-scheduler-configmap", "other"),
     "of another name": ("mine", "volcano-system"),
 })  # fmt: skip
-def test_other_config_maps_may_say_anything(door, admin, name, place):  # noqa: F811
+def test_other_config_maps_may_say_anything(door, admin, name, in_namespace):  # noqa: F811
     store.write(Create(NAMESPACES, namespace("other")))
-    one = config_map(name, place, **{"volcano-scheduler.conf": "actions: alocate"})
+    one = config_map(name, in_namespace, **{"volcano-scheduler.conf": "actions: alocate"})
     assert api.create(admin, CONFIGMAPS, one).object["data"]
 
 
 def test_one_that_is_stored_already_may_stay(door, admin):  # noqa: F811
     """As on a cluster whose own API server took it: a label is no reason to refuse it."""
     store.write(Create(CONFIGMAPS, written("actions: alocate")))
-    api.patch(admin, CONFIGMAPS, *PLACE, {"metadata": {"labels": {"a": "b"}}})
+    api.patch(admin, CONFIGMAPS, *CONFIG_MAP, {"metadata": {"labels": {"a": "b"}}})
     with pytest.raises(Invalid):
-        api.patch(admin, CONFIGMAPS, *PLACE, {"data": {"volcano-scheduler.conf": "actions: x"}})
+        api.patch(admin, CONFIGMAPS, *CONFIG_MAP, {"data": {"volcano-scheduler.conf": "actions: x"}})
 
 
 def test_what_has_no_effect_is_told_as_a_warning(door, admin):  # noqa: F811
-    told = api.review(admin, CONFIGMAPS, written("actions: allocate, shuffle"))
+    review = api.review(admin, CONFIGMAPS, written("actions: allocate, shuffle"))
     moves = "data[volcano-scheduler.conf]: Line 1: shuffle moves no pod without the plugin rescheduling."
-    assert moves in told.warnings
+    assert moves in review.warnings

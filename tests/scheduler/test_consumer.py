@@ -39,9 +39,9 @@ class Hasty(SchedulerConsumer):
     def plan(self, state, changes, timers, now):
         plan = super().plan(state, changes, timers, now)
         if self.meanwhile is not None and plan.groups:
-            happening, self.meanwhile = self.meanwhile, None
+            callback, self.meanwhile = self.meanwhile, None
             with others():
-                happening()
+                callback()
         return plan
 
 
@@ -73,10 +73,10 @@ def going():
 def bound():
     """The nodes of the pods that stay there, by their names."""
     placed = {name: pod["spec"].get("nodeName") for name, pod in pods().items() if name not in going()}
-    return {name: place for name, place in placed.items() if place}
+    return {name: node_name for name, node_name in placed.items() if node_name}
 
 
-def kept(mode):
+def stored_decisions(mode):
     """What is kept of decisions where the scheduler runs, oldest first, as (kind, group, how many pods)."""
     with mode.ours():
         found = decisions.find(decisions.Filters(), limit=100)[::-1]
@@ -109,7 +109,7 @@ def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode, is_new):
     assert bound() == {"g-0": "n1", "g-1": "n1"}
     assert status()["phase"] == "Running"
     assert store.find(resources.EVENTS) == []
-    assert kept(runner_mode) == [("bind", "g", 2)]
+    assert stored_decisions(runner_mode) == [("bind", "g", 2)]
 
 
 @pytest.mark.shows("scheduler 1.9/cannot be bound", "coscheduling 3/all at once")
@@ -128,7 +128,7 @@ def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_until_there_is_another
     if not again:
         assert bound() == {"other-0": "n1"}
         assert status()["phase"] != "Running"
-        assert ("bind", "g", 2) not in kept(runner_mode)
+        assert ("bind", "g", 2) not in stored_decisions(runner_mode)
     make_again("g-0", "g-1")
     drain(leader)
     assert len(bound()) == 3
@@ -199,7 +199,7 @@ def test_what_is_refused_of_a_group_that_waits_for_nothing_is_written_when_it_co
 
 NO_ENQUEUE = "actions: allocate"
 NO_ALLOCATE = "actions: enqueue"
-KEPT = ("volcano-system", "volcano-scheduler-configmap")
+CONFIG_MAP = ("volcano-system", "volcano-scheduler-configmap")
 
 
 @pytest.fixture
@@ -208,12 +208,12 @@ def _system():
 
 
 def configure(text):
-    store.write(Patch(resources.CONFIGMAPS, *KEPT, {"data": {"volcano-scheduler.conf": text}}))
+    store.write(Patch(resources.CONFIGMAPS, *CONFIG_MAP, {"data": {"volcano-scheduler.conf": text}}))
 
 
 def warnings():
     """What is told of the configuration that is stored, by its uid."""
-    about = {"reason": "ConfigurationRefused", "uid": store.get(resources.CONFIGMAPS, *KEPT).uid}
+    about = {"reason": "ConfigurationRefused", "uid": store.get(resources.CONFIGMAPS, *CONFIG_MAP).uid}
     found = (stored.object for stored in store.find(resources.EVENTS, namespace="volcano-system"))
     return [one["message"] for one in found if about == {"reason": one["reason"], "uid": one["involvedObject"]["uid"]}]
 
@@ -229,8 +229,8 @@ def test_a_configuration_takes_effect_without_a_restart_and_behind_a_bad_one_the
     drain(leader)
     create(made("g-1"))
     drain(leader)
-    said = "Line 1: There is no action alocate. Did you mean allocate? The configuration before it holds."
-    assert (bound(), warnings()) == ({}, [said])
+    warning = "Line 1: There is no action alocate. Did you mean allocate? The configuration before it holds."
+    assert (bound(), warnings()) == ({}, [warning])
     another = runner()
     drain(another)
     assert bound() == {}
@@ -241,7 +241,7 @@ def test_a_configuration_takes_effect_without_a_restart_and_behind_a_bad_one_the
     create(made("g-2"))
     drain(another)
     assert len(bound()) == 2
-    store.write(Delete(resources.CONFIGMAPS, *KEPT))
+    store.write(Delete(resources.CONFIGMAPS, *CONFIG_MAP))
     drain(runner())
     assert len(bound()) == 3, "that of the product holds again"
 
@@ -268,7 +268,7 @@ def test_no_other_config_map_is_read():
     leader = runner()
     create("node n1; queue default", group(), made("g-0"))
     drain(leader)
-    for namespace, name in (("ns", KEPT[1]), (KEPT[0], "other")):
+    for namespace, name in (("ns", CONFIG_MAP[1]), (CONFIG_MAP[0], "other")):
         kind, one = configuration(NO_ALLOCATE)
         one["metadata"] = {"namespace": namespace, "name": name}
         create((kind, one))
@@ -276,7 +276,7 @@ def test_no_other_config_map_is_read():
     assert not get("scheduler").reads(resources.CONFIGMAPS.id)
     create(configuration(NO_ALLOCATE))
     (change,) = store.changes(leader.position, get("scheduler").resources)
-    assert (change.namespace, change.name) == KEPT
+    assert (change.namespace, change.name) == CONFIG_MAP
 
 
 @pytest.fixture

@@ -15,15 +15,15 @@ from .world import World, pod
 @pytest.mark.shows("coscheduling 3/all at once")
 def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     kind, one = pod("g-0")
-    kept = {"type": "Initialized", "status": "True", "extra": 1}
-    one["status"]["conditions"] = [kept]
+    initialized = {"type": "Initialized", "status": "True", "extra": 1}
+    one["status"]["conditions"] = [initialized]
     world = World("node n1; group g 3x1", (kind, one))
     world.cycle()
     assert world.placed() == "g n1 n1 n1"
     assert (world.status()["phase"], world.condition(kind="Scheduled")["status"]) == ("Running", "True")
     assert world.events == []
     bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00.000000Z"}
-    assert world.get(PODS, "g-0")["status"]["conditions"] == [kept, bound]
+    assert world.get(PODS, "g-0")["status"]["conditions"] == [initialized, bound]
 
 
 def test_a_gang_whose_nodes_were_refused_does_not_go_on_saying_that_pods_are_missing():

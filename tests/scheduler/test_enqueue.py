@@ -31,10 +31,10 @@ def queues(ceilings):
     return [*(queue(name, room, parent=PARENTS[name]) for name, room in rooms.items()), queue("free")]
 
 
-def backlog(asked):
+def backlog(requests):
     return [
         asking(f"g{number:02}", cpu, queue=where, priorityClassName=urgency)
-        for number, (where, cpu, urgency) in enumerate(asked)
+        for number, (where, cpu, urgency) in enumerate(requests)
     ]
 
 
@@ -56,9 +56,9 @@ def of(obj):
 @pytest.mark.shows("scheduler 2.1/room", "scheduler 2.1/passing")
 @examples(150)
 @given(limits, some_groups)
-def test_what_entered_fits_under_every_ceiling_and_what_waits_does_not(ceilings, asked):
+def test_what_entered_fits_under_every_ceiling_and_what_waits_does_not(ceilings, requests):
     """Beside what is as urgent: what is less urgent is no obstacle. Among equals the older enters first."""
-    groups = backlog(asked)
+    groups = backlog(requests)
     entered = let_in(ceilings, groups)
     rooms = {**ceilings, "cluster": CLUSTER * DEFAULT.overcommit // 1000}
     given_out, beside, refused = {"": Counter(), "high": Counter()}, {"": Counter(), "high": Counter()}, set()
@@ -79,9 +79,9 @@ def test_what_entered_fits_under_every_ceiling_and_what_waits_does_not(ceilings,
 
 @examples(150)
 @given(limits, st.lists(st.sampled_from(LEAVES), max_size=25), st.sampled_from(LEAVES))
-def test_without_a_queue_nobody_enters_later(ceilings, asked, where):
+def test_without_a_queue_nobody_enters_later(ceilings, leaves, where):
     """Of groups that ask for the same, at least those enter that entered beside the queue."""
-    groups = backlog([(each, 2, "") for each in asked])
+    groups = backlog([(each, 2, "") for each in leaves])
     others = [(kind, obj) for kind, obj in groups if obj["spec"]["queue"] != where]
     names = {obj["metadata"]["name"] for _, obj in others}
     assert let_in(ceilings, others) >= let_in(ceilings, groups) & names

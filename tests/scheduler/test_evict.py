@@ -45,8 +45,8 @@ class Scene:
 
     width, size, parts, few, highest, inner, is_hard, is_arranged = 1, 0, 1, 0, None, None, True, False
 
-    def __init__(self, cpus, asked, need):
-        self.cpus, self.asked, self.need, self.ceiling, self.units = cpus, asked, need, UNLIMITED, []
+    def __init__(self, cpus, request, need):
+        self.cpus, self.request, self.need, self.ceiling, self.units = cpus, request, need, UNLIMITED, []
 
     def used(self, units, node=None):
         return sum(cpu for pods in units for where, cpu in pods if node in (None, where))
@@ -79,9 +79,9 @@ class Scene:
 
     def fits(self, gone=()):
         """Count by node, then by the domains in which a part may be: exact, as all pods and all parts are alike."""
-        rooms = [max(left, 0) // self.asked for left in self.left(gone)]
+        rooms = [max(left, 0) // self.request for left in self.left(gone)]
         pods = self.wanted() * max(self.size, 1)
-        if self.used(self.staying(gone)) + pods * self.asked > self.ceiling:
+        if self.used(self.staying(gone)) + pods * self.request > self.ceiling:
             return False
         return any(self._room(rooms, root) >= self.wanted() for root in self.roots())
 
@@ -108,7 +108,7 @@ class Scene:
         self.account = root = Account("root", [self.ceiling, UNLIMITED], [0, 0], [0, 0])
         root.charge([(0, self.used(self.units))], 1)
         free, whole = (np.array([[cpu, 99] for cpu in each], dtype=np.int64) for each in (self.left(), self.cpus))
-        some = PodClass(np.array([self.asked, 1]), np.zeros(len(self.cpus), dtype=np.int32))
+        some = PodClass(np.array([self.request, 1]), np.zeros(len(self.cpus), dtype=np.int32))
         self.cluster = Cluster(whole, free, [some])
         if self.is_arranged:
             self.cluster.hyper_nodes = HyperNodes(
@@ -179,11 +179,11 @@ def test_victims_are_found_where_any_set_of_them_helps_and_none_of_them_goes_in_
         assert not any(scene.fits(victims - {each}) for each in victims)
         assert any({node for some in nodes for node in some} <= root for root in scene.roots())
         assert not scene.size or all(len(some) in (0, scene.size) for some in nodes)
-        assert not scene.size or all(any(set(some) <= place for place in scene.places()) for some in nodes)
+        assert not scene.size or all(any(set(some) <= domain for domain in scene.places()) for some in nodes)
         for node in (node for some in nodes for node in some):
-            left[node] -= scene.asked
+            left[node] -= scene.request
     assert scene.cluster.free[:, 0].tolist() == left
-    assert scene.account.used[0] == scene.used(scene.staying(victims)) + sum(map(len, nodes)) * scene.asked
+    assert scene.account.used[0] == scene.used(scene.staying(victims)) + sum(map(len, nodes)) * scene.request
     again = scene.find()
     assert (found and found[0]) == (again and again[0])
 
@@ -328,12 +328,12 @@ def fits(row, request):
 
 
 rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=4)
-asked = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=5)
+pod_counts = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=5)
 
 
 @pytest.mark.shows("scheduler 3.11 resource-strategy-fit/proportional")
 @examples(300)
-@given(rows, asked, st.booleans())
+@given(rows, pod_counts, st.booleans())
 def test_pods_start_exactly_where_enough_is_left_for_idle_devices(free, gangs, weighs):
     """Each pod that is placed was allowed there by then, and for one that is not, no node is open."""
     whole = np.array([[12, 4, 99] for _ in free])

@@ -119,7 +119,7 @@ class History(World):
         running = self.running()
         return sum(job.cpu * running[name] for name, job in self.jobs.items() if job.where == where)
 
-    def kept(self, where):
+    def reserved_for(self, where):
         """Return how many CPUs are kept for jobs of a queue that wait for their own victims."""
         running = self.running()
         waiting = [job for job in self.jobs.values() if job.where == where and running[job.name] < job.minimum]
@@ -135,13 +135,13 @@ class History(World):
             return
         assert victim.where != beneficiary.where
         if self.deserved:
-            asked = beneficiary.minimum * beneficiary.cpu
-            assert self.used(beneficiary.where) + asked <= self.deserved[beneficiary.where]
+            request = beneficiary.minimum * beneficiary.cpu
+            assert self.used(beneficiary.where) + request <= self.deserved[beneficiary.where]
             self.judge_part(victim.where)
 
     def judge_part(self, giving):
         """A queue gives of what it deserves at most with the last pod or gang."""
-        part, left = self.deserved[giving], self.used(giving) + self.kept(giving)
+        part, left = self.deserved[giving], self.used(giving) + self.reserved_for(giving)
         if left < part:
             gone = Counter(job_of(each.pod.name) for each in self.evicted)
             largest = max(self.jobs[name].cpu * pods for name, pods in gone.items() if self.jobs[name].where == giving)
@@ -180,10 +180,10 @@ some_cpus = st.lists(st.integers(2, 6), min_size=1, max_size=3)
 some_times = st.lists(st.integers(0, 3), min_size=1, max_size=4)
 
 
-def play(cpus, asked, going, queues, deserved=None):
+def play(cpus, workload, going, queues, deserved=None):
     history = History(cpus, queues, going)
     history.deserved = deserved or {}
-    for job in asked:
+    for job in workload:
         history.submit(job)
         history.step()
     history.settle()
@@ -216,12 +216,12 @@ def room(history, job, nodes):
 @relaxed
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=4), jobs(), some_times, st.data())
 def test_it_comes_to_rest_and_nobody_waits_whose_minimum_fits_without_all_that_is_less_urgent(
-    some_are_close, cpus, asked, going, data
+    some_are_close, cpus, workload, going, data
 ):
     """Nobody wins back the room of those who were evicted for him, and nobody who has to be in one rack is in two."""
-    for job in asked if some_are_close else ():
+    for job in workload if some_are_close else ():
         job.is_close = data.draw(st.booleans())
-    history = play(cpus, asked, going, [queue(), *racks()])
+    history = play(cpus, workload, going, [queue(), *racks()])
     running, where = history.running(), history.where()
     for job in history.jobs.values():
         places = RACKS if job.is_close else [[*history.cpus]]
@@ -233,8 +233,8 @@ def test_it_comes_to_rest_and_nobody_waits_whose_minimum_fits_without_all_that_i
 
 @relaxed
 @given(some_cpus, jobs(), some_times, st.integers(2, 8))
-def test_ceiling_of_the_queue_holds(cpus, asked, going, most):
-    history = play(cpus, asked, going, [queue(capability={"cpu": str(most)})])
+def test_ceiling_of_the_queue_holds(cpus, workload, going, most):
+    history = play(cpus, workload, going, [queue(capability={"cpu": str(most)})])
     assert sum(history.use(name) for name in history.cpus) <= most
 
 
@@ -243,9 +243,9 @@ TREE = {"a": "left", "b": "left", "c": "right", "d": "root", "left": "root", "ri
 
 @relaxed
 @given(some_cpus, jobs("abcd", 6), some_times, st.fixed_dictionaries({name: st.integers(1, 4) for name in TREE}))
-def test_queues_come_to_rest_too(cpus, asked, going, weights):
+def test_queues_come_to_rest_too(cpus, workload, going, weights):
     """What one queue takes from another one, that one never takes back, whatever else is preempted meanwhile."""
-    play(cpus, asked, going, [queue(name, parent=parent, weight=weights[name]) for name, parent in TREE.items()])
+    play(cpus, workload, going, [queue(name, parent=parent, weight=weights[name]) for name, parent in TREE.items()])
 
 
 some_parts = st.lists(st.integers(0, 5), min_size=3, max_size=3)
@@ -259,18 +259,18 @@ def stated(parts):
 @pytest.mark.shows("scheduler 2.5/for whom")
 @relaxed
 @given(some_cpus, jobs("abc", 6), some_times, some_parts)
-def test_a_queue_keeps_what_it_deserves_but_for_its_last_pod_or_gang(cpus, asked, going, parts):
+def test_a_queue_keeps_what_it_deserves_but_for_its_last_pod_or_gang(cpus, workload, going, parts):
     deserved, queues = stated(parts)
-    play(cpus, asked, going, queues, deserved)
+    play(cpus, workload, going, queues, deserved)
 
 
 @pytest.mark.shows("scheduler 2.5/from whom", "scheduler 3.6/reclaim")
 @relaxed
 @given(some_cpus, st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 6)), max_size=5), some_parts)
-def test_each_queue_comes_to_what_it_deserves(cpus, asked, parts):
+def test_each_queue_comes_to_what_it_deserves(cpus, demands, parts):
     """With pods of one CPU that may go alone nobody waits below his part beside somebody above it, or beside room."""
     deserved, queues = stated(parts)
-    singles = [where for where, pods in asked for _ in range(pods)]
+    singles = [where for where, pods in demands for _ in range(pods)]
     work = [Job(f"j{number}", "p0", 1, 1, 1, where) for number, where in enumerate(singles)]
     history = play(cpus, work, [1], queues, deserved)
     running, used = history.running(), {name: history.used(name) for name in deserved}
@@ -304,8 +304,8 @@ def protected_worlds(draw):
     objects = []
     for number in range(draw(st.integers(1, 3))):
         name, count = f"r{number}", draw(st.integers(1, 3))
-        minimum, place = draw(st.integers(0, count)), draw(st.sampled_from(["n1", "n2"]))
-        gang = [*situation(f"group {name} {minimum}/{count}x1 low @{place}")]
+        minimum, node_name = draw(st.integers(0, count)), draw(st.sampled_from(["n1", "n2"]))
+        gang = [*situation(f"group {name} {minimum}/{count}x1 low @{node_name}")]
         for _, obj in gang[-count:]:
             obj["metadata"]["labels"] = {"app": draw(st.sampled_from(["web", "db"])), "of": name}
             obj["status"]["conditions"] = [READY] if draw(st.booleans()) else []

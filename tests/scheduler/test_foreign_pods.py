@@ -17,7 +17,7 @@ COLUMNS = ("cpu", "memory", "example.com/gpu", "pods")
 AMOUNTS = {"cpu": ("500m", "1", "1500m"), "memory": ("1Gi", "2Gi"), "example.com/gpu": ("1", "2")}
 
 requests = st.fixed_dictionaries({}, optional={name: st.sampled_from(each) for name, each in AMOUNTS.items()})
-containers = st.builds(lambda asked, **more: {"resources": {"requests": asked}, **more}, requests)
+containers = st.builds(lambda requested_of, **more: {"resources": {"requests": requested_of}, **more}, requests)
 starting = st.builds(lambda one, policy: one | policy, containers, st.sampled_from([{}, {"restartPolicy": "Always"}]))
 specs = st.fixed_dictionaries(
     {

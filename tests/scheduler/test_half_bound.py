@@ -28,7 +28,7 @@ def planned(world):
 
 
 def names_of(found, minimum):
-    return [found.writes[place].name for place in minimum.among]
+    return [found.writes[index].name for index in minimum.among]
 
 
 def test_minimum_of_each_task_is_among_its_own_pods():
@@ -96,8 +96,8 @@ def test_half_bound_gang_gives_back_where_they_do_not():
     marks = [each.name for each in of[PODS] if hasattr(each, "patch") and each.patch.get("metadata")]
     assert marks == removals(found) == ["p-0", "p-1"]
     (status,), (event,) = of[POD_GROUPS], of[EVENTS]
-    told = {each["type"]: each["status"] for each in status.patch["status"]["conditions"]}
-    assert told == {"Scheduled": "False", "Unschedulable": "True", CAUSE: "True"}
+    statuses = {each["type"]: each["status"] for each in status.patch["status"]["conditions"]}
+    assert statuses == {"Scheduled": "False", "Unschedulable": "True", CAUSE: "True"}
     assert event.object["reason"] == "GivenBack"
     assert "2 of the 3 pods" in event.object["message"]
 

@@ -38,10 +38,10 @@ class Cluster(World):
         self.jobs[name] = pods - never, {"cpu": str(cpu), **({"nodeSelector": {"zone": zone}} if zone else {})}
         amounts = {"cpu": str(pods * cpu), "pods": str(pods)}
         amounts |= {"requests.cpu": amounts["cpu"], "count/pods": amounts["pods"]}  # as quotas spell it
-        asked = {"minTaskMember": {"main": pods}, **({} if bare else {"minResources": amounts})}
+        requirements = {"minTaskMember": {"main": pods}, **({} if bare else {"minResources": amounts})}
         urgency = {"priorityClassName": "high"} if high else {}
         created = timestamp(self.now)
-        self.put(group(name, pods, queue=where, phase="Pending", created=created, **asked, **urgency))
+        self.put(group(name, pods, queue=where, phase="Pending", created=created, **requirements, **urgency))
 
     def finish(self, name):
         """Let a job end."""
@@ -77,8 +77,8 @@ class Cluster(World):
         """Ask the naive checker; return what it was told from."""
         picture = Picture()
         for revision, ((kind, namespace, name), obj) in enumerate(self.objects.items(), 1):
-            known = {"uid": name, "resourceVersion": str(revision), **obj["metadata"]}
-            body = json.dumps({**obj, "metadata": known}).encode()
+            metadata = {"uid": name, "resourceVersion": str(revision), **obj["metadata"]}
+            body = json.dumps({**obj, "metadata": metadata}).encode()
             picture.take(Change(revision, kind, namespace, name, name, "ADDED", self.now, body))
         for invariant in (*idle.INVARIANTS, *amounts.INVARIANTS):
             invariant(picture).settle(self.now)
@@ -86,18 +86,18 @@ class Cluster(World):
 
     def judge_by_the_watch(self, read):
         """Ask the checker what it says of the same cluster as the product reads it."""
-        known = Reader(1, VOLCANO_ALONE, heeds_claims=False)
+        reader = Reader(1, VOLCANO_ALONE, heeds_claims=False)
         for (kind, namespace, name), obj in self.objects.items():
             if kind in {each.id for each in KINDS}:
                 body = json.dumps(obj).encode()
-                known.take(Change(1, kind, namespace, name, name, "ADDED", self.now, body), gone=False)
-        world = known.world()
+                reader.take(Change(1, kind, namespace, name, name, "ADDED", self.now, body), gone=False)
+        world = reader.world()
         assert (world.nodes, world.used, world.queues) == (read.nodes, read.used, read.queues)
         assert {key: group._replace(ready=(), pods=()) for key, group in world.groups.items()} == {
             key: group._replace(ready=(), pods=()) for key, group in read.groups.items() if group.phase in WAITING
         }
-        told = [group for group in world.groups.values() if judge.is_about_room(world, group)]
-        assert [*judge.startable(world, told)] == []
+        candidates = [group for group in world.groups.values() if judge.is_about_room(world, group)]
+        assert [*judge.startable(world, candidates)] == []
 
 
 def zoned(cpu, zone):
@@ -106,9 +106,9 @@ def zoned(cpu, zone):
 
 some_nodes = st.lists(st.builds(zoned, st.integers(1, 8), st.sampled_from("ab")), min_size=1, max_size=4)
 some_limits = st.sampled_from([{}, {}, {"capability": {"cpu": "4"}}, {"capability": {"cpu": "9"}}])
-some_kept = st.sampled_from([{}, {}, keeping(1), keeping(3)])
+some_guarantees = st.sampled_from([{}, {}, keeping(1), keeping(3)])
 some_queues = st.fixed_dictionaries(
-    {name: st.builds(lambda a, b: {**a, **b}, some_limits, some_kept) for name in ("a", "b", "vip")}
+    {name: st.builds(lambda a, b: {**a, **b}, some_limits, some_guarantees) for name in ("a", "b", "vip")}
 )
 some_jobs = st.lists(
     st.fixed_dictionaries({

@@ -82,8 +82,8 @@ def test_who_could_start_and_is_passed_over_is_told_of_until_he_starts(scheduler
         assert check(watch, clock, 10) == {}, "he may be about to start"
         assert check(watch, clock) == {"ns/g": 40}
         assert check(watch, clock) == {"ns/g": 70}
-    told = [each.getMessage().partition(":")[0] for each in caplog.records]
-    assert told == ["pod group ns/g could have started 40 s ago"]
+    messages = [each.getMessage().partition(":")[0] for each in caplog.records]
+    assert messages == ["pod group ns/g could have started 40 s ago"]
     last = {"last_check_timestamp_seconds": clock.microseconds() // 1000 / 1000}
     assert figures() == {"wait_seconds": 70, "waiting_jobs": 1, "judged_jobs": 1, **last}
     blind()

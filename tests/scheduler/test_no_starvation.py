@@ -41,13 +41,13 @@ class Stream(World):
         super().__init__(*nodes, *queues, CONFIGURED, priority_class("high", 9))
         self.cpus = {f"n{number}": cpu for number, cpu in enumerate(cpus)}
         self.lasts, self.began = {}, {}
-        self.asked = {}  # job → (pods, CPUs of each)
+        self.requests = {}  # job → (pods, CPUs of each)
         self.changes_process = changes_process
 
     def ask(self, name, pods, cpu, lasts, where="default", *, says=True):
-        self.asked[name], self.lasts[name] = (pods, cpu), lasts
-        asked = {"queue": where, "minResources": {"cpu": str(pods * cpu)}}
-        kind, made = group(name, pods, phase="", created=timestamp(self.now), **asked)
+        self.requests[name], self.lasts[name] = (pods, cpu), lasts
+        spec = {"queue": where, "minResources": {"cpu": str(pods * cpu)}}
+        kind, made = group(name, pods, phase="", created=timestamp(self.now), **spec)
         if says:
             made["metadata"]["annotations"] = {ESTIMATE_ANNOTATION: f"{lasts}s"}
         self.put((kind, made))
@@ -57,7 +57,7 @@ class Stream(World):
         due = {each for each, at in self.began.items() if self.now >= at + 1000 * self.lasts[each]}
         for name in sorted(due | {each.rpartition("-")[0] for each in self.going()}):
             self._end(name)
-        for name, (pods, cpu) in self.asked.items():
+        for name, (pods, cpu) in self.requests.items():
             is_in = self.status(name).get("phase") not in ("", None, "Pending")
             if is_in and ("pods", "ns", f"{name}-0") not in self.objects:
                 created = timestamp(self.now)
@@ -66,7 +66,7 @@ class Stream(World):
             self.snapshot = self.rebuilt()
         self.cycle()
         for name, pods in Counter(each.rpartition("-")[0] for each in self.where()).items():
-            assert pods == self.asked[name][0]  # no part of a gang
+            assert pods == self.requests[name][0]  # no part of a gang
             self.began.setdefault(name, self.now)
         assert min(self.free().values()) >= 0
         self.now += 1000
@@ -74,11 +74,11 @@ class Stream(World):
     def free(self):
         used = Counter()
         for name, at in self.where().items():
-            used[at] += self.asked[name.rpartition("-")[0]][1]
+            used[at] += self.requests[name.rpartition("-")[0]][1]
         return {name: cpu - used[name] for name, cpu in self.cpus.items()}
 
     def _end(self, name):
-        for number in range(self.asked.pop(name)[0]):
+        for number in range(self.requests.pop(name)[0]):
             self.remove(PODS, f"{name}-{number}")
         self.remove(POD_GROUPS, name)
         del self.began[name]
@@ -107,10 +107,10 @@ def tree():
 def flood(stream, seconds, lasts, says, where, until=lambda: False):
     """Submit more small jobs each second than there is room for; return after how many seconds it was over."""
     for second in range(seconds):
-        for number in range(max(sum(stream.cpus.values()) - len(stream.asked), 0) + 1):
+        for number in range(max(sum(stream.cpus.values()) - len(stream.requests), 0) + 1):
             pick = (second + number) % len(lasts)
-            place = where[number % len(where)]
-            stream.ask(f"s{second:04}x{number}", 1, 1, lasts[pick], place, says=says[pick % len(says)])
+            queue_name = where[number % len(where)]
+            stream.ask(f"s{second:04}x{number}", 1, 1, lasts[pick], queue_name, says=says[pick % len(says)])
         stream.second()
         if until():
             return second
@@ -163,9 +163,9 @@ def test_with_true_estimates_gangs_start_by_the_time_that_was_expected(case, las
 
     def over():
         for name in gangs:
-            kept = stream.snapshot.groups.reserved.get(f"ns/big-{name}")
-            if kept is not None and kept.places:
-                promised.setdefault(name, set()).add(kept.expected)
+            reservation = stream.snapshot.groups.reserved.get(f"ns/big-{name}")
+            if reservation is not None and reservation.places:
+                promised.setdefault(name, set()).add(reservation.expected)
             if f"big-{name}" in stream.began:
                 began.setdefault(name, stream.began[f"big-{name}"])
         return len(began) == len(gangs)
@@ -276,8 +276,8 @@ class Life(World):
         for _ in range(jobs):
             name = f"j{next(self.numbers):04}"
             self.queues[name] = where
-            asked = {"queue": where, "phase": "Pending", "priorityClassName": urgency}
-            self.put(group(name, minResources={"cpu": "1"}, created=f"2026-01-01T00:{self.count:02}:00Z", **asked))
+            spec = {"queue": where, "phase": "Pending", "priorityClassName": urgency}
+            self.put(group(name, minResources={"cpu": "1"}, created=f"2026-01-01T00:{self.count:02}:00Z", **spec))
 
     def step(self):
         """Let jobs end that are due, let others in, make their pods, and place them."""
@@ -343,8 +343,10 @@ def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of
 @given(some_weights, short_lasts, st.integers(1, 3), st.integers(0, 2), st.sampled_from(LEAVES))
 def test_what_is_guaranteed_is_there_at_once(weights, lasts, guarantee, above, where):
     """However much the others run and want, a guaranteed amount is free for its queue in the cycle in which it asks."""
-    kept = {where: guarantee, "team": above + guarantee}
-    life = Life(weights, lasts, **{name: {"guarantee": {"resource": {"cpu": str(cpu)}}} for name, cpu in kept.items()})
+    guarantees = {where: guarantee, "team": above + guarantee}
+    life = Life(
+        weights, lasts, **{name: {"guarantee": {"resource": {"cpu": str(cpu)}}} for name, cpu in guarantees.items()}
+    )
     for other in LEAVES:
         if other != where:
             life.ask(other, CPUS)

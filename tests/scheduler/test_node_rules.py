@@ -122,8 +122,8 @@ minutes = st.integers(0, 24 * 60 - 1)
 def test_a_window_is_what_a_clock_on_the_wall_says(start, end, passed):
     window, now = Window(start * MINUTE_MS, end * MINUTE_MS), START + passed
     clock = datetime.datetime.fromtimestamp(now / 1000, tz=datetime.UTC)
-    shown = clock.hour * 60 + clock.minute
-    expected = start <= shown < end if start < end else shown >= start or shown < end
+    minute = clock.hour * 60 + clock.minute
+    expected = start <= minute < end if start < end else minute >= start or minute < end
     assert window.is_open(now) == expected
     change = window.changes(now)
     assert now < change <= now + DAY_MS

@@ -20,7 +20,7 @@ def with_nodes(draw, most=4):
     return [draw(demanding.nodes(f"n{number}")) for number in range(draw(st.integers(1, most)))]
 
 
-def standing(draw, nodes, most=5):
+def placed_pods(draw, nodes, most=5):
     made = []
     for number in range(draw(st.integers(0, most))):
         on = draw(st.sampled_from([obj["metadata"]["name"] for _, obj in nodes]))
@@ -35,7 +35,7 @@ def one_waits(draw):
     nodes = with_nodes(draw)
     more = draw(st.sampled_from([{}, {}, {"nodeSelector": {ZONE: "a"}}, {"tolerations": [{"operator": "Exists"}]}]))
     waiting = draw(demanding.pods("g-0", "g", **more))
-    objects = [*nodes, *draw(st.lists(demanding.namespaces, max_size=2)), *standing(draw, nodes), waiting]
+    objects = [*nodes, *draw(st.lists(demanding.namespaces, max_size=2)), *placed_pods(draw, nodes), waiting]
     return draw(st.permutations(objects))
 
 
@@ -62,7 +62,7 @@ def test_nodes_are_open_to_a_pod_as_kubernetes_defines_it(objects):
 @st.composite
 def gangs_wait(draw):
     nodes = with_nodes(draw, 5)
-    objects = [*nodes, *standing(draw, nodes, 3), *draw(st.lists(demanding.namespaces, max_size=2))]
+    objects = [*nodes, *placed_pods(draw, nodes, 3), *draw(st.lists(demanding.namespaces, max_size=2))]
     for number in range(draw(st.integers(1, 3))):
         name = f"g{number}"
         templates = [draw(demanding.pods(name, name)) for _ in range(draw(st.integers(1, 2)))]

@@ -91,11 +91,13 @@ class Owing(History):
         idle = Counter()
         for amounts in self.left().values():
             idle.update(amounts)
-        asked = {column: amount * work.minimum for column, amount in work.asks.items() if amount}
+        request = {column: amount * work.minimum for column, amount in work.asks.items() if amount}
         part = self.parts[work.where]
-        within = {column for column, amount in asked.items() if self.holds(work.where, column) + amount <= part[column]}
-        scarce = {column for column, amount in asked.items() if amount > idle[column]}
-        return within if within == set(asked) else scarce if scarce <= within else set()
+        within = {
+            column for column, amount in request.items() if self.holds(work.where, column) + amount <= part[column]
+        }
+        scarce = {column for column, amount in request.items() if amount > idle[column]}
+        return within if within == set(request) else scarce if scarce <= within else set()
 
     def fits(self, work, free):
         """Tell whether a minimum has room: its pods are alike, so those that fit on each node add up."""
@@ -209,9 +211,9 @@ def test_what_a_queue_deserves_comes_back_whatever_shape_the_gangs_of_others_hav
     ([2, 2], [0, 0], {"a": (0, 0), "b": (3, 0), "c": (0, 0)}), [Work("j0", "a", 1, 4, 1), Work("j1", "b", 1, 1, 3)], [1]
 )
 @given(clusters(gpus=True), works(gpus=True), some_times)
-def test_nobody_who_is_owed_waits_where_his_work_would_fit_and_nothing_goes_to_and_fro(cluster, asked, going):
+def test_nobody_who_is_owed_waits_where_his_work_would_fit_and_nothing_goes_to_and_fro(cluster, workload, going):
     history = Owing(*cluster, going)
-    history.play(asked)
+    history.play(workload)
     history.judge_rest()
     assert not history.promised, "somebody has others evicted and does not start"
 
@@ -221,11 +223,11 @@ def test_nobody_who_is_owed_waits_where_his_work_would_fit_and_nothing_goes_to_a
 @example(OF_B, [Work("j0", "a", 2, 2, 1), Work("j1", "b", 2, 2, 1)], [0], [4] * 4, 300)
 @given(clusters(), works("ab"), some_times, st.lists(st.integers(1, 6), min_size=1, max_size=8), some_runtimes)
 def test_queues_that_are_owed_in_turn_do_not_take_from_each_other_all_the_time(
-    cluster, asked, going, swaps, min_runtime
+    cluster, workload, going, swaps, min_runtime
 ):
     """After each step `judge_churn` looks at who goes; and at rest nobody waits whose work would fit."""
     history = Owing(*cluster, going, min_runtime)
-    history.play(asked)
+    history.play(workload)
     for steps in swaps:
         parts = history.parts
         parts["a"], parts["b"] = parts["b"], parts["a"]

@@ -75,11 +75,11 @@ FREE = [UNLIMITED, UNLIMITED]
 @pytest.mark.shows("scheduler 3.5/guarantees of others", "scheduler 11/11", "queues 1.2/guarantee")
 def test_what_is_guaranteed_to_a_queue_is_lent_to_nobody():
     root = account("root", [10, 99])
-    kept = account("kept", FREE, root, guarantee=[4, 0])
+    guaranteed = account("kept", FREE, root, guarantee=[4, 0])
     gangs = [gang((0, 9), minimum=1, account=account(name, FREE, root)) for name in ("a", "b")]
     found = place(cluster([[10, 99]], [[1, 1]]), gangs, pods=PODS)
     assert sum(attempt.placed() for attempt in found) == 6
-    (late,) = place(cluster([[4, 99]], [[1, 1]]), [gang((0, 9), minimum=1, account=kept)], pods=PODS)
+    (late,) = place(cluster([[4, 99]], [[1, 1]]), [gang((0, 9), minimum=1, account=guaranteed)], pods=PODS)
     assert late.placed() == 4
 
 

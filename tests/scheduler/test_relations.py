@@ -22,15 +22,15 @@ ZONE, RACK, OWN = "zone", "rack", ""
 class Ground:
     """Topologies by the domain of each node, and pods by mark and node."""
 
-    def __init__(self, topologies, standing=None):
-        self.topologies, self.pods = topologies, standing or {}
+    def __init__(self, topologies, pods=None):
+        self.topologies, self.pods = topologies, pods or {}
 
     def domains(self, topology):
         numbers = self.topologies[topology]
         names = [f"{topology}{number}" for number in range(max(numbers, default=-1) + 1)]
         return Domains(np.array(numbers, dtype=np.int32), names)
 
-    def standing(self, mark):
+    def pods_with(self, mark):
         return list(self.pods.get(mark, {}).items())
 
 
@@ -49,7 +49,7 @@ def spread(mark, eligible, *, topology=ZONE, skew=1, least=1, counts_itself=True
     )
 
 
-def tied(free, ties, *, zones=None, racks=None, standing=None, requests=None):
+def tied(free, ties, *, zones=None, racks=None, pods=None, requests=None):
     """A cluster whose class i has ties[i]."""
     one = cluster(free, requests or [[1, 1]] * len(ties))
     one.classes = [
@@ -58,7 +58,7 @@ def tied(free, ties, *, zones=None, racks=None, standing=None, requests=None):
     ]
     zones = zones if zones is not None else [0] * len(free)
     topologies = {OWN: list(range(len(free))), ZONE: zones, RACK: racks if racks is not None else zones}
-    one.relations = Relations(Ground(topologies, standing))
+    one.relations = Relations(Ground(topologies, pods))
     return one
 
 
@@ -112,7 +112,7 @@ def needing(draw, nodes):
     return tuple(sorted({"a", *marks})), (rule, *(each for each in others if isinstance(each, Apart)))
 
 
-def some_standing(nodes):
+def some_placed(nodes):
     return st.dictionaries(st.integers(0, nodes - 1), st.integers(1, 2), max_size=2)
 
 
@@ -131,7 +131,7 @@ def worlds(draw):
         [draw(some_ties) for _ in range(count)],
         zones=zones,
         racks=racks,
-        standing={mark: draw(some_standing(nodes)) for mark in MARKS if nodes},
+        pods={mark: draw(some_placed(nodes)) for mark in MARKS if nodes},
         requests=[[draw(st.integers(0, 2)), 1, draw(st.integers(0, 2))] for _ in range(count)],
     )
     accounts, leaves = draw(trees())
@@ -171,6 +171,6 @@ def test_a_gang_that_was_undone_leaves_no_trace(world):
 
 def test_classes_without_rules_are_placed_in_one_go():
     """A gang that nobody's rule is about is filled node by node, however many others have rules."""
-    world = tied([[10_000, 10_000]] * 2, [None, (("a",), (apart("a"),))], standing={"a": {0: 1}})
+    world = tied([[10_000, 10_000]] * 2, [None, (("a",), (apart("a"),))], pods={"a": {0: 1}})
     (found,) = place(world, [gang((0, 15_000))], pods=PODS)
     assert found.runs[0] == [([0, 1], [10_000, 5_000])]

@@ -55,14 +55,14 @@ class Room:
     """What nodes have and what is asked for of them, counted anew."""
 
     def __init__(self, of):
-        self.of, self.asked, self.on = dict(zip(NODES, of, strict=True)), {}, {}
+        self.of, self.requests, self.on = dict(zip(NODES, of, strict=True)), {}, {}
 
     def left(self, name):
-        there = [self.asked[each] for each, on in self.on.items() if on == name]
+        there = [self.requests[each] for each, on in self.on.items() if on == name]
         return tuple(whole - sum(used) for whole, *used in zip(self.of[name], *there, strict=True))
 
     def put(self, name, on, cpu, memory):
-        self.asked[name], self.on[name] = (cpu, memory), on
+        self.requests[name], self.on[name] = (cpu, memory), on
 
     def above(self):
         return {
@@ -85,7 +85,7 @@ def settled(of, given, plugins):
     for number, (minimum, some) in enumerate(given):
         placed = []
         for at, (on, cpu, memory) in enumerate(some):
-            if all(left >= asked for left, asked in zip(room.left(on), (cpu, memory), strict=True)):
+            if all(left >= request for left, request in zip(room.left(on), (cpu, memory), strict=True)):
                 name = f"g{number}-{at}"
                 room.put(name, on, cpu, memory)
                 placed.append(

@@ -55,10 +55,15 @@ def queue(name, parent="", **more):
 
 
 def opened(*queues, total=12, demand=None):
-    known = {each.name: each for each in queues}
-    wanted = {name: amounts(cpu) for name, cpu in (demand or dict.fromkeys(known, 99)).items()}
+    queues_by_name = {each.name: each for each in queues}
+    wanted = {name: amounts(cpu) for name, cpu in (demand or dict.fromkeys(queues_by_name, 99)).items()}
     return open_accounts(
-        QueueTree(known), known, amounts(total), amounts(total), wanted, lambda some: amounts(some.get("cpu", 0))
+        QueueTree(queues_by_name),
+        queues_by_name,
+        amounts(total),
+        amounts(total),
+        wanted,
+        lambda some: amounts(some.get("cpu", 0)),
     )
 
 
@@ -109,5 +114,10 @@ def test_a_circle_of_parents_leaves_each_queue_below_root_once():
 
 def test_the_cluster_is_a_ceiling_only_where_something_is_kept_of_it():
     assert opened(queue("a"))["root"].ceiling == [UNLIMITED]
-    kept = opened(queue("a"), queue("b", guarantee=5))
-    assert (kept["root"].ceiling, kept["root"].held, kept["a"].room(0), kept["b"].room(0)) == ([12], [5], 7, 12)
+    accounts = opened(queue("a"), queue("b", guarantee=5))
+    assert (accounts["root"].ceiling, accounts["root"].held, accounts["a"].room(0), accounts["b"].room(0)) == (
+        [12],
+        [5],
+        7,
+        12,
+    )

@@ -159,9 +159,9 @@ def test_no_cycle_overcommits_a_node_or_starts_a_gang_below_its_minimum(script, 
         decisions = world.cycle(seconds=3)
         assert (world.snapshot.nodes.matrices()[1] >= free.clip(max=0)).all()
         for decision in decisions.groups:
-            known = world.snapshot.groups[decision.key]
-            failed = known.counts[TaskStatus.FAILED]  # they count where nobody else of the gang ran any more
-            assert not decision.binds or known.ready() + failed >= known.min_member
+            pod_group = world.snapshot.groups[decision.key]
+            failed = pod_group.counts[TaskStatus.FAILED]  # they count where nobody else of the gang ran any more
+            assert not decision.binds or pod_group.ready() + failed >= pod_group.min_member
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -208,8 +208,8 @@ def test_why_nodes_were_closed_once_is_forgotten():
         nodes.code(Exclusion(ExclusionKind.TAINT, display=str(number)))
     world.put(node("n1", "4", taints=[{"key": "seen", "value": "last", "effect": "NoSchedule"}]))
     (closed,) = nodes.verdicts(next(iter(world.snapshot.pods.values())).shape)
-    assert [each.display for each in nodes.exclusions[1:]] == [nodes.exclusions[closed].shown]
-    assert "last" in nodes.exclusions[closed].shown
+    assert [each.display for each in nodes.exclusions[1:]] == [nodes.exclusions[closed].display]
+    assert "last" in nodes.exclusions[closed].display
 
 
 def test_a_change_costs_the_same_however_many_pods_there_are():

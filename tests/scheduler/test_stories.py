@@ -43,40 +43,47 @@ def test_every_group_that_is_not_let_in_or_not_placed_says_why(block, golden):
     def said(text):
         world = World(text.replace("\n", ";"))
         world.cycle()
-        told = world.told()
-        if not told:
+        explanation = world.message_of()
+        if not explanation:
             return [world.phase()]
         if "group g 4x2" in text:
             assert world.placed() == ""
             (event,) = [each for each in world.events if each["involvedObject"]["name"] == "g"]
             assert (event["type"], event["reason"]) == ("Warning", "Unschedulable")
             (pod_says,) = world.get(PODS, "g-0")["status"]["conditions"]
-            assert (pod_says["status"], pod_says["reason"], pod_says["message"]) == ("False", "Unschedulable", told)
-        return [f"{world.phase()}, {world.reason()}: {told}", world.condition()["message"].removeprefix(f"{told} ")]
+            assert (pod_says["status"], pod_says["reason"], pod_says["message"]) == (
+                "False",
+                "Unschedulable",
+                explanation,
+            )
+        return [
+            f"{world.phase()}, {world.reason()}: {explanation}",
+            world.condition()["message"].removeprefix(f"{explanation} "),
+        ]
 
     golden(block, said)
 
 
-class Kept(World):
+class RecordingWorld(World):
     """A world that notes what is kept of each cycle."""
 
-    kept = ()
+    recorded = ()
 
     def cycle(self, seconds=0):
         decisions = super().cycle(seconds)
-        self.kept = [each for some in groups_of(decisions, self.now) for each in some.decisions]
-        assert all(each.at == self.now for each in self.kept)
+        self.recorded = [each for some in groups_of(decisions, self.now) for each in some.decisions]
+        assert all(each.at == self.now for each in self.recorded)
         return decisions
 
 
 class Decisions(Story):
     """A story of which it is told what is kept."""
 
-    world_of = Kept
+    world_of = RecordingWorld
 
     def seen(self, seconds=0):
         self.world.cycle(seconds)
-        for each in self.world.kept:
+        for each in self.world.recorded:
             where = " ".join(f"{node}={pods}" for node, pods in each.nodes)
             who = f"{each.kind} {each.name}{' for ' if each.other else ''}{each.other} in {each.queue}"
             yield f"{who}: {each.reason}, {each.pods} pods {where}: {each.message}"
@@ -87,7 +94,7 @@ def test_what_is_kept_step_by_step(block, golden):
     golden(block, Decisions(block.given).tell, by_line=True)
 
 
-def told_in_golden():
+def golden_messages():
     """Return the reasons and what is told of them in the golden files."""
     text = "\n".join(each.read_text() for each in (GOLDEN / "scheduler").glob("**/*.txt"))
     return re.findall(rf"^→ .*?\b({'|'.join(Reason)})[:,] (.*)$", text, re.M)
@@ -95,14 +102,14 @@ def told_in_golden():
 
 def test_no_reason_is_left_out():
     """The pods of a group that is not there are told so; it has no status in which a reason could stand."""
-    assert set(Reason) == {reason for reason, _ in told_in_golden()} | {Reason.GROUP_NOT_FOUND}
+    assert set(Reason) == {reason for reason, _ in golden_messages()} | {Reason.GROUP_NOT_FOUND}
 
 
 SHORT = Cause(Reason.NOT_ENOUGH_RESOURCES, fit=1, needed=4, resource="cpu", requested=2000, free=500, free_node="a")
 ARRANGED = Cause(Reason.NETWORK_TOPOLOGY, fit=1, needed=4, arrangement=Arrangement(highest=1, hyper_node="rack-a"))
 
 
-@cases("cause, other, is_told_at_once", {
+@cases("cause, other, is_immediate", {
     "more pods fit": (SHORT, {"fit": 3}, False),
     "another resource is short": (SHORT, {"resource": "memory", "free": 1, "free_node": "b"}, False),
     "it has more pods": (SHORT, {"needed": 8}, True),
@@ -111,9 +118,9 @@ ARRANGED = Cause(Reason.NETWORK_TOPOLOGY, fit=1, needed=4, arrangement=Arrangeme
     "another HyperNode has most room": (ARRANGED, {"fit": 2, "arrangement": Arrangement(1, hyper_node="b")}, False),
     "others go first": (replace(SHORT, reason=Reason.ROOM_KEPT), {"keeping": (("second", 1),)}, True),
 })  # fmt: skip
-def test_of_a_cause_only_other_amounts_wait(cause, other, is_told_at_once):
+def test_of_a_cause_only_other_amounts_wait(cause, other, is_immediate):
     new = replace(cause, **other)
-    assert (message.gist(cause) != message.gist(new)) == is_told_at_once
+    assert (message.gist(cause) != message.gist(new)) == is_immediate
     assert message.gist(message.read(message.data(new))) == message.gist(new)
 
 
@@ -138,17 +145,17 @@ def test_a_group_with_a_minimum_of_none_says_no_longer_what_it_waited_for():
     assert (here.reason("g"), here.cause("g").reason) == ("", Reason.NEVER_FITS)
 
 
-@cases("number, theirs, told", {
+@cases("number, theirs, expected", {
     "words of another scheduler": (0, {"message": "2/2 tasks …", "transitionID": "theirs"}, "2/2 tasks …"),
     "data of a later version": (1, {"message": '{"reason":"Later"}'}, "This can never start: "),
 })  # fmt: skip
-def test_what_others_wrote_since_has_no_cause_and_gives_way_once(number, theirs, told):
+def test_what_others_wrote_since_has_no_cause_and_gives_way_once(number, theirs, expected):
     here = World("node n0 1; queue default; group g 2x1")
     here.cycle()
     group = copy.deepcopy(here.get(POD_GROUPS, "g"))
     group["status"]["conditions"][number] |= theirs
     here.put((POD_GROUPS, group))
-    assert (here.cause("g"), here.told("g")[: len(told)]) == (None, told)
+    assert (here.cause("g"), here.message_of("g")[: len(expected)]) == (None, expected)
     here.cycle(60)
     assert here.cause("g").reason == Reason.NEVER_FITS
     written = here.writes

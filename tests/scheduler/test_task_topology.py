@@ -79,8 +79,8 @@ def test_those_that_part_are_on_no_node_together_while_there_are_others(replicas
 def test_what_is_drawn_to_several_is_shared_among_them(hubs, others, prefixes):
     """Whichever name comes first: each node of a hub has as many of the others as any, or one more."""
     hub, other = f"{prefixes[0]}hub", f"{prefixes[1]}other"
-    asked = asking({hub: hubs, other: others}, affinity=f"{hub},{other}", anti_affinity=hub)
-    found = placed("node n0..4 20 pods:30", *asked)
+    objects = asking({hub: hubs, other: others}, affinity=f"{hub},{other}", anti_affinity=hub)
+    found = placed("node n0..4 20 pods:30", *objects)
     assert {here[hub] for here in found.values()} == {1}
     shares = [here[other] for here in found.values()]
     assert len(shares) == hubs

@@ -60,7 +60,7 @@ def arranged(draw, classes, names):
         Part(f"p{label}", 0, some, draw(st.integers(0, 6)), draw(topologies(names))) for label, some in of_label.items()
     )
     places = [None if cut is None else labels.index(cut) for cut in cuts]
-    bins = tuple(Bin(kind, count, place) for (kind, count), place in zip(kinds, places, strict=True))
+    bins = tuple(Bin(kind, count, part_number) for (kind, count), part_number in zip(kinds, places, strict=True))
     some = st.lists(st.sampled_from(numbers), min_size=1, unique=True).map(tuple)
     steps = tuple(draw(st.lists(st.builds(GangStep, st.integers(1, 6), some), max_size=2)))
     part_steps = ()

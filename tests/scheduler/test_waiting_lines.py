@@ -49,9 +49,9 @@ def test_urgent_groups_come_first_then_old_ones():
     )
     assert keys(now()) == ["urgent", "old", "young", "lazy"]
     assert keys(now(), "other") == ["elsewhere"]
-    place = now().position("ns/young")
-    assert (place.number, place.of) == (3, 4)
-    assert [(each.name, value) for each, value in place.before] == [("urgent", 9), ("old", 3)]
+    position = now().position("ns/young")
+    assert (position.number, position.of) == (3, 4)
+    assert [(each.name, value) for each, value in position.before] == [("urgent", 9), ("old", 3)]
     assert now().position("ns/runs") is None
 
 

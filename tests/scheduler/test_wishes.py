@@ -17,7 +17,7 @@ from tests.campaign import examples
 
 from . import demanding, oracle
 from .definitions import REQUIRED, Judge, wishes
-from .test_other_pods import standing, with_nodes
+from .test_other_pods import placed_pods, with_nodes
 from .test_place import PODS, answer, some_weights
 from .test_relations import MARKS, topologies, worlds
 from .world import World, configuration, group, queue
@@ -35,14 +35,14 @@ def rooms(judge, names, cpu):
     found = []
     for name in names:
         on_it = [each for each in judge.pods.values() if each["spec"]["nodeName"] == name]
-        used = sum(asked(each) for each in on_it)
+        used = sum(requested_cpu(each) for each in on_it)
         whole = Fraction(judge.nodes[name]["status"]["allocatable"]["cpu"])
         if used + cpu <= whole and len(on_it) < 10:
             found.append(name)
     return found
 
 
-def asked(pod):
+def requested_cpu(pod):
     return quantity.parse(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
 
@@ -51,7 +51,7 @@ def one_waits(draw):
     nodes = with_nodes(draw, 5)
     more = draw(st.sampled_from([{}, {}, {"tolerations": [{"operator": "Exists"}]}]))
     waiting = draw(demanding.pods("g-0", "g", **more))
-    return [*nodes, *draw(st.lists(demanding.namespaces, max_size=2)), *standing(draw, nodes), waiting]
+    return [*nodes, *draw(st.lists(demanding.namespaces, max_size=2)), *placed_pods(draw, nodes), waiting]
 
 
 @pytest.mark.shows("scheduler 3.8/nodeaffinity.weight", "scheduler 3.8/podaffinity.weight")
@@ -69,7 +69,7 @@ def test_a_pod_gets_a_node_that_is_worth_most_as_kubernetes_defines_it(objects, 
         name for name, each in sorted(judge.nodes.items())
         if tolerates or all(taint["effect"] == "PreferNoSchedule" for taint in each["spec"]["taints"])
     ]  # fmt: skip
-    open_nodes = [name for name in rooms(judge, names, asked(waiting)) if not judge.broken(waiting, name)]
+    open_nodes = [name for name in rooms(judge, names, requested_cpu(waiting)) if not judge.broken(waiting, name)]
     world.cycle()
     chosen = world.where().get("g-0")
     assert (chosen is None) == (not open_nodes)

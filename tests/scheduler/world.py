@@ -160,7 +160,7 @@ class World:
     def condition(self, name="g", kind="Unschedulable"):
         return next((c for c in self.status(name).get("conditions", ()) if c["type"] == kind), None)
 
-    def told(self, name="g") -> str:
+    def message_of(self, name="g") -> str:
         """Return in words why a group waits; "" where it does not."""
         condition = self.condition(name)
         waits = condition and condition["status"] == "True"
@@ -198,8 +198,8 @@ class World:
     def placed(self) -> str:
         """Return the nodes that cycles found for the pods of each group."""
         groups: dict[str, list[str]] = {}
-        for name, place in sorted(self.bound.items()):
-            groups.setdefault(name.rpartition("-")[0] or name, []).append(place)
+        for name, node_name in sorted(self.bound.items()):
+            groups.setdefault(name.rpartition("-")[0] or name, []).append(node_name)
         return ", ".join(" ".join([name, *sorted(places)]) for name, places in groups.items())
 
     def rebuilt(self) -> Snapshot:
@@ -246,7 +246,7 @@ class Story:
     world_of = World
 
     def __init__(self, given=()):
-        self.world, self.shown = self.world_of(), []
+        self.world, self.group_lines = self.world_of(), []
         self.world.put(*given)
 
     def tell(self, line):
@@ -263,11 +263,11 @@ class Story:
         """Return what is new of groups, the pods that are told something else or have to end, and events."""
         begun, written = len(self.world.events), self.world.writes
         wake = self.world.cycle(seconds).wake
-        known, self.shown = self.shown, [*self._groups()]
-        new = [each for each in self.shown if each not in known]
+        previous, self.group_lines = self.group_lines, [*self._groups()]
+        new = [each for each in self.group_lines if each not in previous]
         events = [*map(_event, self.world.events[begun:])]
-        said = [*new, *self._pods(), *events, *([] if self.world.writes > written else ["nothing is written"])]
-        return said if wake is None else [*said, f"looks again after {(wake - self.world.now) / 1000:g} s"]
+        lines = [*new, *self._pods(), *events, *([] if self.world.writes > written else ["nothing is written"])]
+        return lines if wake is None else [*lines, f"looks again after {(wake - self.world.now) / 1000:g} s"]
 
     def names(self, resource):
         return sorted(
@@ -278,19 +278,19 @@ class Story:
         world = self.world
         for name in self.names(resources.POD_GROUPS):
             places = sorted(at for pod, at in world.where().items() if self._group_of(pod) == name)
-            waits = f": {world.reason(name)}, {world.told(name)}" if world.told(name) else ""
+            waits = f": {world.reason(name)}, {world.message_of(name)}" if world.message_of(name) else ""
             counts = {each: world.status(name)[each] for each in COUNTED if world.status(name).get(each)}
             counted = "".join(f", {count} {each}" for each, count in counts.items())
             inside = [f"in {found}"] if (found := world.inside_of(name)) else []
             yield " ".join([name, world.phase(name), *places, *inside]) + counted + waits
-            if kept := world.condition(name, KEPT):
-                yield f"{name}, {kept['reason']} {kept.get('message', '')}".rstrip()
+            if condition := world.condition(name, KEPT):
+                yield f"{name}, {condition['reason']} {condition.get('message', '')}".rstrip()
 
     def _pods(self):
-        world, told = self.world, {self.world.told(name) for name in self.names(resources.POD_GROUPS)}
+        world, messages = self.world, {self.world.message_of(name) for name in self.names(resources.POD_GROUPS)}
         for name in self.names(resources.PODS):
             waits = name not in world.where() and world.get(resources.PODS, name)["status"].get("conditions")
-            if waits and world.says(name) not in told:
+            if waits and world.says(name) not in messages:
                 yield f"{name}: {world.says(name)}"
         for name in world.going():
             conditions = world.get(resources.PODS, name)["status"].get("conditions", ())
@@ -322,8 +322,8 @@ class Outcome(Story):
         self.world.cycle(seconds)
         placed, self.world.bound = self.world.placed(), before | self.world.bound
         ends = ranges(set(self.world.going()) - gone)
-        known, self.waiting = self.waiting, {name: self._why(name) for name in self.names(resources.POD_GROUPS)}
-        new = {name: why for name, why in self.waiting.items() if known.get(name) != why and why != "Running"}
+        previous, self.waiting = self.waiting, {name: self._why(name) for name in self.names(resources.POD_GROUPS)}
+        new = {name: why for name, why in self.waiting.items() if previous.get(name) != why and why != "Running"}
         waits = [f"{ranges(name for name in new if new[name] == why)}: {why}" for why in dict.fromkeys(new.values())]
         return ["; ".join(filter(None, [placed, ends and f"{ends} to end", *waits])) or "nothing new"]
 

@@ -15,7 +15,7 @@ REFUSED_SHARE = 0.99
 SUBMITTED_SHARE = (0.5, 0.6)
 
 
-class Shown:
+class Snapshot:
     """A picture of objects that somebody has collected."""
 
     def __init__(self, objects=None, now=0):
@@ -44,7 +44,7 @@ def some_jobs(count, phase="Running"):
 
 
 def test_the_same_seed_and_pictures_give_the_same_wishes():
-    picture = Shown({"jobs.batch.volcano.sh": some_jobs(5)})
+    picture = Snapshot({"jobs.batch.volcano.sh": some_jobs(5)})
     assert wishes_of(7, 200, picture) == wishes_of(7, 200, picture)
     assert wishes_of(7, 200, picture) != wishes_of(8, 200, picture)
 
@@ -52,12 +52,12 @@ def test_the_same_seed_and_pictures_give_the_same_wishes():
 def test_the_order_in_which_a_watch_showed_objects_does_not_matter():
     jobs = some_jobs(5)
     turned = dict(reversed(jobs.items()))
-    shown, other = (Shown({"jobs.batch.volcano.sh": each}) for each in (jobs, turned))
-    assert wishes_of(7, 100, shown) == wishes_of(7, 100, other)
+    picture, other = (Snapshot({"jobs.batch.volcano.sh": each}) for each in (jobs, turned))
+    assert wishes_of(7, 100, picture) == wishes_of(7, 100, other)
 
 
 def test_a_request_survives_being_written_down():
-    for request in wishes_of(3, 200, Shown()):
+    for request in wishes_of(3, 200, Snapshot()):
         assert msgspec.json.decode(msgspec.json.encode(request), type=Request) == request
 
 
@@ -70,7 +70,7 @@ def test_about_half_of_all_wishes_bring_work():
 
 def test_too_many_jobs_make_people_delete():
     def deletions(count):
-        picture = Shown({"jobs.batch.volcano.sh": some_jobs(count)})
+        picture = Snapshot({"jobs.batch.volcano.sh": some_jobs(count)})
         return sum(each.method == "DELETE" for each in wishes_of(1, 100, picture))
 
     assert deletions(300) > 2 * deletions(20)
@@ -78,7 +78,7 @@ def test_too_many_jobs_make_people_delete():
 
 def test_a_weight_of_nothing_means_never_and_a_wrong_name_is_told():
     client = Client(Random(1), dict.fromkeys(KINDS, 0) | {"submit gang": 1})
-    assert {client.draw(Shown())[0] for _ in range(20)} == {"submit gang"}
+    assert {client.draw(Snapshot())[0] for _ in range(20)} == {"submit gang"}
     with pytest.raises(ValueError, match="no wish called 'dance'"):
         Client(Random(1), {"dance": 1})
 

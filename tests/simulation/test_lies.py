@@ -26,8 +26,8 @@ def _pod(name, **spec):
 
 def _played(path, *moves):
     """Return what is told of each object in a story, by name."""
-    told = story.Story(story.Setup(nodes=1), (story.Rest(2 * S), *moves, story.Settle()))
-    path.write_bytes(story.encode(told))
+    scenario = story.Story(story.Setup(nodes=1), (story.Rest(2 * S), *moves, story.Settle()))
+    path.write_bytes(story.encode(scenario))
     done = command.play("--story", path, "--tell")
     assert "nothing is wrong" in done.stdout, done.stdout + done.stderr
     return done.stdout
@@ -46,10 +46,10 @@ def test_lies_that_nobody_can_tell_from_the_truth_are_put_right(tmp_path):
         story.Rest(50 * S),
         story.Lie("ready"),
     )
-    told = _played(tmp_path / "story.json", *moves, story.Rest(30 * S))
-    assert "pods/default/p  phase: Succeeded → Running" in told
-    assert "pods/default/p  phase: Running → Succeeded, ready: True → False" in told.partition("a pod runs again")[2]
-    assert "nodes/sim-0001  ready: True → Unknown" in told.partition("is called Ready")[2]
+    output = _played(tmp_path / "story.json", *moves, story.Rest(30 * S))
+    assert "pods/default/p  phase: Succeeded → Running" in output
+    assert "pods/default/p  phase: Running → Succeeded, ready: True → False" in output.partition("a pod runs again")[2]
+    assert "nodes/sim-0001  ready: True → Unknown" in output.partition("is called Ready")[2]
 
 
 @pytest.mark.timeout(300)
@@ -61,10 +61,10 @@ def test_old_reports_write_nothing(tmp_path):
         story.Rest(S),
         _pod("p", nodeSelector=SIMULATED),
     )
-    told = _played(tmp_path / "story.json", *moves, story.Lie("gone"))
+    output = _played(tmp_path / "story.json", *moves, story.Lie("gone"))
     for what in ("stale", "twice", "gone"):
-        said = told.partition(LIE_TEXTS[what])[2].splitlines()[1]
-        assert " s (" in said, "the next line is that of the next move"
+        line = output.partition(LIE_TEXTS[what])[2].splitlines()[1]
+        assert " s (" in line, "the next line is that of the next move"
 
 
 def test_each_lie_has_words():

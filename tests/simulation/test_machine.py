@@ -26,18 +26,18 @@ class Killed(BaseException):
     """The agent is dead: nothing that it would have done is done."""
 
 
-class Heard(Deaf):
+class LocalSubscription(Deaf):
     """A subscription to the store of this process."""
 
     is_alive = True
-    heard = 0
+    revision = 0
 
     @property
-    def has_news(self):
-        return newest() > self.heard
+    def has_events(self):
+        return newest() > self.revision
 
     def drain(self):
-        self.heard = newest()
+        self.revision = newest()
 
 
 def newest():
@@ -60,8 +60,8 @@ class World:
         store.random = self.random
 
     def begin(self):
-        self.heard = Heard()
-        self.agent = SimulatedAgent(self.processes, self.directory, subscription=self.heard)
+        self.subscription = LocalSubscription()
+        self.agent = SimulatedAgent(self.processes, self.directory, subscription=self.subscription)
         self.agent.begin()
         return self
 
@@ -73,19 +73,19 @@ class World:
         """Go on to the next thing that happens, and let it happen."""
         now, due = self.time.monotonic(), self.processes.due()
         waits = [most, *([] if due is None else [due - now])]
-        has_heard = self.agent is not None and self.heard.has_news
+        has_changes = self.agent is not None and self.subscription.has_events
         if self.agent:
-            waits.append(0.0 if has_heard or self.agent.has_events else self.agent.patience())
+            waits.append(0.0 if has_changes or self.agent.has_events else self.agent.patience())
         self.time.move(-(-max(0.0, min(waits)) * 1e6 // 1) / 1e6)
         self.still = self.still + 1 if self.time.monotonic() == now else 0
         assert self.still < 100, "the agent works and works and has nothing to do"
         self.processes.advance()
         assert len(self.processes.running) == len(set(self.processes.running)), "a container runs twice"
-        if self.agent and (has_heard or self.agent.has_events or self.agent.patience() <= 0):
-            self.work(has_heard=has_heard)
+        if self.agent and (has_changes or self.agent.has_events or self.agent.patience() <= 0):
+            self.work(has_changes=has_changes)
 
-    def work(self, *, has_heard=True):
-        if has_heard:
+    def work(self, *, has_changes=True):
+        if has_changes:
             self.agent.listener.hear()
         self.agent.work()
 
@@ -134,8 +134,8 @@ class World:
         store.write(Delete(PODS, "d", name, **fields))
 
     def phases(self, name="p"):
-        told = [change.object["status"]["phase"] for change in reversed(store.history(PODS, "d", name))]
-        return [each for each, _ in itertools.groupby(told)]
+        observed = [change.object["status"]["phase"] for change in reversed(store.history(PODS, "d", name))]
+        return [each for each, _ in itertools.groupby(observed)]
 
 
 def container(name, script, **fields):
@@ -418,14 +418,14 @@ def lived(directory, story, step=lambda world, count: world.step()):
         world.rest(10)
         assert len(set(world.processes.starts)) == len(world.processes.starts)
         assert world.processes.running == []
-        return told(store.history(PODS, "d", "p")[0].object["status"]), count
+        return status_without_times(store.history(PODS, "d", "p")[0].object["status"]), count
 
 
 def is_over(world):
     return world.status().get("phase", "Failed") in ENDED and not world.processes.running
 
 
-def told(status):
+def status_without_times(status):
     """What a status says, without times."""
     lists = [status.get(kind, []) for kind in ("initContainerStatuses", "containerStatuses")]
     states = [

@@ -10,11 +10,11 @@ from proof.simulation.planted import PLANTS, planted
 
 @pytest.mark.parametrize("name", stories.names())
 def test_kept_story_can_be_read(name):
-    told = story.decode(stories.path(name).read_bytes())
-    assert told.plant
-    assert told.broken
-    assert told.about
-    assert stories.path(name).read_bytes() == story.encode(told) + b"\n"
+    scenario = story.decode(stories.path(name).read_bytes())
+    assert scenario.plant
+    assert scenario.broken
+    assert scenario.about
+    assert stories.path(name).read_bytes() == story.encode(scenario) + b"\n"
 
 
 def test_each_planted_defect_has_a_story_and_is_told_of():

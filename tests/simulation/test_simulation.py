@@ -30,8 +30,8 @@ def test_the_same_seed_gives_the_same_log(tmp_path, options):
 
 @pytest.mark.timeout(300)
 def test_debugger_opens_where_a_story_goes_wrong():
-    told = ("--story", stories.path("two-leaders"), "--plant", "two-leaders", "--debug")
-    done = _play(*told, typed="p node\nq\n")
+    arguments = ("--story", stories.path("two-leaders"), "--plant", "two-leaders", "--debug")
+    done = _play(*arguments, typed="p node\nq\n")
     assert done.returncode == 1
     assert "node not over its allocatable" in done.stdout
     assert "(Pdb) 'sim-0001'" in done.stdout
@@ -53,6 +53,6 @@ def test_a_story_is_kept_as_it_was_played(tmp_path, setup):
     path = tmp_path / "story.json"
     path.write_bytes(story.encode(story.Story(setup, moves)))
     assert story.decode(path.read_bytes()).moves == moves
-    told = _play("--story", path, "--tell").stdout
-    assert "jobs is killed" in told
-    assert "nothing is wrong" in told
+    output = _play("--story", path, "--tell").stdout
+    assert "jobs is killed" in output
+    assert "nothing is wrong" in output

@@ -79,8 +79,8 @@ class Drill:
 
     def create(self, kind, name, body=None, /, **spec):
         """Create an object, in the scenario's namespace if it is in one; a queue stays, empty."""
-        place = {"namespace": self.namespace} if kind.namespaced else {}
-        obj = of(kind, name, body, **place, **spec)
+        metadata = {"namespace": self.namespace} if kind.namespaced else {}
+        obj = of(kind, name, body, **metadata, **spec)
         return self._ask("POST", paths.collection(kind, self.namespace), json=obj)
 
     def budget(self, job, least):
@@ -152,8 +152,8 @@ class Drill:
 
     def comes_to(self, name, wanted):
         """Wait until a job's pods are where a function of their places says."""
-        said = lambda: f"the places of {name}: {self.places(name)}, {self.job(name).get('status')}"  # noqa: E731
-        self._until(lambda: wanted(self.places(name)), said)
+        description = lambda: f"the places of {name}: {self.places(name)}, {self.job(name).get('status')}"  # noqa: E731
+        self._until(lambda: wanted(self.places(name)), description)
 
     def check_reasons(self):
         """Whoever waits has a reason out of the closed list, and a sentence, as soon as he was looked at."""

@@ -32,7 +32,7 @@ def system(podman, tmp_path_factory):
     made = podman.make("localhost/serves:1", SERVES)
     for name in IMAGES:
         podman.run("push", made, f"{registry.address}/library/{name}:latest")
-    podman.stand_in("docker.io", registry.address)
+    podman.redirect("docker.io", registry.address)
     with running(tmp_path_factory.mktemp("images"), VOLCANO_UI_ENGINE="podman") as started:
         yield started
     registry.close()

@@ -81,8 +81,8 @@ def kill(system, choices):
 def processes(system):
     """The ids of all that is kept by supervisors, those of the cluster first, in the order of their names."""
     supervisors = dict.fromkeys((system.cluster, system))
-    kept = [pid for each in supervisors for _, pid in sorted(each.children().items())]
-    return [*kept, *(pid for each in supervisors if (pid := each.fork_server()))]
+    pids = [pid for each in supervisors for _, pid in sorted(each.children().items())]
+    return [*pids, *(pid for each in supervisors if (pid := each.fork_server()))]
 
 
 def age_s(pid):

@@ -64,9 +64,9 @@ def test_four_processes_meet_at_the_address_that_pytorch_gives_them(person, watc
     tasks = [task(meet, name="master"), task(meet, name="worker", replicas=3)]
     person.create(job("meeting", *tasks, plugins={"pytorch": []}))
     done = watcher.reaches("meeting", "Completed", "Failed")["status"]
-    said = log(person, "meeting", "meeting-master-0")
-    assert done["state"]["phase"] == "Completed", said
-    assert "ranks [1, 2, 3] have come to meeting-master-0.meeting" in said
+    output = log(person, "meeting", "meeting-master-0")
+    assert done["state"]["phase"] == "Completed", output
+    assert "ranks [1, 2, 3] have come to meeting-master-0.meeting" in output
     assert done["controlledResources"] == {"plugin-pytorch": "pytorch", "plugin-svc": "svc"}
     assert made(watcher, "meeting") == set()
 
@@ -92,18 +92,18 @@ def test_pod_finds_its_peers_and_has_its_keys_to_itself(person, watcher, go):
     person.create(job("look", shell(LOOK.replace("{go}", str(go)), sees=go.parent, replicas=2), plugins=plugins))
     until(lambda: "Port 2022" in log(person, "look", "look-main-0"), what="the last of what it sees")
     secret = watcher.store.get(SECRETS, "default", "look-ssh").object["data"]
-    told = log(person, "look", "look-main-0")
+    output = log(person, "look", "look-main-0")
     go.touch()
     watcher.reaches("look", "Completed")
     hosts = "look-main-0.look", "look-main-1.look"
-    assert told.splitlines()[:3] == [*hosts, f"number 2 hosts {','.join(hosts)} index 0"]
-    addresses = [line.split()[0] for line in told.splitlines() if line.startswith("127.")]
+    assert output.splitlines()[:3] == [*hosts, f"number 2 hosts {','.join(hosts)} index 0"]
+    addresses = [line.split()[0] for line in output.splitlines() if line.startswith("127.")]
     assert len(addresses) == 3
     assert addresses[0] != addresses[1] == addresses[2]
     for file in ("authorized_keys", "config", "id_rsa", "id_rsa.pub"):
-        assert f"644 /keys/{file}\n" in told
-    assert base64.b64decode(secret["id_rsa.pub"]).decode() in told
-    assert base64.b64decode(secret["config"]).decode().splitlines()[-1] in told
+        assert f"644 /keys/{file}\n" in output
+    assert base64.b64decode(secret["id_rsa.pub"]).decode() in output
+    assert base64.b64decode(secret["config"]).decode().splitlines()[-1] in output
     assert not Path("/keys").exists(), "the machine itself sees the keys of a pod"
 
 

@@ -100,8 +100,8 @@ def test_job_is_suspended_and_resumed(person, here, there, go):
     go.touch()
     person.post("/jobs/default/paused/resume/")
     here.reaches("paused", "Completed")
-    asked = [each for each in there.everything() if each.resource == COMMANDS.id and each.verb == "ADDED"]
-    assert [each.object["action"] for each in asked[-2:]] == ["AbortJob", "ResumeJob"]
+    commands = [each for each in there.everything() if each.resource == COMMANDS.id and each.verb == "ADDED"]
+    assert [each.object["action"] for each in commands[-2:]] == ["AbortJob", "ResumeJob"]
 
 
 def test_sweep_is_made_whole_or_not_at_all(person, here, there):
@@ -162,5 +162,5 @@ def test_person_acts_there_as_himself_where_that_is_wanted(first, kubeconfig, th
             there.reaches("mine", "Completed")
             assert "As admin." in other.get("/audit/", q="mine").text
         command = [sys.executable, "manage.py", "kubeconfig"]
-        asked = subprocess.run(command, cwd=PROJECT, env=own.environment, capture_output=True, text=True)
-        assert (asked.returncode, "it gives kubeconfigs itself" in asked.stderr) == (1, True)
+        result = subprocess.run(command, cwd=PROJECT, env=own.environment, capture_output=True, text=True)
+        assert (result.returncode, "it gives kubeconfigs itself" in result.stderr) == (1, True)

@@ -50,7 +50,7 @@ def _nothing_left(person, watcher):
             until(lambda name=name: watcher.job(name) is None, what="the end of the job")
 
 
-def told(watcher, name):
+def events_of(watcher, name):
     found = [each.object for each in watcher.store.find(EVENTS, namespace="default")]
     return [each["message"] for each in found if each["involvedObject"]["name"] == name]
 
@@ -73,7 +73,7 @@ def test_manifest_as_printed_says_what_is_missing(person, watcher, cluster, syst
     if least == pods:  # otherwise it is a container of whichever pod was first
         del remedies[1:]
     assert any(each in status["state"]["message"] for each in remedies), status
-    until(lambda: any(each in message for each in remedies for message in told(watcher, name)))
+    until(lambda: any(each in message for each in remedies for message in events_of(watcher, name)))
     ended = [pod["status"] for pod in made.values() if pod["status"]["phase"] == "Failed"]
     assert {each["reason"] for each in ended} == {"NoCommand"}
     assert len(ended) >= least
@@ -112,8 +112,8 @@ def test_evicted_pod_restarts_the_whole_job(person, watcher, api, text, victim, 
     after = uids(watcher, name)
     assert before.keys() == after.keys()
     assert not set(before.values()) & set(after.values())
-    done = [each for each in told(watcher, name) if "RestartJob" in each]
-    assert any(event in each and victim in each for each in done), told(watcher, name)
+    done = [each for each in events_of(watcher, name) if "RestartJob" in each]
+    assert any(event in each and victim in each for each in done), events_of(watcher, name)
 
 
 def test_executor_that_fails_starts_again_in_its_pod_and_one_that_is_evicted_is_made_again(person, watcher, api):

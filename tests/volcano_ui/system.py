@@ -47,7 +47,7 @@ class System:
         with self.process.stdout as stream:
             self.lines.extend(line.rstrip("\n") for line in stream)
 
-    def said(self, pattern):
+    def wait_for_line(self, pattern):
         """Wait for a line that matches; return the match."""
 
         def look():

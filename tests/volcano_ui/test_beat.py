@@ -47,8 +47,8 @@ def test_ticks_go_on_when_the_clock_is_set(beat, moved_clock, jump_s):
 def test_timers_are_told_once_by_how_much_the_clock_was_set_back(beat, moved_clock):
     during(beat, moved_clock, 2)
     moved_clock.us -= HOUR_S * 1_000_000
-    (told,) = [args for name, args in during(beat, moved_clock, 10) if "clock" in name]
-    assert told == (HOUR_S * 1000,)
+    (arguments,) = [args for name, args in during(beat, moved_clock, 10) if "clock" in name]
+    assert arguments == (HOUR_S * 1000,)
     moved_clock.us += HOUR_S * 1_000_000
     assert not [name for name, _ in during(beat, moved_clock, 10) if "clock" in name]
 

@@ -46,23 +46,23 @@ def test_disk_that_is_full_or_nearly_so(monkeypatch):
         assert ids(checks.free_space()) == expected
 
 
-@cases("kept, refused", {
+@cases("stored, refused", {
     "a new one": (None, False),
     "of this version": (VERSION, False),
     "of an older one": ("0.0.9", False),
     "of a newer one": ("99.0.0", True),
 })  # fmt: skip
-def test_state_directory_of_a_newer_version_is_refused(settings, tmp_path, kept, refused):
+def test_state_directory_of_a_newer_version_is_refused(settings, tmp_path, stored, refused):
     settings.DATA = tmp_path
-    if kept is not None:
-        (tmp_path / "version").write_text(f"{kept}\n")
+    if stored is not None:
+        (tmp_path / "version").write_text(f"{stored}\n")
     found = checks.version()
     assert ids(found) == ["volcano_ui.E009"] * refused
     if refused:
         assert f"is of version 99.0.0, and this is {VERSION}. Nothing was written" in found[0].msg
         assert "restore a backup from before it: docs/how-to/upgrade.md" in found[0].hint
     else:
-        assert up._note_version() == ("" if kept != "0.0.9" else f"What version 0.0.9 left goes on with {VERSION}.")
+        assert up._note_version() == ("" if stored != "0.0.9" else f"What version 0.0.9 left goes on with {VERSION}.")
         assert (tmp_path / "version").read_text() == f"{VERSION}\n"
 
 

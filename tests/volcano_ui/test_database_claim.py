@@ -87,9 +87,9 @@ def test_second_is_refused_as_soon_as_the_first_is_seen_to_live(first, claims, s
         with pytest.raises(DatabaseInUse) as refused:
             second.take(within_s=HANG_S)
         ends.set()
-    said = str(refused.value)
-    assert f"in use by another `up` on {socket.gethostname()} with the state directory {settings.DATA}." in said
-    assert "another DATABASE_URL" in said
+    message = str(refused.value)
+    assert f"in use by another `up` on {socket.gethostname()} with the state directory {settings.DATA}." in message
+    assert "another DATABASE_URL" in message
     first.release()
     second.take()
 
@@ -129,15 +129,15 @@ def test_whose_pods_go_on_elsewhere_is_not_followed(request, settings, tmp_path,
             folder = Layout(data).container("uid", "main") / "0"
             folder.mkdir(parents=True)
             (folder / "claim").write_text(f"{os.getpid()} {linux.start_ticks(os.getpid())}")
-    told = rf"would run a second time: .* in the state directory {tmp_path / 'other'}, .*RUNNING=end"
-    with pytest.raises(DatabaseInUse, match=told) if refused else contextlib.nullcontext():
+    pattern = rf"would run a second time: .* in the state directory {tmp_path / 'other'}, .*RUNNING=end"
+    with pytest.raises(DatabaseInUse, match=pattern) if refused else contextlib.nullcontext():
         Claim().write()
     assert not refused or ProgramsLease.objects.get().holder == before.format(**names)
 
 
 def test_places_are_read():
-    for text, place in (("host:/a:b", ("host", "/a:b")), ("host-ab12", ("host-ab12", "")), ("", ("", ""))):
-        assert UpLocation.read(text) == UpLocation(*place)
+    for text, location in (("host:/a:b", ("host", "/a:b")), ("host-ab12", ("host-ab12", "")), ("", ("", ""))):
+        assert UpLocation.read(text) == UpLocation(*location)
 
 
 @pytest.fixture
@@ -150,15 +150,17 @@ def url(postgres_url):
 def test_second_system_on_one_database_names_the_first_and_may_follow_it(url, start, tmp_path):
     both = partial(start, DATABASE_URL=url, VOLCANO_UI_ENGINE="none")
     first = both("first")
-    first.said("^Open ")
-    shown = env.database_label(env.database(tmp_path)) if "DATABASE_URL" in os.environ else r"postgresql:///\S+"
-    first.said(rf"✓ database {shown}")
+    first.wait_for_line("^Open ")
+    label = env.database_label(env.database(tmp_path)) if "DATABASE_URL" in os.environ else r"postgresql:///\S+"
+    first.wait_for_line(rf"✓ database {label}")
     second = both("second")
     directory = tmp_path / "first"
-    second.said(rf"^✗ The database {shown} is in use by another `up` on \S+ with the state directory {directory}\.")
+    second.wait_for_line(
+        rf"^✗ The database {label} is in use by another `up` on \S+ with the state directory {directory}\."
+    )
     assert second.ended() == 1
     assert not [line for line in second.lines if line.startswith("✓ database")]
     os.kill(first.process.pid, signal.SIGKILL)  # which ends its programs too
     first.process.wait()
     third = both("second")
-    third.said("^Open ")
+    third.wait_for_line("^Open ")

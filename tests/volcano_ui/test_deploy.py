@@ -44,11 +44,11 @@ def test_the_unit_is_hardened_and_bounded_and_the_wall_can_be_put_up():
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
 def test_systemd_knows_every_setting_and_calls_it_no_more_than_medium():
     command = ["systemd-analyze", "security", "--offline=yes", str(UNIT)]
-    said = subprocess.run(command, check=False, capture_output=True, text=True)
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
     # systemd before 254 does not know it and ignores it, as the unit says.
-    others = re.sub(r".*Unknown key\b.*DelegateSubgroup.*", "", said.stderr)
+    others = re.sub(r".*Unknown key\b.*DelegateSubgroup.*", "", result.stderr)
     assert "Unknown" not in others
-    level = float(re.search(r"exposure level for \S+: ([\d.]+)", said.stdout)[1])
+    level = float(re.search(r"exposure level for \S+: ([\d.]+)", result.stdout)[1])
     assert level < 5
 
 

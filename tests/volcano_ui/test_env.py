@@ -67,9 +67,9 @@ def test_database_url(part, monkeypatch):
 @parts("volcano_ui/settings", "no databases")
 def test_wrong_database_url_is_refused_without_its_password(part, monkeypatch, tmp_path):
     several = ("", "postgresql://ann:hunter2@db/volcano", "DATABASE_URL is .* Write {cluster}")
-    for number, (_, url, told) in enumerate([several, *part.lines]):
+    for number, (_, url, pattern) in enumerate([several, *part.lines]):
         monkeypatch.setenv("DATABASE_URL", yaml.safe_load(url))
-        with pytest.raises(ImproperlyConfigured, match=told) as refusal:
+        with pytest.raises(ImproperlyConfigured, match=pattern) as refusal:
             env.database(tmp_path / "db", "" if number else "dev")
         assert "hunter2" not in str(refusal.value)
 

@@ -55,11 +55,11 @@ def test_a_fork_has_what_an_executed_program_has(forking, tmp_path):
         tell=TELL + "import time; time.sleep(600)",
     )
     forked, executed = (json.loads((tmp_path / f"told-{number}").read_text()) for number in range(2))
-    for told in (forked, executed):
-        told["arguments"].pop(1), told["line"].pop(2)  # where it is to tell
+    for report in (forked, executed):
+        report["arguments"].pop(1), report["line"].pop(2)  # where it is to tell
         # A pipe for signs of life and a socket, whose numbers are the program's; who they are is not the same twice.
-        told["descriptors"] = {number: name.partition(":")[0] for number, name in told["descriptors"].items()}
-        assert told["descriptors"].pop(told["environment"].pop("VOLCANO_UI_HEARTBEAT")) == "pipe"
+        report["descriptors"] = {number: name.partition(":")[0] for number, name in report["descriptors"].items()}
+        assert report["descriptors"].pop(report["environment"].pop("VOLCANO_UI_HEARTBEAT")) == "pipe"
     assert forked == executed
     assert forked["parent"] == int(pid)
     assert forked["line"][1:] == [str(tmp_path / "tell.py"), "two", "words"]
@@ -85,9 +85,9 @@ def test_an_end_is_told_and_the_program_started_again(forking):
         """,
         **{name: text for name, (text, _) in ENDS.items()},
     )
-    for name, (_, told) in ENDS.items():
+    for name, (_, message) in ENDS.items():
         first, second, *_ = [line for line in lines if line.startswith(f"✗ {name} ")]
-        assert first == f"✗ {name} {told}; starting it again in 0.2 s"
+        assert first == f"✗ {name} {message}; starting it again in 0.2 s"
         assert second.endswith("starting it again in 0.4 s")
 
 
@@ -114,11 +114,11 @@ def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(fo
     assert not any(alive(int((tmp_path / f"{name}.log").read_text())) for name in ("stays", "later"))
 
 
-@cases("trouble, told", {
+@cases("trouble, reason", {
     "ended, and nobody has seen it": ("server._channel.shutdown(2)", "[Errno 32] Broken pipe"),
     "stands still": ("os.kill(server.pid, signal.SIGSTOP)", "the fork server did not answer for 0.5 s"),
 })  # fmt: skip
-def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(forking, trouble, told):
+def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(forking, trouble, reason):
     lines = forking(
         f"""
         from volcano_ui.supervision import forks
@@ -137,7 +137,7 @@ def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones
         """,
         **dict.fromkeys(("first", "second", "third"), STAYS),
     )
-    assert lines == [f"✗ second could not be forked ({told}); starting it by itself"]
+    assert lines == [f"✗ second could not be forked ({reason}); starting it by itself"]
 
 
 def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place(forking, tmp_path):

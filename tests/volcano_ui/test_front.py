@@ -16,10 +16,10 @@ class Behind:
     """A web server as the front sees it: it answers with what it was asked."""
 
     def __init__(self):
-        self.asked = []
+        self.scopes = []
 
     async def __call__(self, scope, receive, send):
-        self.asked.append(scope)
+        self.scopes.append(scope)
         await (self.socket if scope["type"] == "websocket" else self.answer)(scope, receive, send)
 
     async def answer(self, scope, receive, send):
@@ -88,8 +88,8 @@ async def test_a_request_is_handed_on_as_it_was_sent(client, method, path, conte
 async def test_headers_go_both_ways_and_each_cookie_for_itself(client, behind):
     sent = {"cookie": "s=1", "host": "batch.example", "x-own": "ä".encode()}
     answer = await client.get("/c/one/moved", headers=sent)
-    asked = dict(behind.asked[-1]["headers"])
-    assert (asked[b"host"], asked[b"cookie"], asked[b"x-own"]) == (b"batch.example", b"s=1", "ä".encode())
+    headers = dict(behind.scopes[-1]["headers"])
+    assert (headers[b"host"], headers[b"cookie"], headers[b"x-own"]) == (b"batch.example", b"s=1", "ä".encode())
     assert answer.status_code == 302
     assert answer.headers.get_list("set-cookie") == ["a=1", "b=2"]
 
@@ -113,7 +113,7 @@ def trusted(request, settings):
 })  # fmt: skip
 async def test_who_asks_and_by_which_scheme(trusted, client, behind, proxies, headers, asks):
     await client.get("/c/one/", headers=headers)
-    assert (behind.asked[-1]["client"][0], behind.asked[-1]["scheme"]) == asks
+    assert (behind.scopes[-1]["client"][0], behind.scopes[-1]["scheme"]) == asks
 
 
 async def test_what_cannot_be_answered_says_so_and_the_other_clusters_go_on(client):

@@ -27,7 +27,7 @@ class Cluster:
     """The state directory of a cluster, what runs of its pods, and the `up`s on it."""
 
     def __init__(self, state):
-        self.state, self.port, self.said, self.shims, self.begun = state, free_port(), [], [], []
+        self.state, self.port, self.messages, self.shims, self.begun = state, free_port(), [], [], []
         (state / "run").mkdir(parents=True)
 
     def pod(self):
@@ -47,7 +47,7 @@ class Cluster:
         """Begin as an `up` does; return it with whether a pod can have been where it listened before."""
         data = self.state / data
         (data / "run").mkdir(parents=True, exist_ok=True)
-        ports = HeldPorts(self.state, data, log=None, say=self.said.append)
+        ports = HeldPorts(self.state, data, log=None, say=self.messages.append)
         lapsed = ports.begin(has_pods=any(shim.poll() is None for shim in self.shims))
         self.begun.append((ports, ports.pid))
         return ports, lapsed
@@ -178,7 +178,7 @@ async def test_holder_that_is_killed_is_replaced(cluster):
     async with asyncio.timeout(HANG_S):
         while ports.pid in (0, first):
             await asyncio.sleep(0.1)
-    assert cluster.said == ["✗ the holder of the ports ended; starting another"]
+    assert cluster.messages == ["✗ the holder of the ports ended; starting another"]
     die(ports)
     assert ask(cluster.port).startswith(b"HTTP/1.1 503")
     assert not cluster.begin()[1]

@@ -14,28 +14,28 @@ LOCKS = ["requirements.txt", "requirements-build.txt", "requirements-dev.txt", "
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_what_is_asked_for_is_locked_and_each_is_pinned_with_hashes(name):
-    text, asked = (ROOT / name).read_text(), asked_for(name)
+    text, requirements = (ROOT / name).read_text(), requirements_of(name)
     blocks = re.split(r"\n(?=[a-z0-9])", text, flags=re.IGNORECASE)
     pinned = [block for block in blocks if not block.startswith("#")]
     assert len(pinned) > 5
     assert all(re.match(r"[\w.\[\]-]+==\S+ \\\n +--hash=sha256:", block) for block in pinned)
     locked = dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE))
-    assert {canonicalize_name(each.name) for each in asked} <= locked.keys()
-    assert [str(one) for one in asked if not one.specifier.contains(locked[canonicalize_name(one.name)])] == []
+    assert {canonicalize_name(each.name) for each in requirements} <= locked.keys()
+    assert [str(one) for one in requirements if not one.specifier.contains(locked[canonicalize_name(one.name)])] == []
 
 
-def asked_for(name):
+def requirements_of(name):
     """Return the requirements of a lock's source."""
     lines = (ROOT / name).with_suffix(".in").read_text().splitlines()
     return {Requirement(line) for line in (line.partition("#")[0].strip() for line in lines) if line[:1].isalnum()}
 
 
-def asked_of_npm():
+def npm_requirements():
     wanted = json.loads((ROOT / "package.json").read_text())
     return wanted["dependencies"].keys() | wanted["devDependencies"].keys()
 
 
-def asked_of_go():
+def go_modules():
     """Return the modules of the programs that a Kubernetes of the tests is made of."""
     for file in (ROOT / "proof" / "kubernetes" / "programs").glob("*/go.mod"):
         text = file.read_text()
@@ -50,8 +50,8 @@ def test_every_package_that_is_asked_for_is_explained_and_no_other():
     explained = [
         name for row in re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)
     ]
-    asked = [each.name for name in LOCKS for each in asked_for(name)]
-    assert sorted(explained) == sorted([*asked, *asked_of_npm(), *asked_of_go()])
+    requirements = [each.name for name in LOCKS for each in requirements_of(name)]
+    assert sorted(explained) == sorted([*requirements, *npm_requirements(), *go_modules()])
 
 
 @pytest.mark.parametrize("name", [*LOCKS, "package-lock.json", ".npmrc"])

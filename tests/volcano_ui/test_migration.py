@@ -151,9 +151,9 @@ def goes_beside(operation):
 
 
 def test_migrations_since_several_pods_go_beside_the_version_before():
-    known = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
-    assert all(key in known for key in BEFORE.items())
-    newer = [each for (app, name), each in known.items() if app in BEFORE and name > BEFORE[app]]
+    loaded = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
+    assert all(key in loaded for key in BEFORE.items())
+    newer = [each for (app, name), each in loaded.items() if app in BEFORE and name > BEFORE[app]]
     assert [operation for each in newer for operation in each.operations if not goes_beside(operation)] == []
     assert not goes_beside(migrations.AddField("thing", "a", models.TextField(default=""))), "a default of Django alone"
     assert not goes_beside(migrations.RenameField("thing", "a", "b"))

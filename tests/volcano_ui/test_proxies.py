@@ -75,20 +75,22 @@ def test_a_forged_address_evades_no_limit(proxied, proxies, let_try):
         base_url=f"http://127.0.0.1:{proxied(proxies)}", headers={"Host": NAME}, timeout=HANG_S
     ) as client:
         forged = [{"x-forwarded-for": f"198.51.100.{number}"} for number in range(GUESSES)]
-        answers = [log_in(client, "wrong", **each) for each in forged]
-    assert answers.count(429) == GUESSES - let_try
-    said = [row.message for row in AuditEntry.objects.filter(verb="login")]
-    assert len(said) == let_try
-    assert all("198.51.100" in message for message in said) is (let_try == GUESSES)
+        codes = [log_in(client, "wrong", **each) for each in forged]
+    assert codes.count(429) == GUESSES - let_try
+    messages = [row.message for row in AuditEntry.objects.filter(verb="login")]
+    assert len(messages) == let_try
+    assert all("198.51.100" in message for message in messages) is (let_try == GUESSES)
 
 
 def socket_status(client, port, origin, headers):
     """Return what a page of the origin is answered that opens the live socket: 101, or why not."""
-    said = {**headers, "Cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())}
+    request_headers = {**headers, "Cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())}
     # The handshake names the host of the address; the connection is to where the server is.
-    address, server = f"ws://{said.pop('Host')}/live/", ("127.0.0.1", port)
+    address, server = f"ws://{request_headers.pop('Host')}/live/", ("127.0.0.1", port)
     try:
-        with connect(address, sock=socket.create_connection(server, HANG_S), origin=origin, additional_headers=said):
+        with connect(
+            address, sock=socket.create_connection(server, HANG_S), origin=origin, additional_headers=request_headers
+        ):
             return 101
     except InvalidStatus as refusal:
         return refusal.response.status_code
@@ -114,5 +116,5 @@ def test_pages_forms_and_the_socket_work_with_the_headers_of_the_documented_snip
         assert (f'data-origin="{origin}"' in page) is is_ours
         assert socket_status(client, at, origin, headers) == (101 if is_ours else 403)
         assert socket_status(client, at, f"{scheme}://{NAME}:9", headers) == 403
-    said = [row.message for row in AuditEntry.objects.filter(verb="login")]
-    assert [("198.51.100.7" in message) is is_ours for message in said] == [True]
+    messages = [row.message for row in AuditEntry.objects.filter(verb="login")]
+    assert [("198.51.100.7" in message) is is_ours for message in messages] == [True]

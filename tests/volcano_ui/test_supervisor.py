@@ -30,8 +30,8 @@ def test_programs_are_started_again_have_their_own_surroundings_and_leave_nothin
         await until(lambda: all([says("deaf"), says("own"), says("other"), text("child"), text("inner")]))
         call.cancel()
     """)
-    told = "✗ short ended with exit code 3 (it broke); starting it again in"
-    assert [line for line in lines if "short" in line][:3] == [f"{told} {wait} s" for wait in ("0.2", "0.4", "0.8")]
+    message = "✗ short ended with exit code 3 (it broke); starting it again in"
+    assert [line for line in lines if "short" in line][:3] == [f"{message} {wait} s" for wait in ("0.2", "0.4", "0.8")]
     assert [line for line in lines if "short" not in line] == ["✗ deaf did not stop within 0.3 s; killed"]
     assert [(tmp_path / f"{name}.log").read_text() for name in ("own", "other")] == ["shared own\n", "shared\n"]
     assert not any(alive(int((tmp_path / name).read_text())) for name in ("child", "inner"))
@@ -148,7 +148,7 @@ def test_threads_that_end_meanwhile_keep_nobody_from_reading_who_is_left(printed
 })  # fmt: skip
 def test_silence_counts_only_while_somebody_listens(looks, silent):
     pulse = Pulse(1.0, 20.0)
-    assert [pulse.look(now, has_beat=heard) for now, heard in looks][-1] is silent
+    assert [pulse.look(now, has_beat=has_beat) for now, has_beat in looks][-1] is silent
 
 
 BEATS = """

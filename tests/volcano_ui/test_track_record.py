@@ -69,17 +69,17 @@ def test_numbers_are_those_of_the_rows():
         "found from outside of our tests, although they passed": sum(row[2] in OUTSIDE for row in ROWS),
         "put back on purpose by a story of the simulation": len(stories.names()),
     }
-    told = dict(re.findall(r"^\| ([^|]+) \| (\d+) \|$", HEAD, re.MULTILINE))
-    assert told == {name: str(number) for name, number in expected.items()}
+    counts = dict(re.findall(r"^\| ([^|]+) \| (\d+) \|$", HEAD, re.MULTILINE))
+    assert counts == {name: str(number) for name, number in expected.items()}
 
 
 def test_table_of_finders_and_kinds_counts_the_rows():
     lines = re.search(r"^\| found by \| (.* \|) all \|\n\|.*\n((?:\|.*\n)+)", HEAD, re.MULTILINE)
     kinds = [*cells(lines[1]), "all"]
     table = [line[2:-2].split(" | ") for line in lines[2].splitlines()]
-    told = {(row[0], kind): int(cell or 0) for row in table for kind, cell in zip(kinds, row[1:], strict=True)}
+    counts = {(row[0], kind): int(cell or 0) for row in table for kind, cell in zip(kinds, row[1:], strict=True)}
     finders = [row[0] for row in table]
-    assert told == {
+    assert counts == {
         (finder, kind): sum(finder in (row[2], "all") and kind in (row[1], "all") for row in ROWS)
         for finder, kind in product(finders, kinds)
     }

@@ -37,7 +37,7 @@ users: [{name: me, user: {}}]
 def system(tmp_path_factory):
     system = System(tmp_path_factory.mktemp("up") / "data")
     try:
-        system.said("^Open ")
+        system.wait_for_line("^Open ")
         yield system
     finally:
         system.stop()
@@ -45,7 +45,7 @@ def system(tmp_path_factory):
 
 def refused(system, words):
     """It ends, and says why in a sentence."""
-    system.said(words)
+    system.wait_for_line(words)
     assert system.ended() == 1
     assert not [line for line in system.lines if "Traceback" in line or "hunter2" in line]
 
@@ -67,7 +67,7 @@ def test_killed_process_is_started_again(system, part):
     system.kill(part)
     assert system.pid(part) != before
     until(system.healthy, what="health")
-    system.said("was killed by SIGKILL; starting it again in 0")
+    system.wait_for_line("was killed by SIGKILL; starting it again in 0")
     name = PROGRAMS[part]
     assert f"{name} was killed by SIGKILL" in (system.data / "logs" / f"{name}.log").read_text()
 
@@ -134,14 +134,14 @@ def test_part_that_could_not_meet_the_others_is_refused_by_what_is_missing(start
     (tmp_path / "config").write_text(KUBECONFIG)
     part = start(VOLCANO_UI_ONLY="web", VOLCANO_UI_KUBECONFIG=str(tmp_path / "config"), **given)
     assert part.ended() == 1
-    told = " ".join(line for line in part.lines if line.startswith("✗"))
-    assert {name for name in SHARED if f"and {name} is not set" in told} == {*SHARED} - given.keys()
+    message = " ".join(line for line in part.lines if line.startswith("✗"))
+    assert {name for name in SHARED if f"and {name} is not set" in message} == {*SHARED} - given.keys()
 
 
 @pytest.mark.parametrize("part", PROGRAMS)
 def test_each_process_ends_by_itself_when_it_is_told_to(system, part):
     """So that `up` need not wait for as long as it has patience, and then kill."""
-    system.said("^Open ")
+    system.wait_for_line("^Open ")
     before, name = system.pid(part), PROGRAMS[part]
     seen = len(system.lines)
     os.kill(before, signal.SIGTERM)
@@ -153,7 +153,7 @@ def test_each_process_ends_by_itself_when_it_is_told_to(system, part):
 
 def test_signal_while_starting_leaves_nothing(start):
     system = start()
-    system.said("Redis")
+    system.wait_for_line("Redis")
     assert system.stop() == 0
     assert system.pids() == {}
 
@@ -176,10 +176,10 @@ def test_nodes_have_reported_also_when_history_is_forgotten_at_once(transactiona
 })  # fmt: skip
 def test_sentences_about_nodes_name_them_where_there_are_several(transactional_db, settings, nodes, begins):
     settings.TARGET = None
-    said = {node_walls.ANNOTATION: "none: pods reach all", node_engines.ANNOTATION: "none: off"}
+    annotations = {node_walls.ANNOTATION: "none: pods reach all", node_engines.ANNOTATION: "none: off"}
     for name in nodes:
         machine.renew(store, name, 0)  # as nodes with an agent of their own do
-        store.write(Create(NODES, {"metadata": {"name": name, "annotations": said}}))
+        store.write(Create(NODES, {"metadata": {"name": name, "annotations": annotations}}))
     found = up._about_walls({})
     assert len(found) == len(begins)
     assert all(line.startswith(words) for line, words in zip(found, begins, strict=True)), found

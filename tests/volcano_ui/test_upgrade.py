@@ -56,7 +56,7 @@ def manage(data, *words):
     ).stdout
 
 
-def known(data):
+def identity(data):
     """Return by what clients and browsers know an installation: the authority and the name of its kubeconfig, and its key."""
     config = manage(data, "kubeconfig")
     names = re.findall(r"authority-data: (\S+)", config), re.findall(r"current-context: (\S+)", config)
@@ -65,8 +65,8 @@ def known(data):
 
 def test_a_backup_is_restored_and_an_older_version_goes_on_with_it_only(start, typed, folder):
     first = start("data", **HERE)
-    first.said("^Open ")
-    before = known(first.data)
+    first.wait_for_line("^Open ")
+    before = identity(first.data)
     typed(RUNNING)
     assert first.stop() == 0
     typed(STOPPED)
@@ -74,18 +74,20 @@ def test_a_backup_is_restored_and_an_older_version_goes_on_with_it_only(start, t
         assert (folder / name).stat().st_mode & 0o077 == 0, name
     (folder / "data" / "version").write_text("99.0.0\n")  # a newer version has been here
     refused = start("data", **HERE)
-    refused.said(rf"^✗ The state directory \S+ is of version 99\.0\.0, and this is {VERSION}\. Nothing was written")
+    refused.wait_for_line(
+        rf"^✗ The state directory \S+ is of version 99\.0\.0, and this is {VERSION}\. Nothing was written"
+    )
     assert refused.ended() == 1
     for commands in (ALL, COPIED):
         shutil.rmtree(folder / "restored", ignore_errors=True)
         typed(commands)
-        assert known(folder / "restored") == before
+        assert identity(folder / "restored") == before
     (folder / "restored" / "version").write_text("0.0.1\n")
     second = start("restored", **HERE)
-    second.said("^Open ")
+    second.wait_for_line("^Open ")
     assert f"What version 0.0.1 left goes on with {VERSION}." in second.lines
     assert (folder / "restored" / "version").read_text() == f"{VERSION}\n"
-    assert known(second.data) == before
+    assert identity(second.data) == before
     assert second.stop() == 0
     typed(REMOVE)
     assert not (folder / "data").exists()
@@ -114,6 +116,6 @@ def address(server, name):
 
 
 def test_what_the_page_says_is_refused_is_said_so():
-    shown = re.search(r"^✗ The state directory .*$", PAGE, re.MULTILINE)
-    assert shown
-    assert Path(re.search(r"before it: (\S+)\.$", shown[0])[1]).name == "upgrade.md"
+    match = re.search(r"^✗ The state directory .*$", PAGE, re.MULTILINE)
+    assert match
+    assert Path(re.search(r"before it: (\S+)\.$", match[0])[1]).name == "upgrade.md"

@@ -120,12 +120,12 @@ class Part:
     """A process of an installation."""
 
     def __init__(self, redis_url, **variables):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("VOLCANO_UI_")}
-        kept.pop("DATABASE_URL", None)
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("VOLCANO_UI_")}
+        inherited.pop("DATABASE_URL", None)
         environment = {"DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "VOLCANO_UI_REDIS_URL": redis_url}
         self.process = subprocess.Popen(
             [sys.executable, "-c", PART],
-            cwd=settings.BASE_DIR, env=kept | environment | variables,
+            cwd=settings.BASE_DIR, env=inherited | environment | variables,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 

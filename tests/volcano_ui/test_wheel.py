@@ -5,16 +5,16 @@ from tests.tables import cases
 from volcano_ui import assets, env
 
 
-@cases("asked, locked, expected", {
+@cases("requirement, locked, expected", {
     "up to the next major version": ("redis", "redis==8.1.0 \\", "redis<9,>=8.1.0"),
     "before 1.0 the next minor one": ("uvicorn", "uvicorn==0.54.0 \\", "uvicorn<0.55,>=0.54.0"),
     "sooner if asked so": ("django~=5.2.0", "django==5.2.19 \\", "django<6,>=5.2.19,~=5.2.0"),
     "with an extra": ("celery[redis]", "celery==5.7.0 \\", "celery[redis]<6,>=5.7.0"),
     "another spelling": ("PyYAML", "pyyaml==6.0.3 \\", "PyYAML<7,>=6.0.3"),
 })  # fmt: skip
-def test_dependencies_begin_at_the_lock(asked, locked, expected):
+def test_dependencies_begin_at_the_lock(requirement, locked, expected):
     lock = f"# made by pip-compile\n{locked}\n    --hash=sha256:00\n    # via -r requirements.in\n"
-    assert dependencies(f"# What it runs on.\n\n{asked}\n", lock) == [expected]
+    assert dependencies(f"# What it runs on.\n\n{requirement}\n", lock) == [expected]
     with pytest.raises(KeyError, match="redis"):
         dependencies("redis", "celery==5.7.0 \\")
 

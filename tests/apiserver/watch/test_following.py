@@ -33,10 +33,10 @@ def entry(revision, resource="pods", size=10):
 
 
 def opened(*kinds, at=10):
-    kept = window.Window()
+    buffer = window.Window()
     for kind in kinds:
-        kept.open(kind, at)
-    return kept
+        buffer.open(kind, at)
+    return buffer
 
 
 @cases("after, expected", {
@@ -48,14 +48,14 @@ def opened(*kinds, at=10):
     "from before its beginning": (9, None),
 })  # fmt: skip
 def test_the_window_tells_what_it_knows_in_full_or_nothing(after, expected):
-    kept = opened("pods")
-    kept.add([entry(11), entry(12, "nodes"), entry(13), entry(14)])
-    found = kept.since("pods", after)
+    buffer = opened("pods")
+    buffer.add([entry(11), entry(12, "nodes"), entry(13), entry(14)])
+    found = buffer.since("pods", after)
     assert (None if found is None else [each.change.revision for each in found]) == expected
-    assert kept.since("nodes", 12) is None, "a kind that is not followed"
-    kept.close("pods")
-    kept.open("pods", 14)
-    assert (kept.since("pods", 13), kept.since("pods", 14)) == (None, []), "a kind to which nothing happened"
+    assert buffer.since("nodes", 12) is None, "a kind that is not followed"
+    buffer.close("pods")
+    buffer.open("pods", 14)
+    assert (buffer.since("pods", 13), buffer.since("pods", 14)) == (None, []), "a kind to which nothing happened"
 
 
 @cases("size, count", {
@@ -64,13 +64,13 @@ def test_the_window_tells_what_it_knows_in_full_or_nothing(after, expected):
     "bytes, to the last": (window.MOST_BYTES // 4 - entry(1, size=0).size, 4),
 })  # fmt: skip
 def test_the_window_is_bounded_and_says_so(size, count):
-    kept = opened("pods", "nodes", at=0)
+    buffer = opened("pods", "nodes", at=0)
     last = window.MOST_ENTRIES + 50
-    kept.add(entry(revision, size=size) for revision in range(1, last + 1))
-    kept.add([entry(last + 1, "nodes")])
-    assert kept.since("pods", last - count - 1) is None
-    assert len(kept.since("pods", last - count)) == count
-    assert len(kept.since("nodes", 0)) == 1
+    buffer.add(entry(revision, size=size) for revision in range(1, last + 1))
+    buffer.add([entry(last + 1, "nodes")])
+    assert buffer.since("pods", last - count - 1) is None
+    assert len(buffer.since("pods", last - count)) == count
+    assert len(buffer.since("nodes", 0)) == 1
 
 
 def nothing():
@@ -85,20 +85,20 @@ async def follower(transactional_db, redis):
 
 
 async def test_who_listens_is_called_for_each_change_in_order_whatever_befalls_others(follower):
-    heard = []
+    changes = []
 
     def broken(change):
         raise ValueError(change.name)
 
     follower.listen((PODS,), broken, nothing)
-    follower.listen((PODS,), lambda change: heard.append((change.verb, change.name)), nothing)
+    follower.listen((PODS,), lambda change: changes.append((change.verb, change.name)), nothing)
     await make("before")
     await follower.start()
     await make("a")
     await phase("a", "Running")
     await remove("a")
-    await until(lambda: len(heard) == 3, "three changes")
-    assert heard == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    await until(lambda: len(changes) == 3, "three changes")
+    assert changes == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
     assert follower.position == await in_db(store.revision)()
 
 
@@ -107,16 +107,16 @@ async def test_what_nobody_wants_to_hear_of_is_not_read(follower):
         await make(name)
         await follower.reach(await in_db(store.revision)())
 
-    heard = []
+    names = []
     follower.listen((NODES,), nothing, nothing)
-    follower.listen_in_batches(lambda entries: heard.extend(e.change.name for e in entries), nothing)
+    follower.listen_in_batches(lambda entries: names.extend(e.change.name for e in entries), nothing)
     await follower.start()
     await make_and_reach("a")
     async with follower.following(PODS):
         assert follower.window.since(PODS.id, follower.position) == []
         await make_and_reach("b")
     await make_and_reach("c")
-    assert heard == ["b"]
+    assert names == ["b"]
     assert follower.window.since(PODS.id, follower.position) is None
 
 
@@ -145,14 +145,14 @@ async def test_a_kind_that_is_followed_during_a_pass_without_it_lacks_nothing(fo
     since = follower.position
     await make("c")
     await follower.reach(await in_db(store.revision)())
-    kept = [entry.change.name for entry in follower.window.since(PODS.id, since)]
-    assert kept == [change.name for change in await in_db(store.changes)(since)]
-    assert kept[-1] == "c"
+    names = [entry.change.name for entry in follower.window.since(PODS.id, since)]
+    assert names == [change.name for change in await in_db(store.changes)(since)]
+    assert names[-1] == "c"
     await following.__aexit__(None, None, None)
 
 
 async def test_a_database_that_is_away_is_told_of_once(follower, monkeypatch, caplog):
-    tries, heard = [], []
+    tries, changes = [], []
 
     def away(*_):
         tries.append(1)
@@ -163,9 +163,9 @@ async def test_a_database_that_is_away_is_told_of_once(follower, monkeypatch, ca
     with monkeypatch.context() as outage:
         outage.setattr(WatchFollower, "_read", away)
         await until(lambda: len(tries) > 2, "the tries")
-    follower.listen((PODS,), heard.append, nothing)
+    follower.listen((PODS,), changes.append, nothing)
     await make("a")
-    await until(lambda: heard, "the change")
+    await until(lambda: changes, "the change")
     first, last = [record for record in caplog.records if record.name == log_follower.__name__]
     assert (first.getMessage(), first.exc_info) == ("following the log is put off: gone", None)
     assert last.getMessage().startswith("following the log goes on")
@@ -214,8 +214,8 @@ class Memory:
 class Mirror:
     """What a client makes of a list and of the events that follow it."""
 
-    def __init__(self, options, place, objects, revision):
-        self.options, self.place = options, place
+    def __init__(self, options, namespace, objects, revision):
+        self.options, self.watched_namespace = options, namespace
         self.objects, self.revision = objects, revision
         self.sink = Memory()
         self.read = 0
@@ -242,7 +242,7 @@ class Mirror:
                 self.objects[key] = obj
 
     def wanted(self):
-        page = listing.find(PODS, self.place, self.options)
+        page = listing.find(PODS, self.watched_namespace, self.options)
         return {(s.namespace, s.name): s.object for s in page.items}
 
 
@@ -257,7 +257,7 @@ class WatchMachine(RuleBasedStateMachine):
         for table in (models.Object, models.Change, models.Log):
             table.objects.all().delete()
         self.mirrors = []
-        self.kept = []
+        self.lists = []
         store.write(Create(PODS, {"metadata": {"name": "first", "namespace": "red"}, "spec": {}}))
         self.run(log_follower.follower.start())
 
@@ -282,10 +282,10 @@ class WatchMachine(RuleBasedStateMachine):
         else:
             store.write(Create(PODS, {"metadata": metadata, "spec": {}, "status": {"phase": phase}}))
 
-    @rule(writes=MANY, place=PLACES, selector=SELECTORS)
-    def write_after_a_list(self, writes, place, selector):
+    @rule(writes=MANY, watched_namespace=PLACES, selector=SELECTORS)
+    def write_after_a_list(self, writes, watched_namespace, selector):
         """Many writes between a list and the watch that will follow it."""
-        self.list_for_later(place, selector)
+        self.list_for_later(watched_namespace, selector)
         for name, namespace, label in writes:
             self.write(name, namespace, label, label)
 
@@ -294,41 +294,41 @@ class WatchMachine(RuleBasedStateMachine):
         if store.by_keys(PODS, [f"{namespace}/{name}"]):
             store.write(Delete(PODS, namespace, name, grace=0))
 
-    def list_for_later(self, place, selector):
+    def list_for_later(self, namespace, selector):
         options = query.list_options(QueryParams(selector), PODS)
-        self.kept.append((place, selector, listing.find(PODS, place, options)))
+        self.lists.append((namespace, selector, listing.find(PODS, namespace, options)))
 
-    @precondition(lambda self: self.kept)
+    @precondition(lambda self: self.lists)
     @rule(forgotten=st.booleans())
     def open_late(self, forgotten):
         """A watch from an older list; `forgotten`: what came since is in the log alone."""
         self.run(log_follower.follower.reach(store.revision()))
         if forgotten:
             self.run(self.forget())
-        self.follow(*self.kept.pop(0))
+        self.follow(*self.lists.pop(0))
 
     async def forget(self):
         """What comes next must be read from the log by whoever begins before now."""
         log_follower.follower.begin(log_follower.follower.position)
 
-    @rule(place=PLACES, selector=SELECTORS, beginning=st.sampled_from(["list", *BEGINNINGS]))
-    def open(self, place, selector, beginning):
+    @rule(namespace=PLACES, selector=SELECTORS, beginning=st.sampled_from(["list", *BEGINNINGS]))
+    def open(self, namespace, selector, beginning):
         """A watch that begins where its parameters say."""
         if beginning == "list":
-            self.list_for_later(place, selector)
-            self.follow(*self.kept.pop())
+            self.list_for_later(namespace, selector)
+            self.follow(*self.lists.pop())
         else:
-            self.follow(place, selector, None, BEGINNINGS[beginning])
+            self.follow(namespace, selector, None, BEGINNINGS[beginning])
 
-    def follow(self, place, selector, page, params=None):
+    def follow(self, namespace, selector, page, params=None):
         options = query.list_options(QueryParams(selector), PODS)
         objects = {(s.namespace, s.name): s.object for s in page.items} if page else {}
-        mirror = Mirror(options, place, objects, page.revision if page else None)
+        mirror = Mirror(options, namespace, objects, page.revision if page else None)
         version = {"resourceVersion": str(page.revision)} if page else params
         self.mirrors.append((mirror, self.run(self.begin(mirror, selector | version))))
 
     async def begin(self, mirror, params):
-        path = f"/api/v1/namespaces/{mirror.place}/pods" if mirror.place else "/api/v1/pods"
+        path = f"/api/v1/namespaces/{mirror.watched_namespace}/pods" if mirror.watched_namespace else "/api/v1/pods"
         scope = {"type": "http", "method": "GET", "query_string": b"", "headers": [], "path": path}
         request = Request(scope, None, None, info.parse("GET", path, watch=True), clock.milliseconds())
         request.actor, request.form = access.SYSTEM, forms.PLAIN

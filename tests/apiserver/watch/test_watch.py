@@ -34,7 +34,7 @@ from volcano_ui.web import listen
 DEFAULT = "/api/v1/namespaces/default/pods"
 
 
-def told(lines):
+def types_and_names(lines):
     return [(line.type, line.name) for line in lines]
 
 
@@ -46,7 +46,7 @@ async def test_changes_come_as_they_are_committed_with_the_stored_bytes(port):
         changed = await phase("a", "Running")
         gone = await remove("a")
         lines = await client.hear(3)
-    assert told(lines) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert types_and_names(lines) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
     assert [line.revision for line in lines] == [first, changed, gone]
     assert lines[2].object["status"] == {"phase": "Running"}
     body = (await in_db(store.changes)(first - 1))[0].body
@@ -70,7 +70,7 @@ async def test_a_watch_ends_cleanly_when_its_time_is_over_and_says_where_if_it_m
         await until(lambda: follower.position >= elsewhere and stream._feed, "what came elsewhere")
         stream.deadline = 0.0  # its time is over
         lines = await client.rest()
-    assert told(lines) == [("ADDED", "a"), ("BOOKMARK", None)][: 1 + (bookmarks == "true")]
+    assert types_and_names(lines) == [("ADDED", "a"), ("BOOKMARK", None)][: 1 + (bookmarks == "true")]
     assert bookmarks == "false" or lines[-1].revision == elsewhere
 
 
@@ -94,7 +94,7 @@ async def test_a_revision_of_the_future_is_waited_for_and_then_refused(port, mon
     await make("b")
     await make("c")
     client = await opening
-    assert told(await client.hear(1)) == [("ADDED", "c")]
+    assert types_and_names(await client.hear(1)) == [("ADDED", "c")]
     await client.__aexit__()
     monkeypatch.setattr("apiserver.watch.log_follower.WatchFollower.reach.__defaults__", (0.2,), raising=False)
     async with Client(port, DEFAULT, resourceVersion=head + 1000) as client:
@@ -130,7 +130,7 @@ async def test_a_web_socket_brings_one_event_in_each_message(port):
     async with websockets.connect(url, compression=None, open_timeout=HANG_S) as client:
         await make("b")
         lines = [world.Line(await client.recv()) for _ in range(2)]
-    assert told(lines) == [("ADDED", "a"), ("ADDED", "b")]
+    assert types_and_names(lines) == [("ADDED", "a"), ("ADDED", "b")]
 
 
 ANYWHERE = "/api/v1/pods"
@@ -186,17 +186,17 @@ async def test_a_client_that_reads_nothing_is_cut_off_and_nobody_else_notices(
 ):
     name, least = ("stream.QUEUE_BYTES", 1_000_000) if bound == "queue" else ("stream_keeper.SEND_S", 0.3)
     monkeypatch.setattr(f"apiserver.watch.{name}", least)
-    slow, raw, names, heard = keeper.slow, await stuck(port, headers), [], []
+    slow, raw, names, events = keeper.slow, await stuck(port, headers), [], []
     async with Client(port, DEFAULT) as healthy:
         await until(lambda: len(keeper.streams) == 2, "two watches")
         while keeper.slow == slow and len(names) < 60:
             names.append(f"large-{len(names):02}")
             await make_large(names[-1])
-            heard += await healthy.hear(1)  # or its own queue would be too long on a busy machine
+            events += await healthy.hear(1)  # or its own queue would be too long on a busy machine
         await until(lambda: keeper.slow > slow, "the cut")
         await until(lambda: len(keeper.streams) == 1, "its end")
         await make("last")
-        assert [line.name for line in [*heard, *await healthy.hear(1)]] == [*names, "last"]
+        assert [line.name for line in [*events, *await healthy.hear(1)]] == [*names, "last"]
     assert await closed(raw) in ("reset", "closed")
     raw.close()
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -240,12 +240,12 @@ async def test_a_watch_ends_when_the_right_or_the_token_is_taken_away(port):
         Client(port, DEFAULT, headers=bob) as keeps,
     ):
         await make("a")
-        assert told(await loses.hear(1)) == told(await revoked.hear(1)) == [("ADDED", "a")]
+        assert types_and_names(await loses.hear(1)) == types_and_names(await revoked.hear(1)) == [("ADDED", "a")]
         await in_db(RoleBinding.objects.filter(user__username="alice").delete)()
         await in_db(Token.objects.all().delete)()
         assert await loses.rest() == await revoked.rest() == []
         await make("b")
-        assert told(await keeps.hear(2)) == [("ADDED", "a"), ("ADDED", "b")]
+        assert types_and_names(await keeps.hear(2)) == [("ADDED", "a"), ("ADDED", "b")]
 
 
 async def test_history_that_is_forgotten_under_a_running_watch_is_an_error_event(port, keeper, follower):
@@ -275,7 +275,7 @@ async def test_watches_end_cleanly_when_the_server_stops(transactional_db, redis
     async with world.serving() as port:
         client = await Client(port, DEFAULT).__aenter__()
         await make("a")
-        assert told(await client.hear(1)) == [("ADDED", "a")]
+        assert types_and_names(await client.hear(1)) == [("ADDED", "a")]
     assert await client.rest() == []
     await client.__aexit__()
 
@@ -430,13 +430,13 @@ async def test_peer_that_does_not_read_has_not_vanished(port, keeper, monkeypatc
 
 
 async def test_idle_peers_are_asked_whether_they_are_there(port, monkeypatch):
-    asked = [
+    expected = [
         (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
         *((socket.IPPROTO_TCP, getattr(socket, name)) for name, _ in KEEPALIVE),
     ]
     options = []
     monkeypatch.setattr(
-        connection, "has_vanished", lambda raw: options.append([raw.getsockopt(*each) for each in asked])
+        connection, "has_vanished", lambda raw: options.append([raw.getsockopt(*each) for each in expected])
     )
     monkeypatch.setattr(connection, "LOOK_S", 0.05)
     async with Client(port, "/api/v1/pods"):

@@ -139,8 +139,8 @@ class Story:
             for _, given, expected in part.lines:
                 name, *words = given.split()
                 if expected:
-                    heard = await self.clients[name].hear(expected.count(", ") + 1)
-                    assert ", ".join(map(self.said, heard)) == expected
+                    events = await self.clients[name].hear(expected.count(", ") + 1)
+                    assert ", ".join(map(self.event_text, events)) == expected
                 elif words[0] == "watches":
                     self.clients[name] = await self.opened.enter_async_context(self.client(*words[1:]))
                 else:
@@ -154,7 +154,7 @@ class Story:
         headers = {"Accept": FORMS[form[1]]} if form else {}
         return Client(self.port, whole(path), headers=headers, **dict(parse_qsl(query)))
 
-    def said(self, line):
+    def event_text(self, line):
         obj = line.object
         if obj["kind"] == "Table":
             (row,) = obj["rows"]

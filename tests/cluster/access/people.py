@@ -23,7 +23,7 @@ from cluster.models import AuditEntry
 from kube.errors import ApiError
 from kube.meta import timestamp
 from kube.resources import by_id
-from tests.cluster.objects import shown
+from tests.cluster.objects import as_yaml
 from tests.cluster.story import Story
 
 PLAYED = ("store", "change", "remove", "after")
@@ -44,7 +44,7 @@ class People(Story):
     def __init__(self, clock, settings):
         super().__init__(clock)
         self.secrets, self.browsers, self.rows, self.settings, self.home = {}, {}, 0, settings, settings.DATA
-        actor, user, kept, whom = self.actor, accounts.find_user, self.kept, self.whom
+        actor, user, add_secret, whom = self.actor, accounts.find_user, self.remember, self.whom
         self.deeds = {
             "make": lambda who, name, **fields: accounts.create_user(actor(who), name, **fields),
             "password": lambda who, name, new, revoke=False: accounts.set_password(actor(who), user(name), new, revoke=revoke),
@@ -53,17 +53,17 @@ class People(Story):
             "deactivate": lambda who, name: accounts.set_active(actor(who), user(name), active=False),
             "drop": lambda who, name: user(name).delete(),
             "groups": lambda who, name, *groups: accounts.set_groups(actor(who), user(name), groups),
-            "bind": lambda who, role, place, **of: accounts.bind_role(actor(who), role, place, **whom(**of)),
+            "bind": lambda who, role, namespace, **of: accounts.bind_role(actor(who), role, namespace, **whom(**of)),
             "unbind": lambda who, place, **of: accounts.unbind_role(actor(who), place, **whom(**of)),
             "holds": lambda who: {place: str(role) for place, role in access.grants(actor(who)).roles.items()},
             "may": lambda who, verb, kind, place="": access.allowed(actor(who), verb, by_id(kind), place),
             "set": lambda who, **values: [setattr(settings, *each) for each in values.items()],
             "login": lambda who, name, subject, *groups, at="https://p": identities.log_in(Person(at, subject, name, groups), "::1").username,
-            "issue": lambda who, whose, **options: kept("t", self.issued(who, whose, **options)),
+            "issue": lambda who, whose, **options: add_secret("t", self.issued(who, whose, **options)),
             "revoke": lambda who, token: tokens.revoke(actor(who), self.secrets[token].row.pk),
-            "invite": lambda who, node=joining.ANY, hours=1: kept("t", joining.invite(actor(who), node, hours * 3600)),
+            "invite": lambda who, node=joining.ANY, hours=1: add_secret("t", joining.invite(actor(who), node, hours * 3600)),
             "since": lambda who, node: timestamp(joining.since(node)) if joining.since(node) else "never",
-            "link": lambda who, name: kept("l", logins.login_link("http://h", user(name)).removeprefix("http://h")),
+            "link": lambda who, name: add_secret("l", logins.login_link("http://h", user(name)).removeprefix("http://h")),
             "look": lambda link: logins.check_link(self.secrets[link].split("/")[2]).username,
             "claim": lambda link: logins.claim(self.secrets[link].split("/")[2], "::1").username,
             "succeed": lambda name, address="10.0.0.1": logins.attempt(name, address, {}).succeeded(user(name)),
@@ -82,13 +82,13 @@ class People(Story):
             found = (do or getattr(self, f"{verb}_"))(who, *given, **options)
         except ApiError as error:
             found = f"{type(error).__name__}: {error.message}"
-        said = shown(found) if isinstance(found, str | int | dict) else "done"
+        outcome = as_yaml(found) if isinstance(found, str | int | dict) else "done"
         if text:
-            said += ", says so" if text in self.browsers[who].said else ", does not say so"
+            outcome += ", says so" if text in self.browsers[who].said else ", does not say so"
         rows = AuditEntry.objects.filter(pk__gt=self.rows).order_by("pk")
         self.rows = max([self.rows, *(row.pk for row in rows)])
         audit = "; ".join(self.row(row, row.actor.removeprefix("system:") not in (who, "console")) for row in rows)
-        return [re.sub(r"(?<=bootstrap:)\d+", "N", f"{said} ({audit})" if audit else said)]
+        return [re.sub(r"(?<=bootstrap:)\d+", "N", f"{outcome} ({audit})" if audit else outcome)]
 
     def row(self, row, is_by_another):
         """Return what the audit has of a deed, and by whom where that is not who did it."""
@@ -105,7 +105,7 @@ class People(Story):
             return tokens.account_actor(*who.split("/"))
         return access.CONSOLE if who == "console" else access.for_user(User.objects.get(username=who))
 
-    def kept(self, mark, secret):
+    def remember(self, mark, secret):
         name = f"{mark}{sum(each[0] == mark for each in self.secrets) + 1}"
         self.secrets[name] = secret
         return name
@@ -113,13 +113,13 @@ class People(Story):
     def whom(self, user=None, **others):
         return {"user": accounts.find_user(user)} if user else others
 
-    def at_(self, who, place):
+    def at_(self, who, cluster):
         """Let this process be about the first of several clusters or another; its accounts are in the same database here."""
-        self.settings.HOME, self.settings.ROLES_OF = self.home, place.removeprefix("home")
-        self.settings.DATA = self.home if place == "home" else self.home / "clusters" / place
+        self.settings.HOME, self.settings.ROLES_OF = self.home, cluster.removeprefix("home")
+        self.settings.DATA = self.home if cluster == "home" else self.home / "clusters" / cluster
 
-    def roles_(self, who, place):
-        found = accounts.role_bindings(place)
+    def roles_(self, who, namespace):
+        found = accounts.role_bindings(namespace)
         return ", ".join(f"{each.user or each.group or each.account} {each.role}" for each in found) or "none"
 
     def first_(self, who):
@@ -148,7 +148,7 @@ class People(Story):
     def join_(self, token, name, by="agent-1"):
         found = joining.join(self.actor(token), joining.Machine(name, by))
         own = tokens.find(found.token)
-        return f"{found.name} {self.kept('t', tokens.Issued(found.token, own.expires, own))}" if own else found.name
+        return f"{found.name} {self.remember('t', tokens.Issued(found.token, own.expires, own))}" if own else found.name
 
     def fail_(self, name, address="10.0.0.1", times=1):
         for _ in range(times):

@@ -20,7 +20,7 @@ from kube.errors import Forbidden
 from kube.resources import JOBS
 from tests.blocks import blocks
 from tests.cluster.api.conftest import make_user
-from tests.cluster.objects import of_values, shown
+from tests.cluster.objects import as_yaml, of_values
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
@@ -41,10 +41,10 @@ def verdict(role, verb, resource, held_in):
 def matrix():
     for resource in RESOURCES:
         yield f"{resource}"
-        for place, held_in in PLACES.items():
+        for label, held_in in PLACES.items():
             for role in Role:
                 row = " ".join(f"{verb}={verdict(role, verb, resource, held_in)}" for verb in LETTER)
-                yield f"  {place}, {role}: {row}"
+                yield f"  {label}, {role}: {row}"
 
 
 def test_every_role_may_do_exactly_what_the_recorded_matrix_says(request):
@@ -114,11 +114,11 @@ questions = st.tuples(
 
 
 @given(roles, st.sampled_from(["a", "b", "*"]), questions)
-def test_a_stronger_role_takes_nothing_away(held, place, question):
+def test_a_stronger_role_takes_nothing_away(held, namespace, question):
     ranks = list(Role)
     for weaker, stronger in pairwise(ranks):
-        if decide(Grants("me", {**held, place: weaker}), *question):
-            assert decide(Grants("me", {**held, place: stronger}), *question)
+        if decide(Grants("me", {**held, namespace: weaker}), *question):
+            assert decide(Grants("me", {**held, namespace: stronger}), *question)
 
 
 @given(roles, questions)
@@ -193,7 +193,7 @@ def test_a_refusal_says_who_what_where_and_what_it_takes(person, resource, names
 
 
 def described(old, new):
-    return [f"{each['path']}: {shown(each['old'])} → {shown(each['new'])}" for each in changes(old, new)]
+    return [f"{each['path']}: {as_yaml(each['old'])} → {as_yaml(each['new'])}" for each in changes(old, new)]
 
 
 @blocks("audit", folder="cluster")
@@ -214,8 +214,8 @@ secrets = st.dictionaries(st.sampled_from(["user", "password", "k"]), st.text("h
 
 @given(secrets, secrets)
 def test_no_data_of_a_secret_ever_shows(old, new):
-    shown = changes({"data": old, "stringData": new, "x": 1}, {"data": new, "stringData": old, "x": 2}, secret=True)
-    assert not any(value in str(shown) for value in [*old.values(), *new.values()])
+    diff = changes({"data": old, "stringData": new, "x": 1}, {"data": new, "stringData": old, "x": 2}, secret=True)
+    assert not any(value in str(diff) for value in [*old.values(), *new.values()])
 
 
 json_values = st.recursive(
@@ -249,8 +249,8 @@ def test_entries_are_filtered_and_paged_newest_first_and_of_the_namespaces_that_
     assert audit.entries(Filters(namespaces=ALL, actor="bob")).total == 3
     assert audit.entries(Filters(namespaces=ALL, since=1, until=3)).total == 2
     assert audit.entries(Filters(namespaces=ALL, text="POD-3")).total == 1
-    for place in ("b", ""):
-        entry(namespace=place)
+    for namespace in ("b", ""):
+        entry(namespace=namespace)
     assert {row.namespace for row in audit.entries(Filters(namespaces=frozenset({"a", ""}))).entries} == {"a"}
     assert audit.entries(Filters(namespaces=ALL)).total == 7, "what is in no namespace is seen only with all"
     assert audit.entries(Filters(namespaces=frozenset({"a"}), namespace="b")).total == 0

@@ -74,8 +74,8 @@ def refused(admin, name, password):
 
 @blocks("accounts", folder="cluster")
 def test_an_account_with_bad_values_is_refused_and_a_claim_that_cannot_be_used_is_named(block, golden, admin):
-    answers = {"accounts": lambda *given: refused(admin, *given), "claims": lambda claimed: read(**claimed)}
-    golden(block, of_values(answers[block.title], claims.ClaimError))
+    functions = {"accounts": lambda *given: refused(admin, *given), "claims": lambda claimed: read(**claimed)}
+    golden(block, of_values(functions[block.title], claims.ClaimError))
 
 
 def test_the_first_administrator_is_made_once_and_gets_another_name_where_his_is_taken(db):
@@ -95,11 +95,11 @@ def test_the_list_of_accounts_costs_five_queries(admin, django_assert_num_querie
 
 
 def test_the_administrators_group_is_appointed_at_the_start_once(settings, capsys):
-    for group, said in (("", None), ("staff", "Made administrators/staff.\n"), ("staff", "Everything is there.\n")):
+    for group, expected in (("", None), ("staff", "Made administrators/staff.\n"), ("staff", "Everything is there.\n")):
         settings.OIDC_ADMIN_GROUP = group
         call_command("bootstrap")
         written = capsys.readouterr().out
-        assert said in (None, written)
+        assert expected in (None, written)
         assert accounts.role_bindings("*") == ([Binding("", "staff", "*", Role.ADMINISTRATOR)] if group else [])
 
 
@@ -135,8 +135,8 @@ def test_only_the_hash_of_a_token_is_kept_nothing_says_it_and_a_part_lets_nobody
     issued = tokens.issue(access.CONSOLE, alice, "laptop", DAY_S)
     secret = issued.secret
     assert len(secret) == 47
-    kept = f"{Token.objects.values()} {AuditEntry.objects.values()} {issued!r} {issued.row} {caplog.text}"
-    assert secret[4:20] not in kept
+    text = f"{Token.objects.values()} {AuditEntry.objects.values()} {issued!r} {issued.row} {caplog.text}"
+    assert secret[4:20] not in text
     parts = (secret[:-1], secret[1:], secret + "a", secret.upper(), f" {secret}", f"{secret}\n")
     wrong = (
         "", "x", "vui_", "vui_" + "a" * 43, "vui_" + "a" * 44, "vui_" + "é" * 43, "a" * 100_000, "vui_\0", "\udc80"
@@ -183,11 +183,11 @@ def test_the_kubeconfig_lets_in_the_first_administrator_or_a_service_account_and
     installed, caplog, tmp_path
 ):
     caplog.set_level(logging.DEBUG)
-    config, said = kubeconfig("--server", "https://there:1")
+    config, stderr = kubeconfig("--server", "https://there:1")
     secret = config["users"][0]["user"]["token"]
     assert tokens.find(secret).user.is_superuser
     assert config["clusters"][0]["cluster"]["server"] == "https://there:1"
-    assert secret not in said + caplog.text + str(AuditEntry.objects.values())
+    assert secret not in stderr + caplog.text + str(AuditEntry.objects.values())
     store.write(Create(SERVICE_ACCOUNTS, builders.of(SERVICE_ACCOUNTS, "robot", namespace="team")))
     config, _ = kubeconfig("--service-account", "team/robot", "--expires", "12h")
     assert tokens.find(config["users"][0]["user"]["token"]).account == "robot"

@@ -73,9 +73,9 @@ def test_without_any_before_the_settings_count(place, left):
 @pytest.mark.django_db
 def test_commands_use_what_is_written_until_the_directory_is_moved(ran, settings, tmp_path_factory, capsys):
     call_command("loginlink")
-    told = capsys.readouterr()
-    assert told.out.startswith(f"http://{LAB}/login/")
-    assert "No “make up” runs" in told.err
+    output = capsys.readouterr()
+    assert output.out.startswith(f"http://{LAB}/login/")
+    assert "No “make up” runs" in output.err
     call_command("kubeconfig")
     assert yaml.safe_load(capsys.readouterr().out)["clusters"][0]["cluster"]["server"] == f"https://{LAB}:9444"
     call_command("jointoken")

@@ -58,8 +58,8 @@ def person(db):
         user = make_user(name)
         if everywhere:
             roles["*"] = everywhere
-        for place, role in roles.items():
-            RoleBinding.objects.create(user=user, namespace=place, role=role)
+        for in_namespace, role in roles.items():
+            RoleBinding.objects.create(user=user, namespace=in_namespace, role=role)
         return access.for_user(user)
 
     return make

@@ -85,8 +85,8 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def apply(actor, obj, manager="flux", resource=CONFIGMAPS, **options):
     metadata = obj["metadata"]
-    place = metadata.get("namespace", "")
-    return api.apply(actor, resource, place, metadata["name"], obj, manager=manager, **options)
+    in_namespace = metadata.get("namespace", "")
+    return api.apply(actor, resource, in_namespace, metadata["name"], obj, manager=manager, **options)
 
 
 def entries(stored):
@@ -256,7 +256,7 @@ def test_machines_are_the_nodes_with_a_lease_of_their_own_read_once(db, count):
     for name in (*names, "simulated-nodes"):
         store.write(Create(LEASES, {"metadata": {"name": name, "namespace": "kube-node-lease"}}))
     view = ClusterView()
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         for _ in range(3):
             assert [each["metadata"]["name"] for each in view.machines()] == names
-    assert len(asked) == 2
+    assert len(queries) == 2

@@ -123,9 +123,9 @@ NO_NETWORK = f"{HOLDS}; {node_walls.NO_PODS}there is no network"
 def test_who_makes_what_no_machine_has_a_wall_for_is_told(admin, alice, settings, kind, walls, role, allowed, why):
     settings.ALLOW_UNWALLED = allowed
     machines(*walls)
-    heard = []
-    api.create(alice if role else admin, kind, made(kind), warn=heard.append)
-    found = [text for text in heard if "for want of a wall" in text]
+    warnings = []
+    api.create(alice if role else admin, kind, made(kind), warn=warnings.append)
+    found = [text for text in warnings if "for want of a wall" in text]
     assert [why in text for text in found] == ([True] if why else [])
 
 
@@ -133,9 +133,9 @@ def test_who_makes_what_no_machine_has_a_wall_for_is_told(admin, alice, settings
 def test_nobody_decides_what_runs_without_a_wall(story, settings, wall, allowed):
     machines(wall)
     story.tell("root create cronjob x")
-    said = story.tell("olga patch cronjob x spec.jobTemplate.spec.plugins={ssh: []}")[0]
-    assert said.startswith("done") or "the node n0 has no wall round pods. Only pods of administrators" in said
-    assert said.startswith("done") is allowed
+    outcome = story.tell("olga patch cronjob x spec.jobTemplate.spec.plugins={ssh: []}")[0]
+    assert outcome.startswith("done") or "the node n0 has no wall round pods. Only pods of administrators" in outcome
+    assert outcome.startswith("done") is allowed
     settings.ALLOW_UNWALLED = True
     assert allowed or story.tell("olga patch cronjob x spec.jobTemplate.spec.plugins={ssh: []}")[0].startswith("done")
 

@@ -54,7 +54,7 @@ def test_each_stands_or_fails_for_itself_as_if_alone_and_in_order(alice, bob):
     AuditEntry.objects.all().delete()
     before = store.revision()
     outcomes = api.create_each(wanted)
-    assert [told(one) for one in outcomes] == [told(one) for one in alone]
+    assert [outcome_text(one) for one in outcomes] == [outcome_text(one) for one in alone]
     # A refusal is written after what was done, when both are of one transaction.
     assert sorted(deeds()) == sorted(rows)
     stored = [(change.name, change.revision - before) for change in store.changes(before)]
@@ -68,7 +68,7 @@ def attempt(one):
         return error
 
 
-def told(outcome):
+def outcome_text(outcome):
     if not isinstance(outcome, Stored):
         return str(outcome)
     own = ("uid", "resourceVersion", "creationTimestamp")

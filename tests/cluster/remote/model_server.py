@@ -32,9 +32,9 @@ class Mirror:
 
     def __init__(self, server, kinds):
         standings = recorder.statuses(kinds)
-        self.news = []
+        self.updates = []
         self.reflectors = {
-            kind.plural: Reflector(server, kind, standings.get(kind.id, KindStatus()), self.news.append, wait=lambda _: None)
+            kind.plural: Reflector(server, kind, standings.get(kind.id, KindStatus()), self.updates.append, wait=lambda _: None)
             for kind in kinds
         }  # fmt: skip
 
@@ -43,8 +43,8 @@ class Mirror:
             self.reflectors[plural].turn()
 
     def record(self, part=None):
-        recorder.record(self.news[:part])
-        del self.news[:part]
+        recorder.record(self.updates[:part])
+        del self.updates[:part]
 
     def hear(self, *plurals):
         self.listen(*plurals)

@@ -86,7 +86,7 @@ class ObjectServer(Server):
 
     def __init__(self):
         super().__init__(ObjectHandler)
-        self.objects, self.denied, self.heard, self.version = {}, {}, [], 0
+        self.objects, self.denied, self.requests, self.version = {}, {}, [], 0
 
     def put(self, path, body):
         self.version += 1
@@ -102,7 +102,7 @@ class ObjectHandler(Handler):
     def answer(self):
         """Answer with what a request makes of an object, or with what it means that this is nothing."""
         path, body = self.path.partition("?")[0], json.loads(self.body() or b"null")
-        self.server.heard.append((self.command, path))
+        self.server.requests.append((self.command, path))
         for (method, end), denied in self.server.denied.items():
             if self.command == method and path.endswith(end):
                 return self.refuse(denied, "not you")
@@ -145,7 +145,7 @@ class LogServer(Server):
 
     def __init__(self):
         super().__init__(LogHandler)
-        self.logs, self.refused, self.heard, self.zone = {}, {}, [], "Z"
+        self.logs, self.refused, self.requests, self.zone = {}, {}, [], "Z"
 
     def log(self, pod, container="main", *, previous=False):
         return self.logs.setdefault((pod, container, previous), [])
@@ -176,7 +176,7 @@ class LogHandler(Handler):
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         pod = parts.path.split("/")[-2]
-        self.server.heard.append((pod, query))
+        self.server.requests.append((pod, query))
         if pod in self.server.refused:
             self.refuse(*self.server.refused[pod])
         else:
@@ -206,7 +206,7 @@ class Grants:
     def __init__(self):
         self.held = {}  # (user or group, namespace) → rules
         self.is_incomplete = False
-        self.asked = 0
+        self.review_count = 0
 
     def give(self, who, namespace, *rules):
         self.held[who, namespace] = [*self.held.get((who, namespace), ()), *rules]
@@ -215,17 +215,17 @@ class Grants:
         del self.held[who, namespace]
 
     def rules(self, people, namespace):
-        found = [self.held.get((who, place), ()) for who in people for place in {"", namespace}]
+        found = [self.held.get((who, scope), ()) for who in people for scope in {"", namespace}]
         return [one for rules in found for one in rules]
 
     def all_rules(self, people, namespace):
         """What a rules review answers: of an authorizer that cannot tell rules, none."""
-        self.asked += 1
+        self.review_count += 1
         rules = [] if self.is_incomplete else self.rules(people, namespace)
         return {"status": {"resourceRules": rules, "nonResourceRules": [], "incomplete": self.is_incomplete}}
 
     def allows(self, people, question):
-        self.asked += 1
+        self.review_count += 1
         return read({"status": {"resourceRules": self.rules(people, question.namespace)}}).allow(question)
 
 
@@ -234,14 +234,14 @@ class ReviewServer(Server):
 
     def __init__(self):
         super().__init__(ReviewHandler)
-        self.grants, self.refused, self.heard = Grants(), None, []
+        self.grants, self.refused, self.requests = Grants(), None, []
 
 
 class ReviewHandler(Handler):
     def do_POST(self):
         body = json.loads(self.body())
         user, groups = self.headers["Impersonate-User"], self.headers.get_all("Impersonate-Group") or []
-        self.server.heard.append((user, groups))
+        self.server.requests.append((user, groups))
         if self.server.refused:
             self.refuse(*self.server.refused)
         else:

@@ -21,7 +21,7 @@ class Puppet(Handler):
     protocol_version = "HTTP/1.1"
 
     def answer(self):
-        self.server.heard.append((self.command, self.path, dict(self.headers.items()), self.body()))
+        self.server.requests.append((self.command, self.path, dict(self.headers.items()), self.body()))
         self.server.groups.append(self.headers.get_all("Impersonate-Group"))
         self.server.does(self)
 
@@ -41,7 +41,7 @@ class Puppet(Handler):
 @pytest.fixture
 def server():
     running = Server(Puppet)
-    running.heard, running.groups = [], []
+    running.requests, running.groups = [], []
     running.does = lambda asked: asked.say(200, {})
     yield running
     running.shutdown()
@@ -61,7 +61,7 @@ def test_bodies_pass_as_they_are(server, connection):
     server.does = lambda asked: asked.say(200, {"a": 1})
     body = connection.request("PATCH", "/x", query={"dryRun": "All"}, body=[1], media_type="application/x")
     assert body == b'{"a": 1}'
-    ((method, path, headers, sent),) = server.heard
+    ((method, path, headers, sent),) = server.requests
     assert (method, path, sent) == ("PATCH", "/x?dryRun=All", b"[1]")
     assert headers["Content-Type"] == "application/x"
     assert headers["authorization"] == "Bearer secret"
@@ -74,7 +74,7 @@ def test_bodies_pass_as_they_are(server, connection):
 })  # fmt: skip
 def test_request_is_made_as_somebody(server, connection, user, groups):
     connection.request("GET", "/x", impersonation=Impersonation(user, groups))
-    sent = [server.heard[0][2]["Impersonate-User"], *server.groups[0]]
+    sent = [server.requests[0][2]["Impersonate-User"], *server.groups[0]]
     assert [name.encode("latin-1").decode() for name in sent] == [user, *groups]
 
 
@@ -90,13 +90,13 @@ def test_refusal_is_raised(server, connection, code, body, error):
         connection.request("POST", "/x", body={})
     assert caught.value.code == code
     assert caught.value.causes == ((required("spec"),) if error is Invalid else ())
-    assert len(server.heard) == 1, "nothing is sent a second time"
+    assert len(server.requests) == 1, "nothing is sent a second time"
 
 
 def test_kubeconfig_is_read_again_when_its_user_is_not_known(server, connection, tmp_path):
-    def does(asked):
-        known = asked.headers["authorization"] == "Bearer new"
-        asked.say(200 if known else 401, {} if known else Unauthorized("Unauthorized").status())
+    def does(handler):
+        is_authorized = handler.headers["authorization"] == "Bearer new"
+        handler.say(200 if is_authorized else 401, {} if is_authorized else Unauthorized("Unauthorized").status())
 
     server.does = does
     with pytest.raises(Unauthorized):
@@ -105,19 +105,19 @@ def test_kubeconfig_is_read_again_when_its_user_is_not_known(server, connection,
     assert connection.request("GET", "/x") == b"{}"
 
 
-def listened(connection, heard):
+def listened(connection, received):
     with connection.stream("/x") as lines:
-        heard.extend(lines)
+        received.extend(lines)
 
 
 def test_lines_come_also_from_a_chunk_that_never_ends_and_half_a_line_is_dropped(server, connection):
-    heard = []
+    received = []
     server.does = lambda asked: asked.chunks(b"one\ntwo", is_whole=True)
-    listened(connection, heard)
+    listened(connection, received)
     server.does = lambda asked: asked.chunks(b"one\ntw", b"o\n", is_whole=False)
     with pytest.raises(Unreachable, match="it closed the connection") as caught:
-        listened(connection, heard)
-    assert heard == [b"one", b"two", b"one", b"two", b"three"]
+        listened(connection, received)
+    assert received == [b"one", b"two", b"one", b"two", b"three"]
     assert caught.value.sent
 
 

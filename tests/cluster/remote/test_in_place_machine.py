@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 KINDS = (COMMANDS, QUEUES, PODS)
 REGISTRATION = Registration("counter", "tests.cluster.remote.test_in_place_machine.Counter", KINDS)
 # What the mirror hears of: nothing, one kind, or most often all.
-HEARD = [[], ["commands"], ["commands"], ["pods"], ["queues"], *[[kind.plural for kind in KINDS]] * 4]
+KIND_CHOICES = [[], ["commands"], ["commands"], ["pods"], ["queues"], *[[kind.plural for kind in KINDS]] * 4]
 GANGS = {gang: [f"{gang}-{number}" for number in range(3)] for gang in ("one", "two")}
 
 
@@ -111,7 +111,7 @@ class InPlaceMachine(RuleBasedStateMachine):
         finally:
             consuming.backend = before
 
-    @rule(commands=st.integers(0, 2), hears=st.sampled_from(HEARD), data=st.data())
+    @rule(commands=st.integers(0, 2), hears=st.sampled_from(KIND_CHOICES), data=st.data())
     def controller_works(self, commands, hears, data):
         """A person may ask, the mirror may hear of some of what happened, and what is sent may fail in any way."""
         for _ in range(commands):

@@ -146,11 +146,11 @@ def of_volcano(part, phase="Running"):
 
 
 def test_volcano_at_work_hinders_us_and_one_that_is_gone_does_not():
-    kept = {"vc-scheduler": ObservedLease("7", "host_uuid", 15, 10.0), "volcano": ObservedLease()}
-    text = lease.hindrance(kept, 20.0)
+    leases = {"vc-scheduler": ObservedLease("7", "host_uuid", 15, 10.0), "volcano": ObservedLease()}
+    text = lease.hindrance(leases, 20.0)
     assert "(host)" in text
     assert "VOLCANO_UI_WAY" in text
-    assert lease.hindrance(kept, 25.0) == ""
+    assert lease.hindrance(leases, 25.0) == ""
 
 
 @cases("pods, working", {
@@ -164,12 +164,12 @@ def test_volcano_at_work_hinders_us_and_one_that_is_gone_does_not():
 })  # fmt: skip
 def test_volcano_without_leases_hinders_us_while_its_pods_are_there(pods, working):
     """Its installer starts it with --leader-elect=false."""
-    kept = lease.running(pods, 100.0)
-    assert working in lease.hindrance(kept, 100.0)
-    assert bool(lease.hindrance(kept, 100.0)) == bool(working)
-    assert lease.hindrance(kept, 100.0 + DURATION_S) == "", "its pods are gone"
+    leases = lease.running(pods, 100.0)
+    assert working in lease.hindrance(leases, 100.0)
+    assert bool(lease.hindrance(leases, 100.0)) == bool(working)
+    assert lease.hindrance(leases, 100.0 + DURATION_S) == "", "its pods are gone"
     later = lease.running(pods, 102.0)
-    assert all(kept[name].version != later[name].version for name in kept), "each look is news of who works"
+    assert all(leases[name].version != later[name].version for name in leases), "each look is news of who works"
 
 
 def test_nothing_is_sent_that_might_arrive_in_the_time_of_somebody_else():

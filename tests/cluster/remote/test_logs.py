@@ -39,11 +39,11 @@ def test_offset_of_a_line_does_not_depend_on_where_reading_began(steps):
     log = lines(steps)
     whole = offsets(log)
     assert whole == sorted(set(whole))
-    for place in range(len(log)):
-        from_there = since(log, whole[place])
+    for index in range(len(log)):
+        from_there = since(log, whole[index])
         assert offsets(from_there) == whole[len(log) - len(from_there) :]
-        assert whole[place] in offsets(from_there)
-        last = log_offsets.from_next_second(log[place:])
+        assert whole[index] in offsets(from_there)
+        last = log_offsets.from_next_second(log[index:])
         assert offsets(last) == whole[len(log) - len(last) :]
 
 
@@ -90,16 +90,16 @@ LINE = TimedLine(BEGIN, "2026-05-28T20:26:40.000000Z", b"a")
 RUNS, ENDED = (Instance(0, is_previous=False, has_ended=has_ended) for has_ended in (False, True))
 
 
-def known(ago=60.0, **more):
+def end_before(ago=60.0, **more):
     return End(5, LINE, NOW - ago, **more)
 
 
 def is_due(end, has_ended):
-    ends = {} if end is None else {LOG: known(**end)}
+    ends = {} if end is None else {LOG: end_before(**end)}
     return log_ends.due(ends, {LOG: ENDED if has_ended else RUNS}, NOW) == [LOG]
 
 
-ANSWERS = {
+FUNCTIONS = {
     "a line is split": lambda line: str(log_offsets.read_line(line.encode())),
     "runs with a log": runs,
     "a log is asked for": is_due,
@@ -108,7 +108,7 @@ ANSWERS = {
 
 @blocks("logs", folder="cluster")
 def test_what_is_read(block, golden):
-    golden(block, of_values(ANSWERS[block.title]))
+    golden(block, of_values(FUNCTIONS[block.title]))
 
 
 def logs(number, instance):
@@ -117,33 +117,33 @@ def logs(number, instance):
 
 def test_logs_that_go_on_take_turns_ended_ones_do_not_and_new_ones_are_bounded():
     many = logs(5 * RATE, RUNS)
-    ends, turns = {log: known() for log in many}, []
+    ends, turns = {log: end_before() for log in many}, []
     for second in range(5):
         now = NOW + 1.1 * second
         turn = log_ends.due(ends, many, now)
         assert len(turn) == RATE
-        ends |= {log: known()._replace(checked_at=now) for log in turn}
+        ends |= {log: end_before()._replace(checked_at=now) for log in turn}
         assert log_ends.due(ends, many, now) == []
         turns += turn
     assert sorted(turns) == sorted(many), "each once"
     ended = logs(5 * RATE, ENDED)
-    assert len(log_ends.due({log: known() for log in ended}, ended, NOW)) == len(ended)
+    assert len(log_ends.due({log: end_before() for log in ended}, ended, NOW)) == len(ended)
     assert len(log_ends.due({}, logs(2 * MOST_NEW, RUNS), NOW)) == MOST_NEW
 
 
 @cases("after, data", {"same": (0, b"a"), "of the same moment": (0, b"b"), "later": (5, b"c"), "earlier": (-5, b"d")})
 def test_a_new_last_line_is_behind_whoever_has_not_read_it(after, data):
-    place = offset_of(BEGIN, 3) + 1  # of who has read all, of which LINE was the last
+    offset = offset_of(BEGIN, 3) + 1  # of who has read all, of which LINE was the last
     last = TimedLine(BEGIN + after, now_text(BEGIN + after), data)
-    found = log_ends.after_answer(End(place, LINE, NOW), last, NOW + 1, is_final=True)
-    assert (found.end > place) == (data != LINE.data)
+    found = log_ends.after_answer(End(offset, LINE, NOW), last, NOW + 1, is_final=True)
+    assert (found.end > offset) == (data != LINE.data)
     assert (found.checked_at, found.is_final) == (NOW + 1, True)
     assert log_ends.after_answer(None, LINE, NOW, is_final=False).end > offset_of(BEGIN, 700)
     assert log_ends.after_answer(None, None, NOW, is_final=False).end == 0
 
 
 def test_failure_leaves_what_is_known_and_says_why_nothing_is():
-    assert log_ends.after_failure(known(), "no", NOW) == known(0)
+    assert log_ends.after_failure(end_before(), "no", NOW) == end_before(0)
     first = log_ends.after_failure(None, "no", NOW)
     assert log_ends.after_failure(first, "never", NOW + 9) == End(0, None, NOW + 9, why="never")
     assert log_ends.reasons({LOG: first, LOG._replace(container="b"): first}, "uid") == ["no"]

@@ -38,12 +38,12 @@ ANEW = KindStatus("", anew=True, phase=Phase.LOADING, since=1000)
 STANDINGS = {"live": LIVE, "loading": LOADING, "away": AWAY, "anew": ANEW}
 
 
-def news(step, **fields):
+def update(step, **fields):
     return Update(PODS, step, **fields)
 
 
 def after(before, step, fields):
-    found = reflection.status_after(STANDINGS[before], news(Step[step], **fields), NOW)
+    found = reflection.status_after(STANDINGS[before], update(Step[step], **fields), NOW)
     return " ".join(f"{name}={value}" for name, value in asdict(found).items() if value != getattr(KindStatus(), name))
 
 
@@ -54,7 +54,7 @@ def event(text):
 
 
 def gone(version, anew):
-    listed = news(Step.LISTED, version="9", uids=frozenset("y"), anew=anew)
+    listed = update(Step.LISTED, version="9", uids=frozenset("y"), anew=anew)
     return reflection.vanished({"x": "d/x", "y": "d/y"}, listed.uids, {"y": "3", "x": version}, listed)
 
 
@@ -62,7 +62,7 @@ ERRORS = {
     "GoneBack": reflection.GoneBack, "TooLarge": Timeout.too_large_resource_version, "Busy": Timeout.of,
     "Caused": lambda text: Timeout(text, causes=[Cause("ResourceVersionTooLarge", "Too large", "")]),
 }  # fmt: skip
-ANSWERS = {
+FUNCTIONS = {
     "a standing after news": after,
     "a line of a watch": event,
     "what a list does not name is gone unless it is newer": gone,
@@ -75,14 +75,14 @@ ANSWERS = {
     ),
     "how long is waited after failures": reflection.wait_s,
     "a mirror has reported only what it has found itself": lambda heard, away, begun: freshness.is_followed(
-        cluster(HEARD + heard, away and HEARD + away), begun and HEARD + begun, HEARD
+        cluster(LAST_CONTACT + heard, away and LAST_CONTACT + away), begun and LAST_CONTACT + begun, LAST_CONTACT
     ),
 }
 
 
 @blocks("mirror", folder="cluster")
 def test_what_is_made_of_what_is_heard(block, golden):
-    golden(block, of_values(ANSWERS[block.title]))
+    golden(block, of_values(FUNCTIONS[block.title]))
 
 
 def mirrored(name, version="8", **fields):
@@ -111,9 +111,9 @@ def test_away_counts_from_the_first_time_and_is_over_with_an_answer():
     recorder.note_silence("two")
     assert (recorder.cluster().away, recorder.cluster().reason) == (since, "two")
     recorder.note_answer()
-    known = MirroredCluster.objects.get()
-    assert (known.away, known.reason) == (0, "")
-    assert known.heard
+    stored = MirroredCluster.objects.get()
+    assert (stored.away, stored.reason) == (0, "")
+    assert stored.heard
 
 
 def test_null_of_a_time_that_is_not_there_is_absent_for_readers():
@@ -143,20 +143,20 @@ def test_answer_of_a_kind_that_is_not_mirrored_is_not_kept():
     assert store.find(SECRETS) == []
 
 
-HEARD = 1_800_000_000_000
+LAST_CONTACT = 1_800_000_000_000
 
 
-def cluster(heard=HEARD, away=0, reason=""):
+def cluster(heard=LAST_CONTACT, away=0, reason=""):
     return MirroredCluster(server="https://x", heard=heard, away=away, reason=reason)
 
 
-def judged(heard, standings):
+def judged(fields, standings):
     """How fresh a mirror is of which something was heard, by the standings of its kinds."""
-    known = None if heard is None else cluster(**{**heard, "heard": HEARD + heard.get("heard", 0)})
+    observed = None if fields is None else cluster(**{**fields, "heard": LAST_CONTACT + fields.get("heard", 0)})
     kinds = {"pods": PODS, "jobs": JOBS, "nodes": NODES}
     made = {kinds[name].id: KindStatus(**{**each, "phase": Phase(each["phase"])}) for name, each in standings.items()}
-    found = freshness.judge("dev", known, made, HEARD)
-    since = found.since - HEARD if found.since > 10**9 else found.since
+    found = freshness.judge("dev", observed, made, LAST_CONTACT)
+    since = found.since - LAST_CONTACT if found.since > 10**9 else found.since
     return f"{found.word.name} {since} {found.why}".strip()
 
 
@@ -261,20 +261,20 @@ class MirrorMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: not (self.server.reachable and self.server.readable))
     @rule()
-    def nothing_is_heard_for_a_while(self):
+    def server_is_silent_for_a_while(self):
         """Then the mirror says why, however often it has asked."""
         self.server.cut_after = None
         for _ in range(3):
             self.mirror.hear()
-        standing = recorder.statuses([PODS])[PODS.id]
-        assert standing.phase is (Phase.REFUSED if self.server.reachable else Phase.AWAY)
+        status = recorder.statuses([PODS])[PODS.id]
+        assert status.phase is (Phase.REFUSED if self.server.reachable else Phase.AWAY)
 
     @rule()
     def mirror_listens_once(self):
         self.mirror.listen()
 
     @rule(part=st.integers(0, 10))
-    def news_are_written_down(self, part):
+    def updates_are_recorded(self, part):
         self.mirror.record(part)
 
     @rule()
@@ -285,8 +285,8 @@ class MirrorMachine(RuleBasedStateMachine):
             self.mirror.listen()
         self.mirror.record()
         assert self.mirrored() == self.server.all("pods")
-        standing = recorder.statuses([PODS])[PODS.id]
-        assert (standing.phase, standing.version) == (Phase.LIVE, str(self.server.version))
+        status = recorder.statuses([PODS])[PODS.id]
+        assert (status.phase, status.version) == (Phase.LIVE, str(self.server.version))
         for answer in self.answers:
             recorder.confirm(PODS, [answer])
         assert self.mirrored() == self.server.all("pods"), "nothing comes back"

@@ -22,7 +22,7 @@ from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.harness.clocks import ManualClock
 from tests import builders, campaign
 from tests.blocks import blocks
-from tests.cluster.objects import of_values, shown
+from tests.cluster.objects import as_yaml, of_values
 from tests.cluster.remote import servers
 from tests.cluster.remote.servers import Grants, deciding
 from tests.tables import cases
@@ -38,7 +38,7 @@ def read(*rules, **status):
     return access_rules.read({"status": {"resourceRules": list(rules), **status}})
 
 
-ANSWERS = {
+FUNCTIONS = {
     "what a rule allows": lambda rule, verb, kind, *place: read(rule_of(*rule)).allow(
         Question(verb, kind, *(place or "d"))
     ),
@@ -49,7 +49,7 @@ ANSWERS = {
 
 @blocks("rights", folder="cluster")
 def test_what_is_asked_and_allowed(block, golden):
-    golden(block, of_values(ANSWERS[block.title]))
+    golden(block, of_values(FUNCTIONS[block.title]))
 
 
 def test_answer_without_rules_allows_nothing_and_one_without_all_says_so():
@@ -67,8 +67,8 @@ rules = st.builds(rule_of, words, words, words)
     st.lists(rules, max_size=4), rules, st.sampled_from(["get", "list"]), st.sampled_from(["pods", "pods/log", "deployments.apps"])
 )  # fmt: skip
 def test_another_rule_takes_nothing_away(some, more, verb, resource):
-    asked = Question(verb, resource, "d")
-    assert read(*some, more).allow(asked) == (read(*some).allow(asked) or read(more).allow(asked))
+    question = Question(verb, resource, "d")
+    assert read(*some, more).allow(question) == (read(*some).allow(question) or read(more).allow(question))
 
 
 NAMES = ["a", "b", "c"]
@@ -123,13 +123,13 @@ def test_what_is_given_is_there_at_once_for_who_opens_it_in_lists_within_a_minut
     cluster.give("c")
     cluster.clock.move(viewer.QUIET_S)
     assert cluster.lists() == {"b", "c"}
-    cluster.grants.asked = 0
+    cluster.grants.review_count = 0
     cluster.clock.move(viewer.QUIET_S + 1)
     for _ in range(30):
         cluster.lists()
         cluster.allows("list", JOBS.id, "b")
     questions = 1 + len(NAMES)  # everywhere, and in each namespace
-    assert cluster.grants.asked == questions * (2 if cluster.grants.is_incomplete else 1)
+    assert cluster.grants.review_count == questions * (2 if cluster.grants.is_incomplete else 1)
 
 
 def test_of_very_many_namespaces_some_and_the_opened_are_asked_about_and_who_may_do_the_same_is_shown_the_same(
@@ -263,9 +263,11 @@ def ada(reviews):
 
 def ids(text):
     """Return kinds of ours by their plurals, or what is no kind."""
-    known = {each.id.partition(".")[0]: each.id for each in (JOBS, QUEUES, NODES, NAMESPACES, COMMANDS)}
+    id_by_plural = {each.id.partition(".")[0]: each.id for each in (JOBS, QUEUES, NODES, NAMESPACES, COMMANDS)}
     return [
-        each.replace(base, known.get(base, base), 1) for each in text.split(",") for base in [each.partition("/")[0]]
+        each.replace(base, id_by_plural.get(base, base), 1)
+        for each in text.split(",")
+        for base in [each.partition("/")[0]]
     ]
 
 
@@ -295,11 +297,11 @@ class Permissions:
         except ApiError as error:
             found = f"{type(error).__name__}: {error.message}"
         found = sorted(found) if isinstance(found, frozenset) else found
-        return [] if found is None else [shown(found)]
+        return [] if found is None else [as_yaml(found)]
 
-    def give(self, who, place, verbs, kinds, *names):
+    def give(self, who, namespace, verbs, kinds, *names):
         rule = servers.rule(verbs.replace(",", " "), *ids(kinds))
-        self.reviews.grants.give(who, place, {**rule, "resourceNames": list(names)} if names else rule)
+        self.reviews.grants.give(who, namespace, {**rule, "resourceNames": list(names)} if names else rule)
 
     def deactivate(self):
         user = User.objects.get(pk=self.actor.user_id)
@@ -308,7 +310,7 @@ class Permissions:
 
     def heard(self):
         """Who was asked about since this was last asked."""
-        found, self.reviews.heard = self.reviews.heard, []
+        found, self.reviews.requests = self.reviews.requests, []
         return [f"{user} {groups}" for user, groups in found]
 
     def scope(self):
@@ -342,7 +344,7 @@ def test_names_are_passed_on_with_their_prefixes(ada, settings, group, user_pref
 def test_parts_of_the_system_act_as_the_user_of_the_kubeconfig_and_who_is_deactivated_as_nobody(reviews, ada):
     assert access.allowed(access.SYSTEM, "delete", JOBS, "team-a")
     assert server.acting_as(access.CONSOLE) is None
-    assert reviews.heard == []
+    assert reviews.requests == []
     Permissions(reviews, ada).deactivate()
     with pytest.raises(Forbidden):
         server.acting_as(ada)

@@ -14,7 +14,7 @@ from kube.kinds.pod import OUT_OF_SYNC
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS, QUEUES
 from tests.blocks import blocks
 from tests.builders import of, pod
-from tests.cluster.objects import of_values, shown
+from tests.cluster.objects import as_yaml, of_values
 from tests.tables import cases
 
 STATE = {"state": {"phase": "Running"}}
@@ -105,8 +105,8 @@ def test_each_write_goes_once_and_those_about_one_object_in_their_order(writes):
     runs = order.runs(writes)
     sequence = [number for run in runs for number in run]
     assert sorted(sequence) == list(range(len(writes)))
-    for place in {order.key_of(write) for write in writes}:
-        own = [number for number in sequence if order.key_of(writes[number]) == place]
+    for key in {order.key_of(write) for write in writes}:
+        own = [number for number in sequence if order.key_of(writes[number]) == key]
         assert own == sorted(own)
     for run in runs:
         assert len({order.key_of(writes[number]) for number in run}) == len(run)
@@ -156,20 +156,20 @@ def refused(write, error, **how):
     return type(verdicts.of_error(WRITES[write], ERRORS[error], **{"is_repeat": False, **how})).__name__
 
 
-def by_sight(write, error, found, is_repeat):
+def verdict_of(write, error, found, is_repeat):
     found = None if found is None else there(**found)
     return type(verdicts.of_current(WRITES[write], ERRORS[error], found, is_repeat=is_repeat)).__name__
 
 
-ANSWERS = {
+FUNCTIONS = {
     "what a refusal means": lambda write, error, how: refused(write, error, **how),
-    "what is there decides": by_sight,
+    "what is there decides": verdict_of,
 }
 
 
 @blocks("verdicts", folder="cluster")
 def test_what_becomes_of_a_write(block, golden):
-    golden(block, of_values(ANSWERS[block.title]))
+    golden(block, of_values(FUNCTIONS[block.title]))
 
 
 def test_what_stands_in_the_way_is_told_and_a_server_that_cannot_be_looked_at_is_asked_again():
@@ -181,26 +181,26 @@ def test_what_stands_in_the_way_is_told_and_a_server_that_cannot_be_looked_at_is
 ENDS = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
-@cases("waits_for, grace, is_told", {
+@cases("waits_for, grace, has_object", {
     "its end": (ENDS, None, True),
     "its end no longer": (ENDS, 0, False),
     "a finalizer": ({"finalizers": ["a/b"]}, 0, True),
     "nothing": ({}, None, False),
 })  # fmt: skip
-def test_success_tells_an_object_unless_it_is_gone_or_a_status(waits_for, grace, is_told):
+def test_success_tells_an_object_unless_it_is_gone_or_a_status(waits_for, grace, has_object):
     assert verdicts.of_answer(MARK, there()) == Done(there())
     deletion = Delete(PODS, "d", "p", uid="u", grace=grace)
     assert verdicts.of_answer(deletion, {"kind": "Status", "status": "Success"}) == Done(None)
     answer = there()
     answer["metadata"] |= waits_for
-    assert verdicts.of_answer(deletion, answer) == Done(answer if is_told else None)
+    assert verdicts.of_answer(deletion, answer) == Done(answer if has_object else None)
 
 
 def bind(name):
     return Patch(PODS, "d", name, {"spec": {"nodeName": "n"}}, "binding", uid=f"u-{name}")
 
 
-HEARD = {
+VERDICTS = {
     "done": Done(), "told": Done({"metadata": {}}), "refused": Refused(NO), "seen": Refused(GONE, current={"metadata": {}}),
     "failed": Again(errors.InternalError("x")), "busy": Again(errors.TooManyRequests("x"), may_be_done=False),
     "away": Again(errors.ServiceUnavailable("x"), is_away=True),
@@ -219,7 +219,7 @@ class Way:
     def tell(self, line):
         verb, *words = line.split()
         found = getattr(self, verb)(*words)
-        return [] if found is None else [shown(found)]
+        return [] if found is None else [as_yaml(found)]
 
     def group(self, *words):
         writes = [self.makes[kind](name) for kind, name in (word.split(":") for word in words if word != "again")]
@@ -235,15 +235,15 @@ class Way:
         return numbers
 
     def heard(self, number, answer):
-        again = self.progress.note_verdict(int(number), HEARD[answer])
-        assert again in (None, HEARD[answer])
+        again = self.progress.note_verdict(int(number), VERDICTS[answer])
+        assert again in (None, VERDICTS[answer])
         return again and "it is sent again"
 
     def state(self):
         progress = self.progress
-        told = "".join(f", told of {number}" for number, _ in progress.objects())
+        objects = "".join(f", told of {number}" for number, _ in progress.objects())
         repeated = [number for number in range(len(progress.group.writes)) if progress.is_repeated(number)]
-        return f"{'answered' if progress.is_answered else 'under way'}, {progress.error}, repeats {repeated}{told}"
+        return f"{'answered' if progress.is_answered else 'under way'}, {progress.error}, repeats {repeated}{objects}"
 
     def back(self, *ended):
         rollback = self.progress.roll_back(ended)

@@ -11,12 +11,12 @@ warn service                                    what people are warned of, if it
 from itertools import count
 
 from cluster.api import admission
-from tests.cluster.objects import at, otherwise, parsed, shown
+from tests.cluster.objects import as_yaml, at, otherwise, parsed
 
 UID = "6f1b0d34-0000-4000-8000-000000000001"
 
 
-class Known:
+class ClusterStub:
     def __init__(self, *objects):
         self.objects = {(o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects}
         self.accounts, self.numbers = {}, count(1)
@@ -55,12 +55,12 @@ class Known:
         return f"{base}{next(self.numbers):05}"
 
 
-def admit(resource, obj, old=None, *known, warnings=False):
+def admit(resource, obj, old=None, *existing, warnings=False):
     """Take an object through the whole chain, as the door does."""
     shaped = admission.shape(resource, obj, old)
     if not shaped.causes:
         shaped.object["metadata"].setdefault("uid", UID)
-    return admission.judge(shaped, old, Known(*known), warnings=warnings)
+    return admission.judge(shaped, old, ClusterStub(*existing), warnings=warnings)
 
 
 class Judge:
@@ -81,7 +81,7 @@ class Judge:
         for change in changes:
             obj = otherwise(old, change)
         if verb == "status":
-            found = admission.judge_status(admission.shape(kind, obj, old), old, Known())
+            found = admission.judge_status(admission.shape(kind, obj, old), old, ClusterStub())
         else:
             found = admit(kind, obj, old, *self.beside, warnings=verb == "warn")
         if found.error or found.causes:
@@ -89,5 +89,5 @@ class Judge:
         if verb != "status":
             again = admit(kind, found.object, found.object, *self.beside)
             assert (again.causes, again.object) == ((), found.object), "what is stored is taken again as it is"
-        values = [f"{path}: {shown(at(found.object, path))}" for path in paths.split()]
+        values = [f"{path}: {as_yaml(at(found.object, path))}" for path in paths.split()]
         return values or list(found.warnings) or ["taken"]

@@ -21,11 +21,11 @@ from kube.resources import BATCH_JOBS, CONFIGMAPS, POD_GROUPS, PODS, PRIORITY_CL
 from proof.systems.system import PROJECT
 from tests import builders
 from tests.blocks import blocks
-from tests.cluster.objects import changed, job, of_objects, of_values, parsed, pod, shown
+from tests.cluster.objects import as_yaml, changed, job, of_objects, of_values, parsed, pod
 from tests.tables import cases
 
 from .defaulted import CASES, seen
-from .known import Judge, Known, admit
+from .known import ClusterStub, Judge, admit
 
 DEFAULTS = json.loads((PROJECT / "tests/golden/kubernetes/defaults.json").read_text())
 
@@ -101,8 +101,8 @@ QUEUES = [
 def test_a_queue_says_in_a_few_words_that_it_takes_no_work_exactly_where_it_refuses(each):
     name = each["metadata"]["name"]
     has_children = name in {one["spec"]["parent"] for one in QUEUES}
-    said = intake.refusal(name, intake.queue_state(each), has_children=has_children)
-    assert bool(said) == bool(admit(POD_GROUPS, builders.pod_group(queue=name), None, *QUEUES).causes)
+    message = intake.refusal(name, intake.queue_state(each), has_children=has_children)
+    assert bool(message) == bool(admit(POD_GROUPS, builders.pod_group(queue=name), None, *QUEUES).causes)
 
 
 def test_only_one_class_is_the_default_and_those_of_the_system_stay():
@@ -112,7 +112,7 @@ def test_only_one_class_is_the_default_and_those_of_the_system_stay():
     assert admit(PRIORITY_CLASSES, changed(first, "description", "x"), first, first).causes == ()
     for name in ("system-cluster-critical", "system-node-critical"):
         with pytest.raises(Forbidden, match="may not be deleted"):
-            admission.release(PRIORITY_CLASSES, builders.of(PRIORITY_CLASSES, name, {"value": 1}), Known())
+            admission.release(PRIORITY_CLASSES, builders.of(PRIORITY_CLASSES, name, {"value": 1}), ClusterStub())
 
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate")
@@ -143,9 +143,9 @@ def node(labels=None, annotations=None, spec=None):
     return {"metadata": {"labels": labels or {}, "annotations": annotations or {}}, "spec": spec or {}}
 
 
-def elsewhere(place, renewed):
+def elsewhere(directory, renewed):
     """Where an agent other than the one here lives, by a lease: its place, if it has one, and how long ago it was renewed."""
-    annotations = {} if place is None else {STATE_DIRECTORY: place}
+    annotations = {} if directory is None else {STATE_DIRECTORY: directory}
     renewed = timestamp(NOW - renewed * 1000) if isinstance(renewed, int) else renewed
     return other_state_directory(
         {"metadata": {"annotations": annotations}, "spec": {"renewTime": renewed}}, "host:/here", NOW
@@ -161,7 +161,7 @@ def refusal(line):
     quota, used, new = line.split(" | ")
     kind, obj = parsed(new)
     counted, used = [quotas.read(parsed(quota)[1])], {"x": yaml.safe_load(used)}
-    return [shown(quotas.refusal(counted, used, kind, obj, quotas.usage(kind, obj)))]
+    return [as_yaml(quotas.refusal(counted, used, kind, obj, quotas.usage(kind, obj)))]
 
 
 NOW = 1_800_000_000_000

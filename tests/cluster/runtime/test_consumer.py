@@ -43,7 +43,7 @@ class Copier(Consumer[dict]):
 
     def __init__(self):
         self.loads = 0
-        self.heard = []
+        self.received = []
         self.phases = []  # before and after each change
         self.timers = []
 
@@ -61,7 +61,7 @@ class Copier(Consumer[dict]):
         if self.crash_after == 0:
             raise ZeroDivisionError
         self.crash_after -= 1
-        self.heard += [(c.verb, c.name) for c in changes]
+        self.received += [(c.verb, c.name) for c in changes]
         self.phases += [(phase(c.previous), phase(c.body)) for c in changes]
         self.timers += timers
         missing = sorted(set(state) - set(copies()))
@@ -110,14 +110,14 @@ def test_changes_are_heard_once_and_in_order_with_what_they_replaced_and_others_
     become("Running", "Failed")
     store.write(Delete(PODS, "default", "a"))
     drain(runner, runner)
-    assert runner.consumer.heard == [("ADDED", "a"), ("MODIFIED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert runner.consumer.received == [("ADDED", "a"), ("MODIFIED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
     assert [after for _, after in runner.consumer.phases] == ["", "Running", "Failed", "Failed"]
     assert runner.consumer.loads == 1
     generation = runner.generation
     store.write(Create(CONFIGMAPS, config_map("x")))
     drain(runner)
     assert runner.generation == generation
-    assert len(runner.consumer.heard) == 4
+    assert len(runner.consumer.received) == 4
 
 
 @pytest.mark.parametrize("is_same_process", [True, False])
@@ -130,7 +130,7 @@ def test_failed_plan_is_made_again_from_a_fresh_state_by_the_same_process_or_the
     next_one = runner if is_same_process else running()
     drain(next_one)
     assert next_one.consumer.loads == 1 + is_same_process
-    assert next_one.consumer.heard == [("ADDED", "a")]
+    assert next_one.consumer.received == [("ADDED", "a")]
     assert copies() == ["a"]
 
 
@@ -139,10 +139,10 @@ def test_first_run_looks_at_what_is_there_and_only_one_of_two_processes_handles_
     drain(runner)
     other = running()
     drain(other)
-    assert (copies(), other.consumer.heard) == (["a"], [])
+    assert (copies(), other.consumer.received) == (["a"], [])
     add("b")
     drain(runner, other)
-    assert runner.consumer.heard[1:] + other.consumer.heard == [("ADDED", "b")]
+    assert runner.consumer.received[1:] + other.consumer.received == [("ADDED", "b")]
     assert copies() == ["a", "b"]
 
 
@@ -263,7 +263,7 @@ def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(short_batch
 
         def plan(self, state, changes, timers, now):
             unmarked = sorted(name for name, is_marked in state.items() if not is_marked)
-            self.heard += unmarked
+            self.received += unmarked
             mark = {"metadata": {"labels": {"marked": "yes"}}}
             return Plan([Group([Patch(PODS, "default", name, mark)], key=name) for name in unmarked])
 
@@ -275,7 +275,7 @@ def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(short_batch
     if hears == "edges":  # a new process hears what nobody has heard
         runner = running(Marker(), hears=hears)
     drain(runner)
-    assert sorted(runner.consumer.heard) == names
+    assert sorted(runner.consumer.received) == names
 
 
 @pytest.mark.parametrize(("hears", "replaced"), [("state", []), ("changes", [None, None]), ("edges", [None, ""])])
@@ -429,13 +429,13 @@ def test_a_nudge_from_a_thread_is_of_the_newest_revision(settings, redis_url):
         announcer = Announcer()
         for revision in range(1, 51):
             announcer.note(frozenset({"nobody.reads.this"}), revision)
-        heard = []
-        while not heard or heard[-1] < 50:
+        revisions = []
+        while not revisions or revisions[-1] < 50:
             message = channel.get_message(timeout=HANG_S)
-            assert message is not None, f"heard only {heard}"
-            heard.append(int(message["data"]))
-        assert heard == sorted(heard)
-        assert len(heard) < 50
+            assert message is not None, f"heard only {revisions}"
+            revisions.append(int(message["data"]))
+        assert revisions == sorted(revisions)
+        assert len(revisions) < 50
     nudge.client().close()
     nudge.client.cache_clear()
 
@@ -455,11 +455,11 @@ def test_asking_for_a_run_while_redis_is_away_raises_nothing():
 
 
 JOB = job("j", namespace="d", uid="u")
-GROUP, PLACE = Group([], "d/j"), {"jobs": "d/j"}
+GROUP, KEYS = Group([], "d/j"), {"jobs": "d/j"}
 
 
-def timer(tries=9, kind=RETRY, key="d/j", *, news=True):
-    return Timer(kind, key, 0, {"error": "pods is forbidden: not here", "tries": tries, "news": news})
+def timer(tries=9, kind=RETRY, key="d/j", *, is_new=True):
+    return Timer(kind, key, 0, {"error": "pods is forbidden: not here", "tries": tries, "news": is_new})
 
 
 def retries_of_jobs():
@@ -467,27 +467,27 @@ def retries_of_jobs():
     return Retries("jobs", "jobs/0", "default")
 
 
-def said(*timers):
+def event_objects(*timers):
     return [group.writes[0].object for group in retries.event_groups(timers, {"d/j": JOB}.get, 1000, "c")]
 
 
 def test_refusal_that_lasts_is_told_with_the_servers_words():
-    (event,) = said(timer())
+    (event,) = event_objects(timer())
     assert event["message"] == "Tried 9 times: pods is forbidden: not here"
     assert (event["type"], event["involvedObject"]["uid"]) == ("Warning", "u")
-    assert said(timer(news=False), timer(kind="other"), timer(key="d/gone"), Timer(RETRY, "d/j", 0)) == []
+    assert event_objects(timer(is_new=False), timer(kind="other"), timer(key="d/gone"), Timer(RETRY, "d/j", 0)) == []
 
 
-@cases("times, told_at", {
+@cases("times, reported_at", {
     "quickly": ([0] * 20, [8, 16]),
     "slowly": ([0, 2000, 4000, 5000, 6000, 7000], [3, 4]),
     "a minute later": ([0, 60_000], [2]),
     "once": ([0], []),
 })  # fmt: skip
-def test_what_lasts_some_seconds_is_told_and_again_at_twice_as_many_tries(times, told_at):
-    kept = retries_of_jobs()
-    found = [kept.timers([GROUP], [Forbidden("no")], at)[0].payload for at in times]
-    assert [each["tries"] for each in found if each["news"]] == told_at
+def test_what_lasts_some_seconds_is_told_and_again_at_twice_as_many_tries(times, reported_at):
+    counter = retries_of_jobs()
+    found = [counter.timers([GROUP], [Forbidden("no")], at)[0].payload for at in times]
+    assert [each["tries"] for each in found if each["news"]] == reported_at
 
 
 def test_group_that_fails_comes_back_later_and_later_until_it_is_written():
@@ -501,26 +501,26 @@ def test_group_that_fails_comes_back_later_and_later_until_it_is_written():
     assert tries.timers([Group([])], [Conflict("late")], 0) == [], "a group without a key does not come back"
 
 
-def refused(times, kept=None, start=0):
+def refused(times, counter=None, start=0):
     """Have a group fail so often, a millisecond between; return who counts."""
-    kept = kept or retries_of_jobs()
+    counter = counter or retries_of_jobs()
     for number in range(times):
-        kept.timers([GROUP], [Forbidden(f"not here, {number}")], start + number)
-    return kept
+        counter.timers([GROUP], [Forbidden(f"not here, {number}")], start + number)
+    return counter
 
 
 def test_refusal_that_lasts_stands_until_the_group_is_written_and_the_next_process_counts_on():
-    kept = refused(REPORTED_AFTER - 1)
-    assert retries.current_refusals(PLACE) == [], "what only met another change is over by then"
-    refused(2, kept, start=50_000)
-    (found,) = retries.current_refusals({**PLACE, "scheduler": "d/j"})
+    counter = refused(REPORTED_AFTER - 1)
+    assert retries.current_refusals(KEYS) == [], "what only met another change is over by then"
+    refused(2, counter, start=50_000)
+    (found,) = retries.current_refusals({**KEYS, "scheduler": "d/j"})
     assert (found.since, found.tries, found.error) == (0, REPORTED_AFTER + 1, "not here, 1")
     assert found.due > 51_000
     refused(1, start=59_000)
-    assert retries.current_refusals(PLACE)[0].tries == REPORTED_AFTER + 2
-    kept = retries_of_jobs()
-    kept.timers([GROUP], [[]], 60_000)
-    assert retries.current_refusals(PLACE) == []
+    assert retries.current_refusals(KEYS)[0].tries == REPORTED_AFTER + 2
+    counter = retries_of_jobs()
+    counter.timers([GROUP], [[]], 60_000)
+    assert retries.current_refusals(KEYS) == []
 
 
 @cases("planned, wanted, is_over", {
@@ -531,17 +531,17 @@ def test_refusal_that_lasts_stands_until_the_group_is_written_and_the_next_proce
 })  # fmt: skip
 def test_refusal_is_over_when_what_came_back_is_not_planned_again(planned, wanted, is_over):
     refused(REPORTED_AFTER).outlived([timer(REPORTED_AFTER)], planned, wanted)
-    assert (retries.current_refusals(PLACE) == []) is is_over
+    assert (retries.current_refusals(KEYS) == []) is is_over
 
 
 def test_refusal_stands_when_the_transaction_that_ended_it_is_lost():
-    kept = refused(REPORTED_AFTER)
+    counter = refused(REPORTED_AFTER)
     with transaction.atomic():
-        kept.timers([GROUP], [[]], 60_000)
+        counter.timers([GROUP], [[]], 60_000)
         transaction.set_rollback(True)
-    kept.forget_memory()
-    kept.timers([GROUP], [[]], 61_000)
-    assert retries.current_refusals(PLACE) == []
+    counter.forget_memory()
+    counter.timers([GROUP], [[]], 61_000)
+    assert retries.current_refusals(KEYS) == []
 
 
 def test_refusals_are_found_by_key_and_by_namespace():

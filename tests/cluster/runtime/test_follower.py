@@ -254,11 +254,11 @@ class Names:
 
 
 def test_of_what_cannot_be_read_nothing_is_known_and_the_rest_goes_on():
-    kept = SharedPicture([PODS], Names)
-    with kept.current(store.revision()):
+    shared = SharedPicture([PODS], Names)
+    with shared.current(store.revision()):
         pass
     odd = builders.pod("odd")
     odd["metadata"]["labels"] = "none"
     store.write(Create(PODS, odd), Create(PODS, builders.pod("even")))
-    with kept.current(store.revision()) as known:
-        assert known.names == ["even"]
+    with shared.current(store.revision()) as picture:
+        assert picture.names == ["even"]

@@ -28,7 +28,7 @@ CONTEXTS = st.from_regex(r"([A-Za-z0-9@._/:-]{0,20}x)?", fullmatch=True)
 
 
 PAGES = {"/c/a/", "/c/a/jobs/", "/c/a/jobs/new/", "/c/a/queues/"}
-ANSWERS = {
+FUNCTIONS = {
     "each entry is a cluster, and what is wrong is named with a remedy": lambda text: [*map(repr, entries.parse(text))],
     "the same page of another cluster, or the nearest list": lambda path: counterpart(path, "c/a/", "c/b/", PAGES.__contains__),
     "to which cluster an address leads": lambda path: route(path, {"a": 1, "b": 2}, "a"),
@@ -37,7 +37,7 @@ ANSWERS = {
 
 @blocks("several", folder="cluster")
 def test_where_clusters_are(block, golden):
-    golden(block, of_values(ANSWERS[block.title], entries.EntriesError))
+    golden(block, of_values(FUNCTIONS[block.title], entries.EntriesError))
 
 
 ENTRIES = st.builds(Entry, NAMES, PATHS, CONTEXTS, st.sampled_from(["", *(way.value for way in Way)]))

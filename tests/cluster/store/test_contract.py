@@ -104,13 +104,13 @@ def test_surrounding_transaction_takes_the_write_with_it(store, database):
 
 
 def test_listeners_hear_of_a_commit_after_it_only(store, database):
-    heard = []
-    store.listeners.append(lambda touched, revision: heard.append((touched, revision)))
+    commits = []
+    store.listeners.append(lambda touched, revision: commits.append((touched, revision)))
     with transaction.atomic(using=database):
         make(store, pod("a"))
         make(store, config_map("c"), resource=CONFIGMAPS)
-        assert heard == []
-    assert heard == [(frozenset({"pods"}), 1), (frozenset({"configmaps"}), 2)]
+        assert commits == []
+    assert commits == [(frozenset({"pods"}), 1), (frozenset({"configmaps"}), 2)]
 
 
 def test_reading_sees_one_state_which_outlives_retention(store, database):

@@ -70,19 +70,19 @@ if program == "volcano_ui.celery":
 """
 
 
-@cases("program, shown", {
+@cases("program, expected", {
     "web server": ("volcano_ui.web", f"{LONG_LOG}\nnudge\n"),
     "API server": ("volcano_ui.apiserver", f"{LONG_LOG}\nnudge\n"),
     "workers": ("volcano_ui.celery", "2000\n\n"),
 })  # fmt: skip
-def test_servers_leave_checkpoints_and_nudges_to_others(program, shown, tmp_path):
+def test_servers_leave_checkpoints_and_nudges_to_others(program, expected, tmp_path):
     """Where a program would begin to serve, in a process of its own, since it stays a server."""
     done = subprocess.run(
         [sys.executable, "-c", SETTINGS, program],
         env=os.environ | {"DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "VOLCANO_UI_DATA": str(tmp_path)},
         capture_output=True, text=True, timeout=HANG_S, check=False,
     )  # fmt: skip
-    assert done.stdout == shown, done.stderr
+    assert done.stdout == expected, done.stderr
 
 
 causes = import_module("cluster.migrations.0021_pod_causes")

@@ -93,10 +93,10 @@ class StoreMachine(RuleBasedStateMachine):
             del self.model[name]
         else:
             revision = len(self.expected)
-            known = self.model.get(name, {}) if verb == "MODIFIED" else {"status": None, "deleting": False}
-            self.model[name] = {**known, "revision": revision, "version": str(revision), **values}
+            previous = self.model.get(name, {}) if verb == "MODIFIED" else {"status": None, "deleting": False}
+            self.model[name] = {**previous, "revision": revision, "version": str(revision), **values}
 
-    def known(self, name):
+    def model_of(self, name):
         if name not in self.model:
             raise NotFound("")
         return self.model[name]
@@ -107,15 +107,15 @@ class StoreMachine(RuleBasedStateMachine):
         self.note("ADDED", name, value=value, owners=references(owners), finalizers=finalizers)
 
     def set(self, name, **values):
-        known = self.known(name)
-        if known["deleting"] and set(values.get("finalizers", ())) - set(known["finalizers"]):
+        stored = self.model_of(name)
+        if stored["deleting"] and set(values.get("finalizers", ())) - set(stored["finalizers"]):
             raise Invalid("")
-        if any(known[field] != value for field, value in values.items()):
-            gone = known["deleting"] and values.get("finalizers") == []
+        if any(stored[field] != value for field, value in values.items()):
+            gone = stored["deleting"] and values.get("finalizers") == []
             self.note("DELETED" if gone else "MODIFIED", name, **values)
 
     def drop(self, name):
-        if not self.known(name)["finalizers"]:
+        if not self.model_of(name)["finalizers"]:
             self.note("DELETED", name)
         elif not self.model[name]["deleting"]:
             self.note("MODIFIED", name, deleting=True)
@@ -155,7 +155,7 @@ class StoreMachine(RuleBasedStateMachine):
         version = "stale" if stale else self.model.get(name, {}).get("version", "")
 
         def expect():
-            if self.known(name)["version"] != version:
+            if self.model_of(name)["version"] != version:
                 raise Conflict("")
             self.set(name, value=value)
 
@@ -206,19 +206,19 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(name=NAMES, value=VALUES, owners=OWNERS, uid=ELSEWHERE, version=VERSIONS, deleted=st.booleans())
     def mirror(self, name, value, owners, uid, version, deleted):
         obj = pod(value, owners, name=name, uid=uid, resourceVersion=version)
-        known = self.model.get(name)
+        stored = self.model.get(name)
 
         def expect():
-            same = known is not None and known.get("uid") == uid
+            same = stored is not None and stored.get("uid") == uid
             values = {"value": value, "owners": references(owners), "finalizers": [], "version": version}
             if deleted:
                 if same:
                     self.note("DELETED", name)
             elif same:
-                if known["version"] != version:
+                if stored["version"] != version:
                     self.note("MODIFIED", name, **values, status=None, deleting=False)
             else:
-                if known is not None:
+                if stored is not None:
                     self.note("DELETED", name)
                 self.note("ADDED", name, **values, uid=uid)
 
@@ -284,16 +284,16 @@ class StoreMachine(RuleBasedStateMachine):
     def objects_are_the_models(self):
         found = {s.name: s for s in self.store.find(PODS)}
         assert found.keys() == self.model.keys()
-        for name, known in self.model.items():
+        for name, expected in self.model.items():
             obj = found[name].object
             metadata = obj["metadata"]
-            assert found[name].uid == metadata["uid"] == known.get("uid", metadata["uid"])
-            assert obj["spec"] == {"value": known["value"]}
-            assert obj.get("status") == known["status"]
-            assert metadata.get("ownerReferences", []) == known["owners"]
-            assert metadata.get("finalizers", []) == known["finalizers"]
-            assert ("deletionTimestamp" in metadata) == known["deleting"]
-            assert (found[name].revision, found[name].version) == (known["revision"], known["version"])
+            assert found[name].uid == metadata["uid"] == expected.get("uid", metadata["uid"])
+            assert obj["spec"] == {"value": expected["value"]}
+            assert obj.get("status") == expected["status"]
+            assert metadata.get("ownerReferences", []) == expected["owners"]
+            assert metadata.get("finalizers", []) == expected["finalizers"]
+            assert ("deletionTimestamp" in metadata) == expected["deleting"]
+            assert (found[name].revision, found[name].version) == (expected["revision"], expected["version"])
 
     @invariant()
     def log_has_every_write_in_order(self):
@@ -326,12 +326,12 @@ class StoreMachine(RuleBasedStateMachine):
         }
         controllers = {s.key: PODS.index(s.object).owner for s in self.store.find(PODS)}
         named = {(f"pods/{key}", uid) for key, each in uids.items() for uid in each - {controllers[key]}}
-        kept = sql.rows(self.database, "SELECT key, owner FROM cluster_ownership")
-        assert sorted(kept) == sorted(named)
+        rows = sql.rows(self.database, "SELECT key, owner FROM cluster_ownership")
+        assert sorted(rows) == sorted(named)
         for uid in UIDS:
             dependents = {s.name for s in self.store.dependents(uid)}
             assert dependents == {
-                name for name, known in self.model.items() if uid in {r["uid"] for r in known["owners"]}
+                name for name, entry in self.model.items() if uid in {r["uid"] for r in entry["owners"]}
             }
 
 

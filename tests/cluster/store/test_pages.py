@@ -126,9 +126,9 @@ class ListMachine(RuleBasedStateMachine):
 
     @rule(kind=KINDS, namespace=NAMESPACES, name=NAMES, app=APPS, phase=PHASES)
     def change(self, kind, namespace, name, app, phase):
-        place = (kind, namespace if kind.namespaced else "", name)
-        status = [Patch(*place, {"status": {"phase": phase}}, "status")] if kind is PODS else []
-        self.write(Patch(*place, {"metadata": {"labels": {"app": app}}}), *status)
+        object_key = (kind, namespace if kind.namespaced else "", name)
+        status = [Patch(*object_key, {"status": {"phase": phase}}, "status")] if kind is PODS else []
+        self.write(Patch(*object_key, {"metadata": {"labels": {"app": app}}}), *status)
 
     @rule(kind=KINDS, namespace=NAMESPACES, name=NAMES, again=st.booleans())
     def delete(self, kind, namespace, name, again):

@@ -234,10 +234,10 @@ positions = st.dictionaries(
 def test_a_change_was_told_if_the_shard_of_its_key_had_read_so_far(old, shards, key, revision):
     new = division.divided_anew(old, shards)
     of_key = old.get(shard_of(key, max(old) + 1))
-    is_told = of_key is not None and revision <= of_key.position
+    is_delivered = of_key is not None and revision <= of_key.position
     assert len(new) == shards
     for each in new:
         assert each.generation > max(cursor.generation for cursor in old.values())
         if revision > each.position:
-            assert division.was_delivered(each.handled, key, revision) == is_told
+            assert division.was_delivered(each.handled, key, revision) == is_delivered
         assert not division.was_delivered(each.handled, "", revision)

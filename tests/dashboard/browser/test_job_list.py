@@ -61,10 +61,10 @@ def test_filters_that_are_folded_away_say_how_many_are_set(tab):
 
 def test_a_click_that_leaves_the_field_is_not_undone_by_its_text(tab):
     """What is shown is not asked for again: the answers to that and to the click could come in either order."""
-    asked = []
-    tab.on("request", lambda request: asked.append(request.url) if "q=name" in request.url else None)
+    urls = []
+    tab.on("request", lambda request: urls.append(request.url) if "q=name" in request.url else None)
     Window(tab).goes("focus field Find; type name → at **q=name*\nclick thead >> link Job → at **sort=name*")
-    assert ["sort=name" in url for url in asked] == [False, True]
+    assert ["sort=name" in url for url in urls] == [False, True]
     assert tab.errors == []
 
 

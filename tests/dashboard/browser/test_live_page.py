@@ -139,20 +139,20 @@ def test_the_page_does_not_say_live_before_it_has_what_it_missed(live_tab, site,
     tab = live_tab("/nodes/")
     site.stop()
     Window(tab).sees("#live: stale since")
-    asked, answers = threading.Event(), threading.Event()
+    called, released = threading.Event(), threading.Event()
     join = hub.Hub.join
 
     async def held(*arguments):
-        asked.set()
-        await asyncio.to_thread(answers.wait, HANG_S)
+        called.set()
+        await asyncio.to_thread(released.wait, HANG_S)
         return await join(*arguments)
 
     monkeypatch.setattr(hub.Hub, "join", held)
     site.start()
-    assert asked.wait(HANG_S)
-    said = tab.locator("#live").inner_text()
-    answers.set()
-    assert said != "live"
+    assert called.wait(HANG_S)
+    text = tab.locator("#live").inner_text()
+    released.set()
+    assert text != "live"
     Window(tab).sees("live")
 
 
@@ -260,14 +260,14 @@ QUOTA = (
 
 def test_a_refusal_fits_the_window_keeps_nobody_out_and_goes_when_it_is_over(live_tab, axe):
     (job_,) = put(job("demo", "Pending"))
-    kept = Retries("jobs", "jobs/0", "default")
+    retries = Retries("jobs", "jobs/0", "default")
     for second in range(REPORTED_AFTER):
-        kept.timers([Group([], "team-a/demo")], [Forbidden(QUOTA)], 1_780_000_000_000 + second * 1000)
+        retries.timers([Group([], "team-a/demo")], [Forbidden(QUOTA)], 1_780_000_000_000 + second * 1000)
     tab = live_tab("/jobs/team-a/demo/", bypass_csp=True, reduced_motion="reduce")
     Window(tab).goes("→ #refusals .notice: What this Job needs next is refused; #refusals .notice: exceeded quota")
     keeps_nobody_out_and_fits(tab, axe)
     assert tab.errors == []
-    kept.timers([Group([], "team-a/demo")], [[]], 1_780_000_000_000)
+    retries.timers([Group([], "team-a/demo")], [[]], 1_780_000_000_000)
     about = {"apiVersion": JOBS.api_version, "kind": "Job", "namespace": "team-a", "name": "demo", "uid": job_.uid}
     store.write(Create(EVENTS, {"metadata": {"name": "e", "namespace": "team-a"}, "involvedObject": about}))
     Window(tab).goes("→ #refusals .notice × 0")

@@ -29,7 +29,7 @@ RUNNING = {"pod-a": '<li id="pod-a">Running</li>'}
 
 
 @asynccontextmanager
-async def shown(user, session=None):
+async def open_tab(user, session=None):
     """A tab that shows the only pod, which is called a."""
     await in_db(world.make)("a")
     async with Tab(user, session) as tab:
@@ -63,7 +63,7 @@ async def test_a_page_hears_of_what_changes_and_of_nothing_else_and_gets_the_who
 
 async def test_a_topic_is_rendered_once_for_all_who_may_see_the_same(alice):
     bob = await in_db(world.person)("bob")
-    async with shown(alice) as one, Tab(alice) as two, Tab(bob) as three:
+    async with open_tab(alice) as one, Tab(alice) as two, Tab(bob) as three:
         for tab in (two, three):
             await tab.subscribe(TOPIC)
             await tab.hear(op="parts")
@@ -82,7 +82,7 @@ async def test_a_topic_is_rendered_once_for_all_who_may_see_the_same(alice):
 async def test_many_changes_are_few_messages_of_which_the_last_has_the_last_state(alice, monkeypatch, limits):
     for name, value in limits.items():
         monkeypatch.setattr(hub, name, value)
-    async with shown(alice) as tab:
+    async with open_tab(alice) as tab:
         before, begun = hub.current().renders, time.monotonic()
         for number in range(100):
             await in_db(world.phase)("a", f"P{number}")
@@ -94,7 +94,7 @@ async def test_many_changes_are_few_messages_of_which_the_last_has_the_last_stat
 
 async def test_who_comes_to_a_topic_that_rests_does_not_wait(alice, monkeypatch):
     monkeypatch.setattr(hub, "_rest", lambda spent: 3600.0)
-    async with shown(alice), Tab(alice) as two:
+    async with open_tab(alice), Tab(alice) as two:
         await in_db(world.phase)("a", "Running")
         await two.subscribe(TOPIC)
         assert (await two.hear(op="parts"))["set"]["pod-a"] == RUNNING["pod-a"]
@@ -103,7 +103,7 @@ async def test_who_comes_to_a_topic_that_rests_does_not_wait(alice, monkeypatch)
 async def test_changes_arrive_without_redis_and_expired_history_leads_to_the_whole_state(alice, settings, monkeypatch):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     monkeypatch.setattr(hub.Hub, "most", 5)
-    async with shown(alice) as tab:
+    async with open_tab(alice) as tab:
         assert hub.current().polling
         await in_db(world.phase)("a", "Running")
         assert (await tab.hear(op="parts"))["set"]
@@ -128,7 +128,7 @@ async def test_what_one_may_not_see_is_denied(alice, what, words):
 
 @pytest.mark.usefixtures("looks_often")
 async def test_a_right_that_is_taken_away_closes_the_subscription(alice):
-    async with shown(alice) as tab:
+    async with open_tab(alice) as tab:
         await in_db(lambda: [binding.delete() for binding in RoleBinding.objects.filter(user=alice)])()
         assert "cannot list" in (await tab.hear(op="denied", id=TOPIC))["message"]
 
@@ -177,7 +177,7 @@ def _new_password(user, session):
 })  # fmt: skip
 async def test_an_ended_session_closes_the_socket(alice, end):
     session = await in_db(world.session_of)(alice)
-    async with shown(alice, session) as tab:
+    async with open_tab(alice, session) as tab:
         await in_db(end)(alice, session)
         assert await tab.closing() == consumer.LOGGED_OUT
 
@@ -218,8 +218,8 @@ async def test_a_socket_at_another_address_is_refused(extensions, answer):
     scope = {"type": "websocket", "path": "/nope/", "extensions": extensions}
     refused = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
     await refused.send_input({"type": "websocket.connect"})
-    said = await refused.receive_output(timeout=HANG_S)
-    assert (said["type"], said.get("status")) == answer
+    message = await refused.receive_output(timeout=HANG_S)
+    assert (message["type"], message.get("status")) == answer
 
 
 async def test_a_page_may_follow_only_so_many_things(alice):
@@ -230,7 +230,7 @@ async def test_a_page_may_follow_only_so_many_things(alice):
 
 
 async def test_a_socket_that_does_not_read_is_cut_off(alice):
-    async with shown(alice) as tab:
+    async with open_tab(alice) as tab:
         (socket,) = hub.current()._sockets
         for _ in range(consumer.MOST_WAITING + 2):
             socket.offer("{}")
@@ -238,7 +238,7 @@ async def test_a_socket_that_does_not_read_is_cut_off(alice):
 
 
 async def test_what_nobody_follows_is_not_rendered_and_a_hub_without_tabs_rests(alice):
-    async with shown(alice) as tab:
+    async with open_tab(alice) as tab:
         await tab.ask(op="unsubscribe", id=TOPIC)
         await world.until(lambda: not hub.current()._renderings, "the rendering is forgotten")
         await tab.subscribe(TOPIC)
@@ -259,7 +259,7 @@ def broken(request):
 async def test_a_topic_with_a_defect_ends_alone(alice, monkeypatch, how):
     monkeypatch.setattr(hub, "MOST_FAILURES", 1)
     topic = f"test:broken?how={how}"
-    async with shown(alice) as tab:
+    async with open_tab(alice) as tab:
         await tab.subscribe(topic)
         assert (await tab.hear(op="denied", id=topic))["message"] == hub.FAILED
         await in_db(world.phase)("a", "Running")
@@ -278,7 +278,7 @@ def polls_often(monkeypatch):
 })  # fmt: skip
 async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, where, name):
     whole = getattr(where, name)
-    async with shown(alice) as tab:
+    async with open_tab(alice) as tab:
         with monkeypatch.context() as defect:
             defect.setattr(where, name, _defect)
             await in_db(world.phase)("a", "Running")
@@ -295,7 +295,7 @@ async def test_a_database_that_is_away_is_told_of_once(alice, monkeypatch, caplo
         tries.append(1)
         raise OperationalError("gone")
 
-    async with shown(alice) as tab:
+    async with open_tab(alice) as tab:
         with monkeypatch.context() as outage:
             outage.setattr(hub.Hub, "_read", away)
             await in_db(world.phase)("a", "Running")

@@ -77,9 +77,9 @@ def pod(name, *, node="one", namespace="team-a", queue="default", phase="Running
 
 def event(name, *, about="train", namespace="team-a"):
     involved = {"kind": "Job", "name": about, "namespace": namespace, "uid": about}
-    told = {"type": "Warning", "reason": "Failed", "message": "It did not work."}
+    fields = {"type": "Warning", "reason": "Failed", "message": "It did not work."}
     seen = {"lastTimestamp": timestamp(clock.milliseconds())}
-    return EVENTS, of(EVENTS, name, {"involvedObject": involved, **told, **seen}, namespace=namespace)
+    return EVENTS, of(EVENTS, name, {"involvedObject": involved, **fields, **seen}, namespace=namespace)
 
 
 def put(*objects, ago_ms=0):

@@ -18,14 +18,14 @@ OF_BOB = {"kind": "user", "subject": "bob", "role": "operator", "namespace": "te
 ROBOT = {"kind": "account", "subject": "team-a/robot", "role": "viewer", "namespace": "team-a"}
 
 
-def said(browser):
+def page_text(browser):
     return page(browser, "/access/").text(tag="main")
 
 
 def test_a_user_without_password_gets_a_link_that_is_shown_once(admin):
     admin.post("/access/users/", {"name": "bob", "role": "submitter", "namespace": "team-a"})
-    link = next(word for word in said(admin).split() if word.startswith("http://testserver/login/"))
-    assert link not in said(admin)
+    link = next(word for word in page_text(admin).split() if word.startswith("http://testserver/login/"))
+    assert link not in page_text(admin)
     bob = Client()
     bob.post(link.removeprefix("http://testserver"))
     assert "bob" in page(bob, "/").text(id="reader")
@@ -35,10 +35,10 @@ def test_a_user_without_password_gets_a_link_that_is_shown_once(admin):
 def test_a_new_password_says_what_becomes_of_tokens(admin):
     bob = make_user("bob")
     none = "There are no API tokens of bob in this cluster."
-    assert none in said(admin)
+    assert none in page_text(admin)
     tokens.issue(access.CONSOLE, bob, "laptop", tokens.DAY_S)
-    shown = said(admin)
-    assert (none in shown, "Also revoke 1 API token of bob" in shown) == (False, True)
+    text = page_text(admin)
+    assert (none in text, "Also revoke 1 API token of bob" in text) == (False, True)
     admin.post("/access/users/bob/password/", {"password": "correct horse 7", "revoke": "on"})
     assert "API tokens of this cluster that were revoked: 1." in page(admin, "/access/").text()
     assert not tokens.of_user(bob)
@@ -64,9 +64,9 @@ ACCOUNTS = {
     **ACCOUNTS,
 })  # fmt: skip
 def test_what_is_wrong_stands_at_its_field(admin, form, values, field, words):
-    shown = Page(admin.post(f"/access/{form}/", {"kind": "user", "role": "viewer", "namespace": "*", **values}))
-    assert shown.status == 422
-    found = shown.text(id=f"{field}_error") if field else shown.text(tag="main")
+    document = Page(admin.post(f"/access/{form}/", {"kind": "user", "role": "viewer", "namespace": "*", **values}))
+    assert document.status == 422
+    found = document.text(id=f"{field}_error") if field else document.text(tag="main")
     assert found
     assert words in found
     assert not User.objects.filter(username="bob").exists(), "an account is half made"
@@ -82,11 +82,11 @@ def test_who_is_deactivated_is_out_at_once(admin, alice):
 def test_a_role_is_given_and_taken_away(admin):
     reader("bob")
     admin.post("/access/roles/", OF_BOB)
-    assert "bob operator" in said(admin)
+    assert "bob operator" in page_text(admin)
     admin.post("/access/roles/remove/", {"user": "bob", "namespace": "team-b"})
     admin.post("/access/roles/", ROBOT)
     assert access.allowed(tokens.account_actor("team-a", "robot"), "get", "pods", "team-a")
-    assert "service account team-a/robot" in said(admin)
+    assert "service account team-a/robot" in page_text(admin)
     admin.post("/access/roles/remove/", {"account": "team-a/robot", "namespace": "team-a"})
     assert not RoleBinding.objects.exists()
 
@@ -105,23 +105,23 @@ def test_the_audit_shows_who_did_what_and_not_the_secret_to_who_may_see_it(admin
     assert Client().login(username="bob", password="correct horse 7")
     admin.post("/access/namespaces/", {"name": "team-c"})
     assert store.get(NAMESPACES, "", "team-c")
-    shown = page(admin, "/audit/").text(id="table-rows")
-    assert ("admin create bob" in shown, "team-c" in shown, "correct horse" in shown) == (True, True, False)
+    text = page(admin, "/audit/").text(id="table-rows")
+    assert ("admin create bob" in text, "team-c" in text, "correct horse" in text) == (True, True, False)
     assert "team-c" not in page(reader("olga-a", "operator", "team-a"), "/audit/").text(tag="main")
 
 
 def test_the_audits_filters_offer_everybody_who_did_something(admin):
     deeds = [audit.Deed("early", "create", "queues", "team-a", "old")]
     audit.record_many([*deeds, *(audit.Deed("late", "create", "queues", "", "new") for _ in range(60))])
-    shown = page(admin, "/audit/?actor=late")
-    assert {"early", "late"} <= set(offered(shown, "actor"))
-    assert offered(shown, "namespace") == ["team-a"]
+    document = page(admin, "/audit/?actor=late")
+    assert {"early", "late"} <= set(offered(document, "actor"))
+    assert offered(document, "namespace") == ["team-a"]
     assert offered(page(reader("olga-b", "operator", "team-a"), "/audit/"), "actor") == ["early"]
 
 
-def offered(shown, name):
+def offered(document, name):
     """The values of a filter but for that of all."""
-    return [each.get("value") for each in shown.one(tag="select", name=name).findall(".//option")][1:]
+    return [each.get("value") for each in document.one(tag="select", name=name).findall(".//option")][1:]
 
 
 @cases("says, allowed, words", {
@@ -134,8 +134,8 @@ def test_it_says_what_keeps_pods_from_a_machine(admin, settings, says, allowed, 
     for name, notes in (("here", {"ui.volcano.sh/wall": says}), ("simulated-0", {})):
         store.write(Create(NODES, {"metadata": {"name": name, "annotations": notes}, "spec": {}, "status": {}}))
     store.write(Create(LEASES, {"metadata": {"name": "here", "namespace": "kube-node-lease"}, "spec": {}}))
-    shown = said(admin)
-    assert (words in shown, "simulated-0" in shown) == (True, False)
+    text = page_text(admin)
+    assert (words in text, "simulated-0" in text) == (True, False)
 
 
 JOB = "/jobs/team-a/train/"
@@ -159,15 +159,15 @@ def give(remote, namespace, *rules):
     remote.clock.move(viewer.QUIET_S + 1)
 
 
-def links(shown):
-    return {each.get("href") for each in shown.all(tag="a")}
+def links(document):
+    return {each.get("href") for each in document.all(tag="a")}
 
 
 def test_without_a_right_there_nothing_is_shown_and_our_own_pages_stay(vera):
-    shown = page(vera, "/")
-    said = shown.text(tag="main")
-    assert ("You may not see jobs anywhere. The cluster dev decides this" in said, "train" in said) == (True, False)
-    assert {"/audit/", "/access/", "/queues/", "/nodes/"} & links(shown) == {"/audit/", "/access/"}
+    document = page(vera, "/")
+    text = document.text(tag="main")
+    assert ("You may not see jobs anywhere. The cluster dev decides this" in text, "train" in text) == (True, False)
+    assert {"/audit/", "/access/", "/queues/", "/nodes/"} & links(document) == {"/audit/", "/access/"}
     assert (page(vera, "/jobs/").rows(), page(vera, JOB).status) == ([], 403)
     assert "its own roles decide what they see and may do there" in page(vera, "/access/").text(tag="main")
 
@@ -186,20 +186,20 @@ def test_right_to_jobs_says_nothing_about_pods_and_events(remote, vera):
     give(remote, "team-a", rule("get list", JOBS.id))
     rows = page(vera, "/jobs/").text(id="table-rows")
     assert ("train" in rows, "other" in rows) == (True, False)
-    shown = page(vera, JOB)
-    said = shown.text(tag="main")
+    document = page(vera, JOB)
+    text = document.text(tag="main")
     for hidden in ("the pods, pod groups and events", "the pods"):
-        assert f"You may not see {hidden} of team-a" in said
-    assert not {"?tab=logs", "?tab=events"} & links(shown)
-    assert "train-main-0" not in said
+        assert f"You may not see {hidden} of team-a" in text
+    assert not {"?tab=logs", "?tab=events"} & links(document)
+    assert "train-main-0" not in text
     assert page(vera, f"{JOB}log/?pod=train-main-0").status == 403
     assert "cannot get resource" in page(vera, f"{JOB}?tab=logs&pod=train-main-0").text(tag="main")
     assert page(vera, "/events/").rows() == []
     give(remote, "team-a", rule("get list", PODS.id, POD_GROUPS.id, EVENTS.id, "pods/log"))
-    shown = page(vera, JOB)
-    said = shown.text(tag="main")
-    assert ("You may not see" in said, "train-main-0" in said) == (False, True)
-    assert {"?tab=logs", "?tab=events"} <= links(shown)
+    document = page(vera, JOB)
+    text = document.text(tag="main")
+    assert ("You may not see" in text, "train-main-0" in text) == (False, True)
+    assert {"?tab=logs", "?tab=events"} <= links(document)
 
 
 def test_offers_follow_what_may_be_done(remote, vera):
@@ -219,9 +219,9 @@ def test_offers_follow_what_may_be_done(remote, vera):
 def test_cluster_that_never_answered_is_said_to_be_away(remote, vera):
     remote.refused = 503, "starting"
     for address in ("/", "/jobs/", JOB, "/jobs/new/"):
-        shown = page(vera, address)
-        assert shown.status == 503
-        assert "The cluster dev does not answer: starting" in shown.text(tag="main")
+        document = page(vera, address)
+        assert document.status == 503
+        assert "The cluster dev does not answer: starting" in document.text(tag="main")
 
 
 def test_last_answers_count_while_the_cluster_is_away(remote, vera):

@@ -20,8 +20,8 @@ DRAFT = "0123456789abcdef"
 
 
 def test_what_is_no_object_is_of_no_revision(admin):
-    for address, is_said in (("/audit/", False), ("/access/", False), ("/nodes/", True)):
-        assert ("Data as of revision" in page(admin, address).text(tag="footer")) == is_said
+    for address, has_revision in (("/audit/", False), ("/access/", False), ("/nodes/", True)):
+        assert ("Data as of revision" in page(admin, address).text(tag="footer")) == has_revision
 
 
 @pytest.mark.parametrize("address", LISTS)
@@ -41,15 +41,15 @@ def test_the_theme_is_written_into_the_next_page_of_this_site(admin, theme, foll
     assert page(admin, "/nodes/").one(tag="html").get("data-theme") == chosen
 
 
-@cases("sent, headers, code, said", {
+@cases("sent, headers, code, message", {
     "too large": ({"text": "a" * (8 * 1024 * 1024)}, {}, 413, "larger than 8 MB"),
     "too many fields": ({f"f{n}": "1" for n in range(1001)}, {}, 413, "more than 1,000 fields"),
     "another name": ({}, {"host": "elsewhere.example"}, 400, "VOLCANO_UI_HOSTS"),
 })  # fmt: skip
-def test_a_request_beyond_the_limits_is_told_which(admin, sent, headers, code, said):
+def test_a_request_beyond_the_limits_is_told_which(admin, sent, headers, code, message):
     answer = admin.post("/theme/", sent, headers=headers)
     assert answer.status_code == code
-    assert said in answer.content.decode()
+    assert message in answer.content.decode()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -81,8 +81,8 @@ SERIES = {"count": 7, "lastObservedTime": "2026-01-01T00:09:00.000001Z"}
 def test_an_event_shows_how_often_it_happened_and_when_last(admin, fields, times, seen):
     about = {"kind": "Pod", "name": "web-0", "namespace": "team-a"}
     (stored,) = put((EVENTS, {"metadata": {"name": "web-0", "namespace": "team-a"}, "involvedObject": about, **fields}))
-    shown = page(admin, "/events/").one(id=f"event-{stored.uid}")
-    cells = {cell.get("data-label"): cell for cell in shown.iter("td")}
+    row = page(admin, "/events/").one(id=f"event-{stored.uid}")
+    cells = {cell.get("data-label"): cell for cell in row.iter("td")}
     assert "".join(cells["Times"].itertext()).strip() == times
     assert cells["Last seen"].find(".//time").get("datetime").startswith(seen)
 
@@ -104,10 +104,10 @@ def create(kind, name="demo", **metadata):
 
 
 def refuse(consumer, key, times=retries.REPORTED_AFTER):
-    kept = Retries(consumer, f"{consumer}/0", "default")
+    consumer_retries = Retries(consumer, f"{consumer}/0", "default")
     for second in range(times):
-        kept.timers([Group([], key)], [Forbidden(WORDS)], 1_800_000_000_000 + second * 1000)
-    return kept
+        consumer_retries.timers([Group([], key)], [Forbidden(WORDS)], 1_800_000_000_000 + second * 1000)
+    return consumer_retries
 
 
 @cases("kind, consumer, address", {
@@ -117,9 +117,9 @@ def refuse(consumer, key, times=retries.REPORTED_AFTER):
 def test_page_says_what_is_refused_in_whose_words_and_since_when(admin, reads, kind, consumer, address):
     create(kind)
     reads(admin, f"{address} refusals")
-    kept = refuse(consumer, "team-a/demo" if kind.namespaced else "demo")
+    consumer_retries = refuse(consumer, "team-a/demo" if kind.namespaced else "demo")
     reads(admin, f"{address} refusals")
-    kept.timers([Group([], "team-a/demo" if kind.namespaced else "demo")], [[]], 1_800_000_100_000)
+    consumer_retries.timers([Group([], "team-a/demo" if kind.namespaced else "demo")], [[]], 1_800_000_100_000)
     reads(admin, f"{address} refusals")
 
 
@@ -142,8 +142,8 @@ def test_page_looks_again_when_it_was_tried_again(admin):
     create(JOBS)
     assert topic(admin).again is None
     refuse("jobs", "team-a/demo")
-    (standing,) = retries.current_refusals({"jobs": "team-a/demo"})
-    assert topic(admin).again > standing.due
+    (refusal,) = retries.current_refusals({"jobs": "team-a/demo"})
+    assert topic(admin).again > refusal.due
 
 
 def test_who_may_not_see_the_object_is_told_nothing(alice, stranger):

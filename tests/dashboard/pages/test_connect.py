@@ -27,25 +27,25 @@ def invite(browser, **values):
     return Page(browser.post(MACHINES, {"node": "", "hours": "24", **values}))
 
 
-def kept(browser, caplog):
+def everything_stored(browser, caplog):
     """All that is kept after something was shown."""
     return f"{AuditEntry.objects.values()} {Token.objects.values()} {caplog.text} {dict(browser.session)}"
 
 
 def test_a_new_kubeconfig_is_shown_once_and_lets_its_reader_in(alice, caplog):
     caplog.set_level("DEBUG")
-    shown = make(alice)
-    text = "".join(shown.one(id="kubeconfig").itertext())
+    document = make(alice)
+    text = "".join(document.one(id="kubeconfig").itertext())
     config = yaml.safe_load(text)
     cluster, secret = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
     assert (tokens.find(secret).user, cluster["server"]) == (alice.user, "https://testserver:8443")
     assert base64.b64decode(cluster["certificate-authority-data"]).startswith(b"-----BEGIN")
-    link = shown.one(tag="a", download="volcano-ui.kubeconfig").get("href")
+    link = document.one(tag="a", download="volcano-ui.kubeconfig").get("href")
     assert base64.b64decode(link.partition("base64,")[2]).decode() == text
-    assert "no-store" in shown.answer["Cache-Control"]
+    assert "no-store" in document.answer["Cache-Control"]
     again = page(alice, "/connect/")
     assert (again.one(id="kubeconfig"), "laptop" in again.text(tag="table")) == (None, True)
-    assert secret[4:20] not in kept(alice, caplog) + again.answer.content.decode()
+    assert secret[4:20] not in everything_stored(alice, caplog) + again.answer.content.decode()
     row = AuditEntry.objects.get(verb="issue-token")
     assert (row.actor, row.name, "laptop" in row.message) == ("alice", "alice", True)
 
@@ -53,8 +53,8 @@ def test_a_new_kubeconfig_is_shown_once_and_lets_its_reader_in(alice, caplog):
 def test_what_is_wrong_stands_at_its_field(alice):
     for field, wrong in {"name": ("", "x" * 101, "a\x07b"), "days": ("99", "")}.items():
         for value in wrong:
-            shown = make(alice, **{field: value})
-            assert (shown.status, bool(shown.text(id=f"token_{field}_error"))) == (422, True), value
+            document = make(alice, **{field: value})
+            assert (document.status, bool(document.text(id=f"token_{field}_error"))) == (422, True), value
     assert not Token.objects.exists()
 
 
@@ -78,8 +78,8 @@ def test_an_administrator_sees_and_revokes_what_is_where_he_administers(admin, a
         tokens.issue_for_account(access.CONSOLE, namespace, "robot", f"of {namespace}", tokens.DAY_S)
     listed = ["laptop alice", "of team-a service account team-a/robot", "of team-b service account team-b/robot"]
     for browser, seen in (admin, listed), (stranger, listed[1:2]):
-        shown = page(browser, "/access/").text(tag="main")
-        assert [each for each in listed if each in shown] == seen
+        text = page(browser, "/access/").text(tag="main")
+        assert [each for each in listed if each in text] == seen
     for row in Token.objects.all():
         admin.post(f"/connect/tokens/{row.pk}/revoke/", {"next": "/access/"})
     assert not Token.objects.filter(revoked=None).exists()
@@ -89,15 +89,15 @@ def test_an_administrator_sees_and_revokes_what_is_where_he_administers(admin, a
 def test_the_page_says_whether_the_api_answers_and_which_certificates_cannot_be_read(alice, settings):
     assert "does not answer" in page(alice, "/connect/").text(tag="main")
     settings.API_CERTIFICATE = settings.API_CERTIFICATE_KEY = settings.DATA / "none.pem"
-    shown = page(alice, "/connect/")
-    assert (shown.status, "VOLCANO_UI_API_CERTIFICATE" in shown.text(tag="main")) == (200, True)
+    document = page(alice, "/connect/")
+    assert (document.status, "VOLCANO_UI_API_CERTIFICATE" in document.text(tag="main")) == (200, True)
 
 
 def test_the_address_is_the_one_by_which_the_reader_came(alice, settings):
     settings.ALLOWED_HOSTS = ["batch.example.org", "[::1]"]
     for host, address in (("batch.example.org:8000", "batch.example.org"), ("[::1]:8000", "[::1]")):
-        shown = Page(alice.get("/connect/", headers={"host": host}))
-        assert shown.text(id="api-address") == f"https://{address}:{settings.API_PORT}"
+        document = Page(alice.get("/connect/", headers={"host": host}))
+        assert document.text(id="api-address") == f"https://{address}:{settings.API_PORT}"
 
 
 @pytest.mark.parametrize("snippet", snippets("https://x:1", "file"), ids=lambda each: each.name)
@@ -108,8 +108,8 @@ def test_a_snippet_is_ready_to_be_copied(alice, snippet):
         compile(snippet.text, snippet.name, "exec")
 
 
-def typed(shown):
-    return shlex.split("".join(shown.one(id="join-command").itertext()))
+def typed(document):
+    return shlex.split("".join(document.one(id="join-command").itertext()))
 
 
 def test_the_command_of_a_machine_is_whole_and_shown_once(admin, caplog):
@@ -119,7 +119,7 @@ def test_the_command_of_a_machine_is_whole_and_shown_once(admin, caplog):
     assert words[:5] == [".venv/bin/python", "manage.py", "agent", "--server", "https://testserver:8443"]
     assert words[words.index("--ca") + 1].startswith("sha256:")
     assert ("--name" in words, tokens.find(secret).joins) == (False, True)
-    assert secret not in kept(admin, caplog) + page(admin, MACHINES).answer.content.decode()
+    assert secret not in everything_stored(admin, caplog) + page(admin, MACHINES).answer.content.decode()
     assert AuditEntry.objects.get(verb="issue-token").resource == "nodes"
 
 

@@ -60,9 +60,9 @@ def test_devices_are_shown_with_who_has_them_and_their_figures_as_far_as_they_ar
     reads(alice, "/nodes/gpu-1/ node-use")
     assert "theirs" not in page(alice, "/nodes/gpu-1/").answer.content.decode()
     figures = {"blue": {"use": 0.37, "memory": 3 << 30, "memoryTotal": 40 << 30, "temperature": 41.4}}
-    said = {"node": "gpu-1", "at": clock.milliseconds(), "containers": [], "devices": {LICENCE: figures}}
+    usage = {"node": "gpu-1", "at": clock.milliseconds(), "containers": [], "devices": {LICENCE: figures}}
     (equipped / "node").mkdir()
-    (equipped / "node" / "usage.json").write_text(json.dumps(said))
+    (equipped / "node" / "usage.json").write_text(json.dumps(usage))
     reads(admin, "/nodes/gpu-1/ node-use")
 
 
@@ -82,9 +82,9 @@ def test_hyper_nodes_are_shown_as_a_tree_with_what_is_taken_on_their_nodes(clust
         hyper_node("rack-a", 1, "one"),
     )
     reads(admin, "/network/ rows", "/network/?q=ack names")
-    shown = page(admin, "/network/")
-    assert shown.one(tag="a", aria_current="page").get("href") == "/nodes/"
-    assert "All 0" not in shown.text(tag="main")
+    document = page(admin, "/network/")
+    assert document.one(tag="a", aria_current="page").get("href") == "/nodes/"
+    assert "All 0" not in document.text(tag="main")
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(0, 3), st.sets(st.sampled_from("abcdef")))))

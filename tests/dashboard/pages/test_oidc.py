@@ -44,15 +44,15 @@ def returns(browser, address, name="alice", answer="yes"):
     return browser.get(at_provider(address, name, answer).removeprefix("http://testserver"))
 
 
-def link(shown, words):
+def link(document, words):
     """Return where a link leads."""
-    return next(each.get("href") for each in shown.all(tag="a") if words in "".join(each.itertext()))
+    return next(each.get("href") for each in document.all(tag="a") if words in "".join(each.itertext()))
 
 
 def says(answer, code, *words):
     """Assert that an answer has a code and these words."""
-    shown = Page(answer).text(tag="main")
-    assert (answer.status_code, [each for each in words if each not in shown]) == (code, []), shown
+    text = Page(answer).text(tag="main")
+    assert (answer.status_code, [each for each in words if each not in text]) == (code, []), text
 
 
 def connects(browser):
@@ -154,8 +154,8 @@ def test_who_logs_out_is_offered_to_log_out_of_the_provider_where_that_can_be(pr
     ours._provider.cache_clear()
     provider.described = {"end_session_endpoint": None}
     arrives(browser)
-    said = Page(browser.post("/logout/", follow=True)).text(tag="main")
-    assert ("perhaps still logged in at Lab login" in said, "as well" in said) == (True, False)
+    text = Page(browser.post("/logout/", follow=True)).text(tag="main")
+    assert ("perhaps still logged in at Lab login" in text, "as well" in text) == (True, False)
 
 
 def test_keys_may_change_between_logins_and_one_that_was_replaced_under_its_name_is_asked_for_in_time(
@@ -237,13 +237,13 @@ def test_an_answer_counts_once_in_its_own_browser_and_shows_no_words_of_others(p
 
 
 def test_the_login_page_offers_the_provider_by_its_name_and_passwords_can_be_switched_off(provider, settings):
-    shown = page(Client(), "/login/?next=/queues/%3Fa%3D1%26b%3D2")
-    assert link(shown, "Log in with Lab login") == "/login/oidc/?next=%2Fqueues%2F%3Fa%3D1%26b%3D2"
-    assert shown.one(id="id_password") is not None
+    document = page(Client(), "/login/?next=/queues/%3Fa%3D1%26b%3D2")
+    assert link(document, "Log in with Lab login") == "/login/oidc/?next=%2Fqueues%2F%3Fa%3D1%26b%3D2"
+    assert document.one(id="id_password") is not None
     settings.PASSWORD_LOGIN = False
     User.objects.create_user("al", password="x")
-    shown = page(Client(), "/login/")
-    assert (shown.one(id="id_password"), "one-time link" in shown.text(tag="main")) == (None, True)
+    document = page(Client(), "/login/")
+    assert (document.one(id="id_password"), "one-time link" in document.text(tag="main")) == (None, True)
     admin = reader("admin", "superuser")
     posted = Client().post("/login/", {"username": "al", "password": "x"})
     assert [posted.status_code, admin.get("/password/").status_code] == [403, 403]

@@ -153,5 +153,5 @@ def test_samples_are_offered_while_there_are_no_jobs_to_those_who_may_run_them(a
 
 @pytest.mark.parametrize(("namespace", "is_offered"), [("", True), ("team-a", True), ("default", False)])
 def test_a_new_job_is_offered_to_who_may_submit_somewhere(db, namespace, is_offered):
-    shown = page(reader("sue", "submitter", "team-a"), f"/?namespace={namespace}")
-    assert ("New job" in shown.text(tag="main")) == is_offered
+    document = page(reader("sue", "submitter", "team-a"), f"/?namespace={namespace}")
+    assert ("New job" in document.text(tag="main")) == is_offered

@@ -61,8 +61,8 @@ def test_the_overview_says_who_keeps_what_where_since_when_and_until_when(admin,
     now = clock.milliseconds()
     keep(expected=expected and now + expected, later=now + until if until > HOUR_MS else None)
     reads(admin, ROOM[0])
-    said = f"given back at {moment_of(now + until):%Y-%m-%d %H:%M:%S} UTC if it has not started by then"
-    assert said in page(admin, "/").text(id="overview-room")
+    message = f"given back at {moment_of(now + until):%Y-%m-%d %H:%M:%S} UTC if it has not started by then"
+    assert message in page(admin, "/").text(id="overview-room")
 
 
 def test_queues_above_and_nodes_say_what_is_kept_and_not_for_whom_to_who_may_not_see_it(admin, alice, reads):
@@ -93,8 +93,8 @@ def test_the_button_is_for_whoever_may_change_the_group(role, name, may):
     answer = browser.post(release_of(group), {"next": "/queues/vision/"})
     assert (answer.status_code, answer["Location"]) == (302, "/queues/vision/")
     assert (released(group) is not None) == may
-    said = "The room that was kept for big is given back." if may else "It takes the role operator in team-a"
-    assert said in page(browser, "/").text(id="toasts")
+    message = "The room that was kept for big is given back." if may else "It takes the role operator in team-a"
+    assert message in page(browser, "/").text(id="toasts")
 
 
 def test_released_room_is_nowhere_any_more_and_that_is_audited(operator, reads):

@@ -71,11 +71,11 @@ def test_nothing_is_asked_any_more_of_logs_that_have_ended(gang, alone, api, mov
     moved_clock.move(1)
     assert (texts(following.poll()), following.is_done) == (["last words"], False)
     assert (following.poll(), following.is_done) == (None, True)
-    api.heard.clear()
+    api.requests.clear()
     moved_clock.move(100)
     alone().followed.refresh()
     backend.nodes.log_extents([gang.uid["worker-0"]])
-    assert api.heard == []
+    assert api.requests == []
 
 
 def test_container_that_is_started_again_goes_on_with_its_next_attempt(gang, alone, api, moved_clock):
@@ -109,8 +109,8 @@ def test_every_line_is_found_from_the_beginning_from_the_end_and_by_its_link(gan
     assert window.head(backend.nodes, extents, ALL).entries == whole.entries
     assert (whole.before, window.tail(backend.nodes, extents, Limits(50, 10**6)).before) == (0, None)
     ours = [entry for entry in whole.entries if entry.log.uid == gang.uid["worker-0"]]
-    for place in (0, 7, len(times) // 2, len(times) - 1):
-        log, line = ours[place]
+    for index in (0, 7, len(times) // 2, len(times) - 1):
+        log, line = ours[index]
         around = window.around(backend.nodes, extents, Mark(log, line.offset), Limits(60, 10**6))
         begin = whole.entries.index(around.entries[0])
         assert around.entries == whole.entries[begin : begin + len(around.entries)]
@@ -133,8 +133,8 @@ def test_download_has_all_of_it(alice, gang, api, monkeypatch):
     api.write("train-worker-1", (1, "b"))
     api.refused["train-worker-2"] = 500, "the node does not answer"
     actor = access.for_user(alice)
-    asked = LogQuery.read("default", "train", {"pod": "*", "of": gang.job.uid})
-    files = unpacked(download.respond(actor, asked, times=False))
+    query = LogQuery.read("default", "train", {"pod": "*", "of": gang.job.uid})
+    files = unpacked(download.respond(actor, query, times=False))
     missing = "train-worker-2: The cluster does not hand out the log of this pod: the node does not answer\n"
     assert files.pop("missing.txt") == missing
     assert sorted(files.values()) == sorted(["".join(f"a{n}\n" for n in range(1000)), "b\n"])
@@ -180,7 +180,7 @@ def test_first_page_reads_the_end_of_each_log_once(gang, api):
     for index in range(3):
         api.write(f"train-worker-{index}", (index, "a"))
     assert read(gang.read()) == ["a", "a", "a"]
-    assert [query["tailLines"] for _, query in api.heard] == [str(log_memory.FIRST_LINES)] * 3
+    assert [query["tailLines"] for _, query in api.requests] == [str(log_memory.FIRST_LINES)] * 3
 
 
 @pytest.fixture

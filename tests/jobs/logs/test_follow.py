@@ -40,8 +40,8 @@ def pod(alice, data):
 @pytest.fixture
 def opened(alice, pod):
     def begin(**params):
-        asked = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, **params}
-        return Reader(access.for_user(alice), asked)
+        query = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, **params}
+        return Reader(access.for_user(alice), query)
 
     return begin
 
@@ -124,7 +124,7 @@ class Page:
         self.rows, self.open, self.reached = {}, {}, {}
 
     def take(self, message):
-        for number, _, stream, shown, whole, offset, last, keep, states in message["lines"]:
+        for number, _, stream, content, whole, offset, last, keep, states in message["lines"]:
             key = (number, stream)
             if self.reached.get(key, -1) >= last:
                 continue
@@ -132,7 +132,7 @@ class Page:
             name = self.open.pop(key, offset)
             before = self.rows.get(name, ([], 0))[0]
             assert keep <= len(before)
-            new = [[shown]] if isinstance(shown, str) else [list(run) for run in shown]
+            new = [[content]] if isinstance(content, str) else [list(run) for run in content]
             self.rows[name] = (before[:keep] + new, states)
             if not whole:
                 self.open[key] = name
@@ -497,7 +497,7 @@ def test_each_run_has_its_own_logs_together(one, client):
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "before the recorder saw it"])
 def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(one, client, is_recorded):
     one.does("run")
-    kept = speak("here")
+    uids = speak("here")
     goes_on = one.read()
     assert len(read(goes_on)) == 2
     one.does("delete" + ", record" * is_recorded)
@@ -505,7 +505,7 @@ def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(one, 
     assert (read(following), following.is_done) == (["demo-main-0 here", "demo-main-1 here"], True)
     one.clock.move(2)
     assert (read(goes_on), goes_on.rests) == ([], True), "who read when it was deleted"
-    shutil.rmtree(settings.DATA / "node" / "pods" / kept["demo-main-0"])
+    shutil.rmtree(settings.DATA / "node" / "pods" / uids["demo-main-0"])
     page = JobPage(client, address="/jobs/default/demo/?tab=logs&pod=task/main").tree
     assert page.find(".//select[@name='pod']/option[1]").text == "task main · all 2 pods"
     removed = "demo-main-0: The pod is gone, and its log has been removed."

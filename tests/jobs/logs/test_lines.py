@@ -52,8 +52,8 @@ def runs(pieces):
 def sequences(times):
     """Return logs with lines of these times, each line saying whose it is and which."""
 
-    def entry(pod, place, time):
-        return Entry(Log(f"pod-{pod}", "main", 0), Line(f"{time:03}", "stdout", b"%d.%d" % (pod, place), True, place))
+    def entry(pod, index, time):
+        return Entry(Log(f"pod-{pod}", "main", 0), Line(f"{time:03}", "stdout", b"%d.%d" % (pod, index), True, index))
 
     return [[entry(pod, *each) for each in enumerate(of_pod)] for pod, of_pod in enumerate(times)]
 
@@ -121,7 +121,7 @@ def test_the_pieces_of_a_line_count_as_one():
 @examples(max_examples=50)
 @given(st.lists(some_times, min_size=3, max_size=3).filter(any), st.data())
 def test_around_a_line_is_what_was_printed_before_and_behind_it(times, draw):
-    printed = [(pod, place) for pod, of_pod in enumerate(times) for place in range(len(of_pod))]
+    printed = [(pod, index) for pod, of_pod in enumerate(times) for index in range(len(of_pod))]
     pod, place = draw.draw(st.sampled_from(printed))
     with TemporaryDirectory() as folder, override_settings(DATA=Path(folder)):
         for uid, of_pod in zip(LOGS, times, strict=True):
@@ -190,10 +190,10 @@ def test_every_colour_is_a_class_that_keeps_contrast_in_both_themes(theme):
 
 @given(TEXTS)
 def test_no_control_character_is_shown_and_runs_are_the_text(text):
-    shown = plain(text.encode(errors="replace"))
-    assert [each for each in shown if unicodedata.category(each) == "Cc" and each != "\t"] == []
+    visible = plain(text.encode(errors="replace"))
+    assert [each for each in visible if unicodedata.category(each) == "Cc" and each != "\t"] == []
     made = runs([text.encode(errors="replace")])
-    assert "".join(run.text for run in made) == shown
+    assert "".join(run.text for run in made) == visible
     assert all(run.link.startswith(("http://", "https://")) for run in made if run.link)
     assert all(run.text for run in made)
 
@@ -250,13 +250,13 @@ def test_a_line_is_what_a_terminal_shows(moves):
 def test_a_long_line_takes_no_more_time_than_its_length(data):
     """Generous by an order of magnitude; what is not linear takes ten times as long as this."""
     began = time.process_time()
-    shown = runs([data])
+    result = runs([data])
     assert time.process_time() - began < 5
-    assert sum(len(run.text) for run in shown) <= len(data) + MOST_MOVED
+    assert sum(len(run.text) for run in result) <= len(data) + MOST_MOVED
 
 
 @pytest.mark.parametrize("tool", sorted(each.stem for each in GOLDEN.glob("*.raw")))
 def test_what_real_tools_print_is_shown_as_on_a_terminal(tool):
     printed = (GOLDEN / f"{tool}.raw").read_bytes().split(b"\n")
-    shown = "\n".join(plain(line).rstrip() for line in printed)
-    assert shown == (GOLDEN / f"{tool}.txt").read_text()
+    screen = "\n".join(plain(line).rstrip() for line in printed)
+    assert screen == (GOLDEN / f"{tool}.txt").read_text()

@@ -41,8 +41,8 @@ class Gang:
         return log_of(self.uid[name], attempt, entries=entries)[1]
 
     def read(self, pod="*", **params):
-        asked = {"namespace": self.job.namespace, "job": self.job.name, "of": self.job.uid, "pod": pod, **params}
-        return Reader(access.for_user(self.user), asked)
+        query = {"namespace": self.job.namespace, "job": self.job.name, "of": self.job.uid, "pod": pod, **params}
+        return Reader(access.for_user(self.user), query)
 
     def replace(self, name, task="worker", index=0):
         if name in self.uid:
@@ -58,7 +58,7 @@ def stamp(second):
 def texts(message):
     """Return the lines of a message, of each what is new."""
     of_lines = (line[3] for line in message["lines"])
-    return [shown if isinstance(shown, str) else "".join(run[0] for run in shown) for shown in of_lines]
+    return [content if isinstance(content, str) else "".join(run[0] for run in content) for content in of_lines]
 
 
 def read(reader):

@@ -41,15 +41,15 @@ def test_an_action_is_asked_back_with_its_effect(client, alice, reads, name):
 
 
 def test_an_action_that_does_not_apply_says_why_and_does_nothing(client, act):
-    job, said = world.make("mine", "Completed"), []
+    job, warnings = world.make("mine", "Completed"), []
     page = JobPage(client, "mine", "suspend/")
     assert NOT_NOW in page.text("content")
     assert page.tree.findall(".//main//button") == []
     assert "It is Completed" in act(job, "suspend"), "by a page that is out of date"
     assert store.find(COMMANDS) == []
     command = commands.to_job(job.namespace, job.name, job.uid, Action.ABORT_JOB)
-    api.create(access.SYSTEM, COMMANDS, command, warn=said.append)
-    assert said == [f"target: The job mine stays as it is. {NOT_NOW}"], "who uses the API is warned"
+    api.create(access.SYSTEM, COMMANDS, command, warn=warnings.append)
+    assert warnings == [f"target: The job mine stays as it is. {NOT_NOW}"], "who uses the API is warned"
 
 
 @pytest.mark.parametrize("name", ["suspend", "delete"])
@@ -120,8 +120,8 @@ def numbers():
 
 def saved(client, address, **changes):
     """Fill in a form, look at the differences and save."""
-    shown = client.post(address, filled(client.get(address), **changes))
-    return client.post(address, filled(shown))
+    response = client.post(address, filled(client.get(address), **changes))
+    return client.post(address, filled(response))
 
 
 def review(client, opened=None, **changes):
@@ -141,17 +141,17 @@ def test_the_differences_are_shown_before_anything_is_saved(client, job, reads):
     assert store.get(JOBS, "default", "mine").object["metadata"]["labels"] == {"team": "vision"}
 
 
-@cases("field, value, said", {
+@cases("field, value, message", {
     "a broken rule": (TOGETHER, "9", "minAvailable"),
     "negative": ("Replicas of worker", "-1", ""), "no number": ("Replicas of worker", "many", ""),
     "a label without a colon": ("Labels", "team", ""), "a label twice": ("Labels", "a: b\na: c", ""),
 })  # fmt: skip
-def test_what_is_wrong_is_told_at_its_field_and_stays_in_the_form(client, job, field, value, said):
+def test_what_is_wrong_is_told_at_its_field_and_stays_in_the_form(client, job, field, value, message):
     page = review(client, **{field: value})
     assert page.status_code == 422
     assert value in [each.value() for each in page.context["form"]]
     errors = tree_of(page).xpath("//*[contains(@id, '_error')]")
-    assert said in " ".join(each.text_content() for each in errors)
+    assert message in " ".join(each.text_content() for each in errors)
 
 
 def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_nothing(client, job, person, reads):
@@ -167,7 +167,7 @@ def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_
     assert (spec()["minAvailable"], numbers()[0]) == (3, 6)
 
 
-@cases("changes, status, said", {
+@cases("changes, status, message", {
     "of a job that was replaced": ({"uid": "another"}, 409, "Another job has this name by now"),
     "base is no JSON": ({"base": "{", **SIX}, 422, "The form is damaged"),
     "reviewed is no JSON": ({"reviewed": "[", **SIX}, 422, "The form is damaged"),
@@ -176,10 +176,10 @@ def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_
     **{f"the job never had {base}": ({"base": base}, None, "")
        for base in ("[]", "7", "null", '{"labels": 3}', '{"tasks.0.replicas": {}}')},
 })  # fmt: skip
-def test_a_form_that_is_damaged_or_changes_nothing_stores_nothing(client, job, changes, status, said):
+def test_a_form_that_is_damaged_or_changes_nothing_stores_nothing(client, job, changes, status, message):
     page = review(client, **changes)
     assert status in (None, page.status_code)
-    assert not said or said in words_of(page, "content")
+    assert not message or message in words_of(page, "content")
     assert store.get(JOBS, "default", "mine").revision == job.revision
 
 
@@ -194,8 +194,8 @@ def test_of_a_job_that_is_over_the_pods_stay_as_they_are(client, alice):
 
 def test_pods_that_are_added_and_removed_are_told_apart():
     before = {"tasks.0.replicas": 4, "tasks.1.replicas": 1}
-    said = edits.effect(before, {"tasks.0.replicas": 1, "tasks.1.replicas": 2})
-    assert said == "1 pod more will be started, when there is room. 3 pods will be removed."
+    effect = edits.effect(before, {"tasks.0.replicas": 1, "tasks.1.replicas": 2})
+    assert effect == "1 pod more will be started, when there is room. 3 pods will be removed."
 
 
 def test_the_priority_class_may_change(client, job):

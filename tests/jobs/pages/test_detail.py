@@ -145,9 +145,9 @@ def test_events_of_the_job_and_its_pods_are_shown_and_what_policies_did_is_marke
         store.write(Create(EVENTS, event))
     reads(client, "/jobs/default/train/?tab=events tbody")
     page = JobPage(client, "train")
-    said = "A pod of worker failed: RestartJob <now>."
-    assert page.drawn["marks"] == [[55_000, said], [59_000, "Suspended by alice."]]
-    assert said in page.text("job-timeline")
+    message = "A pod of worker failed: RestartJob <now>."
+    assert page.drawn["marks"] == [[55_000, message], [59_000, "Suspended by alice."]]
+    assert message in page.text("job-timeline")
 
 
 def test_the_page_says_what_policies_will_do_and_what_plugins_gave(client, alice, reads):
@@ -241,8 +241,8 @@ def why(client, name="wait"):
     return JobPage(client, name).text("job-why")
 
 
-def say(kind, name, said, **status):
-    store.write(Patch(kind, "default", name, {"status": {**status, **said}}, "status"), now=clock.milliseconds())
+def say(kind, name, changes, **status):
+    store.write(Patch(kind, "default", name, {"status": {**status, **changes}}, "status"), now=clock.milliseconds())
 
 
 def unschedulable(reason, message):
@@ -287,9 +287,9 @@ def test_a_job_that_runs_says_why_some_of_its_pods_wait(client, alice, reads):
     pods = [{"task": "worker", "index": index, "phase": "Pending"} for index in (1, 2)]
     running = {"task": "worker", "index": 0, "scheduled": 1, "started": 1}
     world.make("wait", "Running", tasks=(("worker", 3),), minimum=1, pods=[running, *pods])
-    told = {"type": "PodScheduled", "status": "False", "message": "1 of 3 pods have a node; each of the others"}
+    condition = {"type": "PodScheduled", "status": "False", "message": "1 of 3 pods have a node; each of the others"}
     for number in (1, 2):
-        say(PODS, f"wait-worker-{number}", {"conditions": [told]})
+        say(PODS, f"wait-worker-{number}", {"conditions": [condition]})
     reads(client, WHY)
     cause = Cause(Reason.NOT_ENOUGH_RESOURCES, started=True, excluded=(SIMULATED,))
     say(POD_GROUPS, group_of("wait"), {"conditions": world.waits(cause)})
@@ -316,14 +316,14 @@ def test_a_waiting_job_says_its_place_and_who_is_before_it(client, alice, reads)
 @pytest.mark.parametrize("reason", sorted(overview.HOPELESS))
 def test_a_job_that_cannot_start_is_told_no_place(client, waiting, reason):
     say(POD_GROUPS, group_of("wait"), unschedulable(reason, "This can never start."), phase="Inqueue")
-    shown = why(client)
-    assert ("This can never start." in shown, "Place in queue" in shown) == (True, False)
+    text = why(client)
+    assert ("This can never start." in text, "Place in queue" in text) == (True, False)
 
 
 def test_image_that_cannot_be_had_is_told_with_what_the_registry_said_and_what_helps(client, alice, reads):
     world.make("wait", "Running", pods=[{"task": "worker", "index": each} for each in (0, 1)], counts={"pending": 2})
-    said = 'ErrImagePull: failed to pull image "r.example.org/a:1": reading manifest 1: manifest unknown'
-    waiting = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "r.example.org/a:1": {said}'}
+    error = 'ErrImagePull: failed to pull image "r.example.org/a:1": reading manifest 1: manifest unknown'
+    waiting = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "r.example.org/a:1": {error}'}
     for number in (0, 1):
         status = {"name": "main", "image": "r.example.org/a:1", "state": {"waiting": waiting}}
         say(PODS, f"wait-worker-{number}", {"containerStatuses": [status]}, phase="Pending")
@@ -339,23 +339,23 @@ def beside_volcano(alice, monkeypatch):
 def tell(message, at, reason="Unschedulable"):
     (group,) = store.find(POD_GROUPS)
     kind, moment = "Warning" if message == EMPTY_GANG else "Normal", f"2026-11-23T12:00:{at:02}Z"
-    told = {"reason": reason, "type": kind, "message": message, "lastTimestamp": moment}
+    fields = {"reason": reason, "type": kind, "message": message, "lastTimestamp": moment}
     about = {"kind": "PodGroup", "name": group.name, "namespace": group.namespace, "uid": group.uid}
-    event = of(EVENTS, f"{group.name}.{at}", {"involvedObject": about, **told}, namespace=group.namespace)
+    event = of(EVENTS, f"{group.name}.{at}", {"involvedObject": about, **fields}, namespace=group.namespace)
     store.write(Create(EVENTS, event), now=world.START)
 
 
-@cases("known, told", {
+@cases("fields, messages", {
     "and that there is no pod": ({}, [OVERUSED, EMPTY_GANG]),
     "the newest": ({}, [OVERUSED, "queue resource quota insufficient"]),
     "only that there is no pod": ({}, [EMPTY_GANG]), "nothing": ({}, []),
     "the group's own word goes first": ({"why": "Needs 4 CPU; 2 are free."}, [OVERUSED]),
     "the job's own word goes first": ({"message": "The queue is closed."}, [OVERUSED]),
 })  # fmt: skip
-def test_newest_event_about_the_group_says_why_the_job_waits(client, beside_volcano, reads, known, told):
-    world.make("wait", "Pending", **known)
+def test_newest_event_about_the_group_says_why_the_job_waits(client, beside_volcano, reads, fields, messages):
+    world.make("wait", "Pending", **fields)
     tell("pod group is ready", 9, reason="Scheduled")
-    for at, message in enumerate(told):
+    for at, message in enumerate(messages):
         tell(message, at)
     reads(client, WHY)
 
@@ -392,8 +392,8 @@ def test_decisions_stand_newest_first_with_reason_and_nodes_and_stay_when_the_jo
     store.write(Delete(JOBS, "default", "train"), now=T + 5000)
     reads(client, f"{page} tbody")
     world.make("train", "Pending")
-    shown = (JobPage(client, address=each) for each in (page, f"{page}&of={job.uid}"))
-    assert [len(each.tree.findall(".//tbody/tr")) for each in shown] == [0, 2]
+    pages = (JobPage(client, address=each) for each in (page, f"{page}&of={job.uid}"))
+    assert [len(each.tree.findall(".//tbody/tr")) for each in pages] == [0, 2]
 
 
 def test_where_another_scheduler_works_there_is_no_such_tab(client, job, monkeypatch):

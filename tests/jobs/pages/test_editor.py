@@ -88,8 +88,8 @@ def test_what_the_check_says_stands_at_its_field_and_line(client, alice, block, 
         report = check(client, text)
         assert report["accepted"] or submit(client, text).status_code == 422
         found = (*report["causes"], *report["warnings"])
-        told = [f"line {each['line']}, {each['field']}: {each['message']}" for each in found]
-        return [report["verdict"], report["summary"], *told]
+        messages = [f"line {each['line']}, {each['field']}: {each['message']}" for each in found]
+        return [report["verdict"], report["summary"], *messages]
 
     golden(block, said, by_line=True)
     assert names() == []
@@ -99,8 +99,10 @@ def test_what_the_check_says_stands_at_its_field_and_line(client, alice, block, 
 def test_a_full_disk_refuses_the_job_in_words_and_keeps_the_text(client, alice, full_disk):
     long = f"name: primes\n  annotations: {{long: {'x' * 90_000}}}\n"
     answer = submit(client, GOOD.replace("name: primes\n", long, 1))
-    said = [text in answer.content.decode() for text in ("database or disk is full", "x" * 90_000, "would be accepted")]
-    assert (answer.status_code, said) == (503, [True, True, False])
+    matches = [
+        text in answer.content.decode() for text in ("database or disk is full", "x" * 90_000, "would be accepted")
+    ]
+    assert (answer.status_code, matches) == (503, [True, True, False])
 
 
 def test_a_text_is_not_lost_with_the_session_or_an_old_form(client, alice):
@@ -117,15 +119,15 @@ def test_a_text_is_not_lost_with_the_session_or_an_old_form(client, alice):
     assert names() == []
 
 
-@cases("asking, said", {
+@cases("asking, ending", {
     "none": ("", ""), "one": ("b", " Those of b run on simulated nodes, where nothing is executed."),
     "all": ("ab", " The pods run on simulated nodes, where nothing is executed."),
 })  # fmt: skip
-def test_the_summary_says_which_tasks_only_seem_to_run(asking, said):
+def test_the_summary_says_which_tasks_only_seem_to_run(asking, ending):
     pods = {name: {"nodeSelector": {"ui.volcano.sh/simulated": "true"}} if name in asking else {} for name in "ab"}
     tasks = [{"name": name, "replicas": 1, "template": {"spec": pod}} for name, pod in pods.items()]
     found = editor.summary({"spec": {"tasks": tasks}})
-    assert (found.endswith(said), "simulated" in found) == (True, bool(said))
+    assert (found.endswith(ending), "simulated" in found) == (True, bool(ending))
 
 
 @pytest.mark.parametrize("text", ["", "[" * 5000, "x" * (1 << 20), "kind: Job", "\x00", "a: &a [*a]", "🌋: {"])
@@ -138,8 +140,8 @@ def test_strange_texts_are_answered_with_problems(client, alice, text):
 def test_every_sample_is_one_valid_document_and_runs_with_one_click_and_never_twice(client, alice, sample):
     document = job_text.read(SAMPLES[sample].yaml)
     assert (document.notes, document.object["metadata"]["name"]) == ((), sample)
-    answers = [client.post(f"/jobs/samples/{sample}/run/", {"token": TOKEN}) for _ in range(2)]
-    assert answers[0]["Location"] == answers[1]["Location"]
+    responses = [client.post(f"/jobs/samples/{sample}/run/", {"token": TOKEN}) for _ in range(2)]
+    assert responses[0]["Location"] == responses[1]["Location"]
     assert [name.startswith(f"{sample}-") for name in names()] == [True]
 
 
@@ -249,10 +251,10 @@ def test_what_the_form_shows_is_what_is_stored(alice, obj):
     actor = access.for_user(alice)
     report = editor.check(actor, yaml_write.dump(obj))
     assume(report.accepted)
-    shown = leaves(obj["spec"], "spec") | report.held
+    fields = leaves(obj["spec"], "spec") | report.held
     made = api.create(actor, JOBS, {**copy.deepcopy(obj), "metadata": {"generateName": "a-", "namespace": "default"}})
     stored = leaves(store.get(JOBS, "default", made.name).object["spec"], "spec")
-    assert {path: value for path, value in shown.items() if path != "metadata.namespace"} == stored
+    assert {path: value for path, value in fields.items() if path != "metadata.namespace"} == stored
 
 
 def test_of_a_job_that_is_refused_is_shown_what_would_hold_and_the_class_of_pods_that_name_none(alice):
@@ -298,7 +300,7 @@ def test_queues_are_offered_with_their_room_and_the_others_with_the_reason_for_w
     assert [(name, each["refusal"]) for name, each in found.items()] == [
         ("default", ""), ("sub", ""), ("a-old", "closed"), ("team", "has queues below it"),
     ]  # fmt: skip
-    assert found["sub"]["said"] == "8 of 8 CPU free · 1 job waits"
+    assert found["sub"]["description"] == "8 of 8 CPU free · 1 job waits"
     for name, each in found.items():
         report = client.post("/jobs/validate/", {"text": GOOD.replace("queue: default", f"queue: {name}")}).json()
         assert [cause["field"] for cause in report["causes"]] == ([intake.FIELD] if each["refusal"] else [])
@@ -309,7 +311,7 @@ def test_priority_classes_are_offered_with_what_they_mean(client, alice):
         obj = {"metadata": {"name": name}, "value": value, "description": description}
         store.write(Create(PRIORITY_CLASSES, obj))
     found = offered(alice, "spec.priorityClassName")
-    assert [(name, each["said"]) for name, each in found.items()] == [
+    assert [(name, each["description"]) for name, each in found.items()] == [
         ("urgent", "priority 1,000,000 · Before all others."), ("low", "priority -5 · </script><b>"),
     ]  # fmt: skip
     assert "</script><b>" not in client.get("/jobs/new/").content.decode()

@@ -75,7 +75,7 @@ def tags(element):
     return [words(tag) for tag in element.xpath(".//span[@class='tag']")]
 
 
-class Told:
+class JobView:
     def __init__(self, controller, client, pods):
         self.client, self.name = client, f"job-{next(NUMBERS)}"
         others = [(kind, each) for kind in (PODS, POD_GROUPS, JOBS) for each in store.find(kind)]
@@ -103,36 +103,36 @@ class Told:
 
 
 @pytest.fixture
-def told(controller, client):
+def page_texts(controller, client):
     client.force_login(User.objects.create_superuser("root"))
-    return lambda pods: Told(controller, client, pods)
+    return lambda pods: JobView(controller, client, pods)
 
 
 @examples(200, here=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pods=st.lists(statuses(), min_size=3, max_size=3))
 @example(pods=[status_of("Pending", each) for each in (STARTS, CAUSES["SecretMissing"], NOT_PULLED)])
-def test_nobody_contradicts_another(told, pods):
+def test_nobody_contradicts_another(page_texts, pods):
     if all(status["phase"] == "Failed" for status in pods):
         return
-    shown = told(pods)
-    running, kept = map(sum, zip(*map(runs, pods), strict=True))
-    assert f"{running} of 3 pods {'is' if running == 1 else 'are'} running" in shown.message
-    assert f"{running} of 3 needed {'is' if running == 1 else 'are'} running" in shown.head
-    assert shown.gang == f"{running}/3"
-    assert shown.row_tags == shown.head_tags
-    assert sum(int(tag.split()[0]) for tag in shown.row_tags) == kept
-    cause = shown.status.get("waitingReason", "")
-    assert (cause in reasons.START_OBSTACLES) == bool(kept)
-    assert bool(shown.attention) == bool(kept)
-    of_tag = {said: each for each, said in pod_health.TEXTS.items()}
-    causes = {of_tag[tag.split(maxsplit=1)[1]] for tag in shown.row_tags}
+    view = page_texts(pods)
+    running, blocked = map(sum, zip(*map(runs, pods), strict=True))
+    assert f"{running} of 3 pods {'is' if running == 1 else 'are'} running" in view.message
+    assert f"{running} of 3 needed {'is' if running == 1 else 'are'} running" in view.head
+    assert view.gang == f"{running}/3"
+    assert view.row_tags == view.head_tags
+    assert sum(int(tag.split()[0]) for tag in view.row_tags) == blocked
+    cause = view.status.get("waitingReason", "")
+    assert (cause in reasons.START_OBSTACLES) == bool(blocked)
+    assert bool(view.attention) == bool(blocked)
+    of_tag = {text: each for each, text in pod_health.TEXTS.items()}
+    causes = {of_tag[tag.split(maxsplit=1)[1]] for tag in view.row_tags}
     assert {each for each in reasons.START_OBSTACLES if store.count(JOBS, cause=each)} == causes
-    if kept:
+    if blocked:
         assert cause in causes
-        assert shown.is_found_by(cause)
-        assert shown.why
-        assert shown.message.lower().startswith(re.split(r" · |: ", shown.why)[0].lower())
-        assert shown.message in shown.head or causes == {"ImageMissing"}
+        assert view.is_found_by(cause)
+        assert view.why
+        assert view.message.lower().startswith(re.split(r" · |: ", view.why)[0].lower())
+        assert view.message in view.head or causes == {"ImageMissing"}
 
 
 @pytest.mark.parametrize("cause", [*pod_health.Cause])
@@ -145,20 +145,20 @@ def test_a_mirrored_job_is_found_by_what_keeps_its_pods_whoever_writes_its_statu
         mirrored(JOBS, name, {"state": {"phase": "Running"}, "running": 1})
         owner = [{"controller": True, "kind": "Job", "name": name, "uid": f"uid-{name}"}]
         state = RUNS if name == "well" else CAUSES[cause]
-        told = {"phase": "Running", "containerStatuses": [{"name": "main", "state": state}]}
-        mirrored(PODS, f"{name}-main-0", told, ownerReferences=owner)
+        pod_status = {"phase": "Running", "containerStatuses": [{"name": "main", "state": state}]}
+        mirrored(PODS, f"{name}-main-0", pod_status, ownerReferences=owner)
     page = JobPage.of_list(client, f"?cause={cause}")
     assert (page.names, tags(page.rows[0])) == (["kept"], [f"1 {pod_health.TEXTS[cause]}"])
     assert "Running 1" in page.text("table-chips")
 
 
-def test_what_is_mended_is_told_no_more(told, controller):
-    shown = told([status_of("Running", CAUSES["CrashLoop"])] * 3)
+def test_what_is_mended_is_told_no_more(page_texts, controller):
+    view = page_texts([status_of("Running", CAUSES["CrashLoop"])] * 3)
     status = {"containerStatuses": [{"name": "main", "state": {**RUNS, "waiting": None}}]}
     for number in range(3):
-        store.write(Patch(PODS, "default", f"{shown.name}-main-{number}", {"status": status}, "status"))
+        store.write(Patch(PODS, "default", f"{view.name}-main-{number}", {"status": status}, "status"))
     controller.settle()
-    now = store.get(JOBS, "default", shown.name).object["status"]
+    now = store.get(JOBS, "default", view.name).object["status"]
     assert (now["state"]["reason"], now.get("waitingReason")) == ("PodsRunning", None)
     assert now["state"]["message"] == "3 of 3 pods are running; minAvailable is 3."
-    assert not shown.is_found_by("CrashLoop")
+    assert not view.is_found_by("CrashLoop")

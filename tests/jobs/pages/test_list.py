@@ -237,16 +237,16 @@ def test_the_list_of_jobs_says_how_many_match_and_leads_to_them(admin_client, st
     for name in ("pi", "pi-again", "tau"):
         stored(name)
     for query in ("", "q=pi", "q=tau&namespace=default", "owner=admin", "namespace=elsewhere", "q=rho", "phase=Failed"):
-        said, way = line(admin_client, f"/jobs/?{query}")
-        reads.read(f"?{query}: {said or 'nothing'} {way}")
+        text, way = line(admin_client, f"/jobs/?{query}")
+        reads.read(f"?{query}: {text or 'nothing'} {way}")
     answer = admin_client.get("/jobs/?q=tau", headers={"HX-Request": "true"}).content.decode()
     assert "with “tau” in its name" in answer, "where only the table is asked for"
 
 
 def test_the_overview_counts_them_and_their_list_leads_to_the_page_of_each(admin_client, stored):
     stored()
-    said, way = line(admin_client, "/?namespace=default", "overview-not-run")
-    assert said == "1 Job of batch/v1 in default is stored and not run here."
+    text, way = line(admin_client, "/?namespace=default", "overview-not-run")
+    assert text == "1 Job of batch/v1 in default is stored and not run here."
     assert way == "/jobs/-/kubernetes/?namespace=default"
     stored("tau")
     (row,) = JobPage(admin_client, address="/jobs/-/kubernetes/?q=pi").rows

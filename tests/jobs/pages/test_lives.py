@@ -134,26 +134,26 @@ def test_what_is_said_of_restarts_agrees_everywhere(life, client):
     def check(ways, most):
         one = life(f"job-{next(number)}", replicas=2, minAvailable=1, maxRetry=most, policies=POLICIES).does("go")
         made = {"whole": 0, "part": 0, "resumed": 0}
-        asked = 0
+        requested = 0
         for way in ways:
             if one.phase != "Running":
                 break
             one.does(*(way.split() if way == "suspend resume" else [way]), "go")
-            asked += RESTARTS[way] != "resumed"
-            made[RESTARTS[way]] += RESTARTS[way] == "resumed" or asked < most
+            requested += RESTARTS[way] != "resumed"
+            made[RESTARTS[way]] += RESTARTS[way] == "resumed" or requested < most
         restarts, page, status = made["whole"] + made["part"], JobPage(client, one.name), state(one.name)
-        assert status.get("retryCount", 0) == asked
+        assert status.get("retryCount", 0) == requested
         began = made["whole"] + made["resumed"]
         assert len(page.runs) in (1 + began, None if began else 0)
         assert f"{restarts} of {most - 1} restart" in page.text("job-policies")
         facts = words(page.tree.find(".//*[@class='job-facts']"))
-        if asked:
+        if requested:
             assert re.search(rf"Restarts\s*{restarts} of {most - 1}", facts)
             assert (f", {made['part']} of parts" in facts) == bool(made["part"])
-        assert (status["state"]["phase"] == "Failed") == (asked >= most)
-        if asked >= most:
+        assert (status["state"]["phase"] == "Failed") == (requested >= most)
+        if requested >= most:
             times = "once" if restarts == 1 else f"{restarts} times"
-            assert f"The job was restarted {times}; instead of restart {asked} it" in status["state"]["message"]
+            assert f"The job was restarted {times}; instead of restart {requested} it" in status["state"]["message"]
 
     check()
 
@@ -179,7 +179,7 @@ ENDED = {"terminated": {"exitCode": 1, "startedAt": second(3), "finishedAt": sec
 NINTH = {"conditions": [second(9)], "taken_on": second(2)}
 
 
-@cases("shown, removed, state, waited, ran", {
+@cases("observed, removed, state, waited, ran", {
     "failed": (pod("Failed", ENDED), None, "failed", 3, 5),
     "failed before a container began": (pod("Failed", WAITING, **NINTH), None, "failed", 9, None),
     "its node was lost": (pod("Failed", RUNS, **NINTH), None, "failed", 3, 6),
@@ -189,8 +189,8 @@ NINTH = {"conditions": [second(9)], "taken_on": second(2)}
     "stopped while it ran": (pod("Running", RUNS), 7, "stopped", 3, 4),
     "removed with a node that does not answer": (pod("Unknown", RUNS), 7, "stopped", 3, 4),
 })  # fmt: skip
-def test_what_a_pod_waited_and_ran_has_an_end(shown, removed, state, waited, ran):
-    bar = bar_of(shown, 0, removed=removed and removed * 1000)
+def test_what_a_pod_waited_and_ran_has_an_end(observed, removed, state, waited, ran):
+    bar = bar_of(observed, 0, removed=removed and removed * 1000)
     assert (bar.state, bar.waited, bar.ran) == (state, waited * 1000, ran and ran * 1000)
 
 
@@ -276,9 +276,9 @@ def test_every_way_to_be_evicted_has_words():
     """Also those of pods that go for nobody."""
     for reason in (*SchedulerAction, ZONE_CLOSED):
         other = "" if reason in (SchedulerAction.SHUFFLE, ZONE_CLOSED) else WINNER
-        said = evictions.Eviction(0, 2, str(reason), other, frozenset()).sentence
-        assert "  " not in said
-        assert "pod group " not in said
+        sentence = evictions.Eviction(0, 2, str(reason), other, frozenset()).sentence
+        assert "  " not in sentence
+        assert "pod group " not in sentence
 
 
 @given(st.lists(SPANS, max_size=6), st.integers(1, 4))
@@ -316,8 +316,8 @@ def of_plugin(text):
 
 def of_gang(text):
     *numbers, over = text.split() if text.endswith("over") else (*text.split(), "")
-    shown = Progress(*map(int, numbers), bool(over))
-    return [f"{shown.short}: {shown.sentence}"]
+    progress = Progress(*map(int, numbers), bool(over))
+    return [f"{progress.short}: {progress.sentence}"]
 
 
 def of_phases(text):
@@ -383,7 +383,7 @@ def test_equal_answers_of_a_run_are_one_row():
     assert fired_policies.rows([Mark(5, "CommandIssued", "Suspended by alice.")], TWO) == [], "no policy did that"
 
 
-@cases("action, delay_ms, runs, said", {
+@cases("action, delay_ms, runs, outcome", {
     "restart": ("RestartJob", 0, TWO, "run 2 began"),
     "restart under way": ("RestartJob", 0, [run(1, 0)], ""),
     "no restart left": ("RestartJob", 0, [run(1, 0, 100, "Failed")], "the job failed"),
@@ -393,6 +393,6 @@ def test_equal_answers_of_a_run_are_one_row():
     "a task": ("RestartTask", 0, [run(1, 0)], "the task's pods were restarted"),
     "a pod, later or never": ("RestartPod", 60_000, [run(1, 0)], ""),
 })  # fmt: skip
-def test_a_row_says_what_it_led_to(action, delay_ms, runs, said):
+def test_a_row_says_what_it_led_to(action, delay_ms, runs, outcome):
     (row,) = fired_policies.rows([failed(90, 0, action=action, delay_ms=delay_ms)], runs)
-    assert row.led_to == said
+    assert row.led_to == outcome

@@ -26,15 +26,15 @@ def problems(text):
 
 
 @pytest.mark.shows("9.1/examples")
-@cases("text, policies, kept, lines", {
+@cases("text, policies, fragment, lines", {
     "tf-job": (TF_JOB, [[{"event": "*", "action": "RestartJob"}], None, None], "worker-img", [8, 25]),
     "spark-job": (SPARK_JOB, [None, [{"event": "*", "action": "RestartJob"}], None], "OnFailure", [10]),
 })  # fmt: skip
-def test_the_seeds_examples_are_accepted_as_printed(text, policies, kept, lines):
+def test_the_seeds_examples_are_accepted_as_printed(text, policies, fragment, lines):
     document = job_text.read(text)
     spec = document.object["spec"]
     assert [each.get("policies") for each in (spec, *spec["tasks"])] == policies
-    assert kept in str(spec["tasks"][1]["template"])
+    assert fragment in str(spec["tasks"][1]["template"])
     assert [note.line for note in document.notes] == lines
 
 

@@ -56,15 +56,15 @@ def pod_object(
     about = {"namespace": job.namespace, "ownerReferences": [owner(job.object)], "annotations": index_of}
     about["labels"] = {"volcano.sh/job-name": job.name, **index_of}
     about["status"] = {"phase": phase, "conditions": placed, **containers}
-    name, place = f"{job.name}-{task}-{index}", node if placed else None
-    return pod(name, CONTAINER, restartPolicy="Never", nodeName=place, **about)
+    name, node_name = f"{job.name}-{task}-{index}", node if placed else None
+    return pod(name, CONTAINER, restartPolicy="Never", nodeName=node_name, **about)
 
 
 def waits(cause):
     """The conditions by which the scheduler says why a group waits; of pods beyond its minimum in data alone."""
     about = {"status": "True", "reason": cause.reason, "lastTransitionTime": now_text(START), "transitionID": "1"}
-    told = {"type": words.UNSCHEDULABLE, "message": f"{sentence(cause)} {GANG_TEXT}", **about}
-    return [*([] if cause.started else [told]), {"type": words.CAUSE, "message": words.data(cause), **about}]
+    condition = {"type": words.UNSCHEDULABLE, "message": f"{sentence(cause)} {GANG_TEXT}", **about}
+    return [*([] if cause.started else [condition]), {"type": words.CAUSE, "message": words.data(cause), **about}]
 
 
 def group_object(job, *, phase="Running", why=""):
@@ -81,9 +81,9 @@ def event_object(job, reason, message, *, about="Job", name="", now=START, kind=
     involved = {"apiVersion": "v1", "kind": about, "namespace": job.namespace, "name": name or job.name}
     involved |= {"uid": job.uid} if about == "Job" else {}
     times = dict.fromkeys(("firstTimestamp", "lastTimestamp"), timestamp(now))
-    told = {"involvedObject": involved, "reason": reason, "message": message, "type": kind, "count": 1, **times}
+    fields = {"involvedObject": involved, "reason": reason, "message": message, "type": kind, "count": 1, **times}
     name = f"{involved['name']}.{now:x}{abs(hash(message)) % 10**8:08d}"
-    return of(resources.EVENTS, name, told, namespace=job.namespace)
+    return of(resources.EVENTS, name, fields, namespace=job.namespace)
 
 
 def make(name, phase="Pending", *, pods=(), why="", message="", now=START, began=None, counts=None, **options):

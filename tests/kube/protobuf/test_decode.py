@@ -73,7 +73,7 @@ def test_every_built_in_kind_can_be_read_also_when_it_is_empty():
     assert empty == {"apiextensions.CustomResourceSubresourceStatus"}
 
 
-@cases("damaged, said", {
+@cases("damaged, detail", {
     "empty": (b"", "does not appear to be a protobuf message"),
     "JSON": (b'{"kind":"Pod"}', "does not appear to be a protobuf message"),
     "no envelope": (b"k8s\x00", "Object 'Kind' is missing"),
@@ -94,8 +94,8 @@ def test_every_built_in_kind_can_be_read_also_when_it_is_empty():
     "many packed numbers": (body("v1", "Pod", field(2, field(14, field(4, b"\x01" * 400_000)))), "more than"),
     "many unknown fields": (body("v1", "Pod", field(900, 0) * 400_000), "more than"),
 })  # fmt: skip
-def test_what_is_no_message_is_a_bad_request(damaged, said):
-    with pytest.raises(errors.BadRequest, match=said):
+def test_what_is_no_message_is_a_bad_request(damaged, detail):
+    with pytest.raises(errors.BadRequest, match=detail):
         protobuf.decode(damaged)
 
 
@@ -185,7 +185,7 @@ changed_bytes = st.lists(st.tuples(st.integers(min_value=0), st.integers(0, 255)
 @given(st.sampled_from(GOLDEN), changed_bytes, st.integers(min_value=0))
 def test_no_damaged_body_raises_anything_but_the_two_errors(path, changes, cut):
     damaged = bytearray(path.read_bytes())
-    for place, byte in changes:
-        damaged[place % len(damaged)] = byte
+    for position, byte in changes:
+        damaged[position % len(damaged)] = byte
     never_anything_else(bytes(damaged))
     never_anything_else(bytes(damaged[: cut % len(damaged)]))

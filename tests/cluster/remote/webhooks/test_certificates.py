@@ -133,8 +133,8 @@ def keeper(address=ADDRESS):
 
 def bundles(cluster):
     """The authorities that the API server was told of, one text for each webhook."""
-    told = cluster.named(hooks.NAME).values()
-    return {each["clientConfig"]["caBundle"] for configuration in told for each in configuration["webhooks"]}
+    configurations = cluster.named(hooks.NAME).values()
+    return {each["clientConfig"]["caBundle"] for configuration in configurations for each in configuration["webhooks"]}
 
 
 def test_certificate_is_made_once_shown_by_all_and_made_known_once(cluster):
@@ -180,11 +180,11 @@ def test_new_authority_is_known_for_an_hour_before_it_issues_what_is_shown(clust
     assert other.look(due + 2 * HOUR).server[0] == served[0], "the cluster was not told yet"
     other.publish(both)
     assert bundles(cluster) == {both.bundle}
-    shown = one.look(due + 2 * HOUR)
-    assert (shown.bundle, shown.server[0] != served[0]) == (both.bundle, True)
+    current = one.look(due + 2 * HOUR)
+    assert (current.bundle, current.server[0] != served[0]) == (both.bundle, True)
     assert one.look(due + 2.5 * HOUR).bundle == both.bundle
     last = other.look(due + 3 * HOUR)
-    assert (len(last.authorities), last.server[0]) == (1, shown.server[0])
+    assert (len(last.authorities), last.server[0]) == (1, current.server[0])
 
 
 def test_who_does_not_lead_shows_what_is_there_and_writes_nothing(cluster):

@@ -28,7 +28,7 @@ from kube.errors import BadRequest, Cause, InternalError, Invalid
 from kube.resources import QUEUES
 from tests.blocks import blocks
 from tests.builders import container, job, namespace, pod_group, queue
-from tests.cluster.objects import of_values, otherwise, parsed, shown
+from tests.cluster.objects import as_yaml, of_values, otherwise, parsed
 from tests.cluster.remote.servers import ObjectServer, connected, patch_of, question
 from tests.tables import cases
 
@@ -104,7 +104,7 @@ class Rulings:
         path = next(path for path, hook in hooks.BY_PATH.items() if (hook.resource, hook.verb) == (kind, "mutate"))
         ops = patch_of(reviewed(path, obj))
         assert patch_of(reviewed(path, patch.json_patch(obj, ops))) == [], "nothing is left to fill in"
-        return list(map(shown, ops))
+        return list(map(as_yaml, ops))
 
     def mirror(self, text):
         mirror(*parsed(text), version="6")
@@ -127,9 +127,9 @@ def test_what_the_webhooks_say(block, golden, cluster, settings):
 def test_many_groups_of_a_queue_are_not_looked_up(cluster, number, looked_up):
     for each in range(number):
         mirror(resources.POD_GROUPS, pod_group(f"g{each}", queue="shut", status={"phase": "Running"}))
-    cluster.heard.clear()
+    cluster.requests.clear()
     reviewed("/queues/validate", None, queue("shut", "Closed", weight=1))
-    assert bool(cluster.heard) is looked_up
+    assert bool(cluster.requests) is looked_up
 
 
 numbers = st.none() | st.integers(0, 3)
@@ -182,7 +182,7 @@ def address(text):
     return f"{found.host}, {found.port}, service {found.service}"
 
 
-ANSWERS = {
+FUNCTIONS = {
     "an address": address,
     "where the webhooks listen": lambda host, usual: hooks.interface(Address(host, 443), usual),
 }
@@ -190,11 +190,11 @@ ANSWERS = {
 
 @blocks("webhooks", folder="cluster")
 def test_where_webhooks_are(block, golden):
-    golden(block, of_values(ANSWERS[block.title], ValueError))
+    golden(block, of_values(FUNCTIONS[block.title], ValueError))
 
 
 def configurations(host, port, user, verb):
-    return [shown(each) for each in hooks.configurations(Address(host, port), "bundle", user)[verb]["webhooks"]]
+    return [as_yaml(each) for each in hooks.configurations(Address(host, port), "bundle", user)[verb]["webhooks"]]
 
 
 @blocks("configurations", folder="cluster")
@@ -291,9 +291,9 @@ def test_why_something_is_no_question_is_told(body, message):
 
 
 def test_question_is_read_as_it_was_meant_and_warnings_and_patch_go_with_a_yes():
-    heard, old = [], {"metadata": {"name": "a", "uid": "1"}}
-    plain = review(VALIDATE, question(PATH, JOB, old), lambda *about: heard.append(about) or Ruling())
-    assert heard == [(VALIDATE, Question("705ab4f5", "UPDATE", JOB, old))]
+    calls, old = [], {"metadata": {"name": "a", "uid": "1"}}
+    plain = review(VALIDATE, question(PATH, JOB, old), lambda *about: calls.append(about) or Ruling())
+    assert calls == [(VALIDATE, Question("705ab4f5", "UPDATE", JOB, old))]
     assert plain["response"] == {"uid": "705ab4f5", "allowed": True}
     ops = [{"op": "add", "path": "/spec", "value": {}}]
     answer = review(VALIDATE, question(PATH, JOB), lambda *_: Ruling(None, ["odd"], ops))
