@@ -28,8 +28,8 @@ from jobs.consumers import policy_events
 from jobs.consumers.state import JobEntry, JobsState, read_beside_log, refresh, remember
 from jobs.controller import commands as of_jobs
 from jobs.controller import (
-    draft,
     facts,
+    job_events,
     late_defaults,
     pending_actions,
     plan,
@@ -180,10 +180,10 @@ def _wake(
     """
 
     def about(key: str) -> Object | None:
-        return draft.about(state.entries[key].observed.job) if key in state.entries else None
+        return job_events.about(state.entries[key].observed.job) if key in state.entries else None
 
     groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
-    groups += retries.event_groups(timers, about, now, draft.COMPONENT)
+    groups += retries.event_groups(timers, about, now, job_events.COMPONENT)
     lost = _settle_writes(state, now)
     failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
     left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}

@@ -10,7 +10,7 @@ import msgspec
 from cluster.store import Change, Create, Group, store
 from cluster.writes import Timer
 from jobs.consumers.state import JobsState, readable
-from jobs.controller import draft, facts, pending_actions, pod_events, policy_engine
+from jobs.controller import facts, job_events, pending_actions, pod_events, policy_engine
 from jobs.controller.facts import JobFact, PodFact
 from jobs.controller.pod_events import PodEvent
 from jobs.controller.policy_engine import PolicyActions
@@ -60,7 +60,7 @@ def handle(state: JobsState, changes: Sequence[Change], now: int) -> PolicyEvent
 
 
 def _event(job: JobFact, reason: str, message: str, now: int, kind: str, firing: PolicyFiring | None = None) -> Group:
-    return Group([Create(EVENTS, draft.event(job, reason, message, now, kind=kind, firing=firing))])
+    return Group([Create(EVENTS, job_events.event(job, reason, message, now, kind=kind, firing=firing))])
 
 
 def _remember(state: JobsState, job: JobFact, actions: PolicyActions, outcome: PolicyEvents, now: int) -> None:

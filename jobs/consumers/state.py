@@ -55,9 +55,7 @@ class JobsState:
     ranges: dict[str, dict[str, Object]] = field(default_factory=dict)  # namespace → name → limit range
     quotas: dict[str, dict[str, Quota]] = field(default_factory=dict)  # namespace → name → quota
     refused: dict[str, str] = field(default_factory=dict)  # key of a job that lacks pods for these → namespace
-    unreported: dict[str, UnreportedJob] = field(
-        default_factory=dict
-    )  # by key: jobs of a crowd without their first status
+    unreported: dict[str, UnreportedJob] = field(default_factory=dict)  # by key: jobs without their first status
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
     # Key of a job with policies → the events that they answer.
     answered: dict[str, frozenset[JobEvent]] = field(default_factory=dict)

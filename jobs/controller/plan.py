@@ -1,6 +1,6 @@
 """What must be written so that a job's pods, pod group and status are as they should be.
 
-`reconcile` reads a job and everything made for it (`observed.Reading`), decides, and returns writes (`draft.Draft`); it does nothing by
+`reconcile` reads a job and everything made for it (`observed.Reading`), decides, and returns writes (`round.Round`); it does nothing by
 itself. Asked again after its writes were carried out, it returns nothing. A large job is brought about in several rounds: no round makes or
 deletes more pods than it has room for.
 """
@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from cluster.writes import Delete, Update, Write
 from jobs.controller import plugin_objects, pod_diff, status
-from jobs.controller.draft import Draft, about
 from jobs.controller.facts import GroupFact, JobFact, PodFact
+from jobs.controller.job_events import about
 from jobs.controller.observed import ObservedJob, Reading, World
 from jobs.controller.pod_diff import PodDiff
 from jobs.controller.requests import Request, pods_named, together
+from jobs.controller.round import Round
 from jobs.lifecycle import causes, dependencies, messages, phases, requester
 from jobs.lifecycle.causes import MOST_FAILURES, Causes
 from jobs.lifecycle.phases import Decision, PhaseRule, Procedure, Step
@@ -89,60 +90,60 @@ def reconcile(
     # A job that no controller has seen is Pending first.
     current = () if observed.job.is_new else together(requests)
     reading = Reading.of(observed, world, current)
-    draft = Draft(reading, now, room, keys)
-    verdict = _kill_part(reading, draft)
+    round_ = Round(reading, now, room, keys)
+    verdict = _kill_part(reading, round_)
     if verdict is not None:
-        _write_status(reading, draft, verdict)
-        return Outcome(draft.writes, again=True, waiting=requests, in_step=draft.in_step)
-    _take_requests(reading, draft)
+        _write_status(reading, round_, verdict)
+        return Outcome(round_.writes, again=True, waiting=requests, in_step=round_.in_step)
+    _take_requests(reading, round_)
     is_idle = bool(current) and (observed.job.is_finished or current[0].action is None)
     if not (is_idle or observed.job.deleting):
-        verdict = _PROCEDURES[reading.step.procedure](reading, draft)
+        verdict = _PROCEDURES[reading.step.procedure](reading, round_)
     is_unreported = is_large_batch and verdict is not None and _is_first_wait(observed.job, verdict.decision)
     if verdict is not None and not is_unreported:
-        _write_status(reading, draft, verdict)
-    again, postponed = draft.again or bool(current), requests[len(current) :]
-    return Outcome(draft.writes, again, bool(draft.refusal), postponed, draft.in_step, is_unreported)
+        _write_status(reading, round_, verdict)
+    again, postponed = round_.again or bool(current), requests[len(current) :]
+    return Outcome(round_.writes, again, bool(round_.refusal), postponed, round_.in_step, is_unreported)
 
 
-def _take_requests(reading: Reading, draft: Draft) -> None:
+def _take_requests(reading: Reading, round_: Round) -> None:
     """Say which requests are heeded, and delete the Commands that made them."""
     for request in reading.requests:
         command = request.source
         if command is not None:
-            draft.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
+            round_.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
         kind = events.WARNING if request.action is None else events.NORMAL
-        draft.send_event(request.reason, request.why, kind, request.firing)
+        round_.send_event(request.reason, request.why, kind, request.firing)
 
 
-def _sync(reading: Reading, draft: Draft) -> Verdict:
+def _sync(reading: Reading, round_: Round) -> Verdict:
     """Bring group, plugin objects and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
     job, rules = reading.job, reading.step.rules
     if not job.is_new and any(rule.phase in phases.FINISHED for rule in rules):
-        decision = _decide(reading, draft, rules)
+        decision = _decide(reading, round_, rules)
         if decision.phase in phases.FINISHED:
             # What still runs ends in the same round; a job without retries left makes no pods (§10, Q-19).
-            changes = draft.end_run(_ending(reading.own, phases.SOFT), "the job is over")
-            return Verdict(decision, changes | _duration(job, decision, draft.now))
-    draft.bring_in_step()
-    draft.delete_pods(reading.diff.leftovers.values(), "they belong to a run that was ended")
+            changes = round_.end_run(_ending(reading.own, phases.SOFT), "the job is over")
+            return Verdict(decision, changes | _duration(job, decision, round_.now))
+    round_.bring_in_step()
+    round_.delete_pods(reading.diff.leftovers.values(), "they belong to a run that was ended")
     if reading.is_admitted:
         if not reading.blocked:
-            draft.make_pods()
-        draft.delete_pods(reading.diff.surplus, "they are more than the job's replicas", is_surplus=True)
-    draft.again = draft.room == 0
-    return Verdict(_decide(reading, draft, rules), {"runningDuration": None})
+            round_.make_pods()
+        round_.delete_pods(reading.diff.surplus, "they are more than the job's replicas", is_surplus=True)
+    round_.again = round_.room == 0
+    return Verdict(_decide(reading, round_, rules), {"runningDuration": None})
 
 
-def _kill(reading: Reading, draft: Draft) -> Verdict:
+def _kill(reading: Reading, round_: Round) -> Verdict:
     """End the pods that are not to be retained, which stay counted (§10, Q-1), then decide (reference: volcano-job §2.2)."""
     job, step = reading.job, reading.step
-    changes = draft.end_run(_ending(reading.own, _retained(job, step)), step.why)
-    decision = _decide(reading, draft, step.rules, is_admitted=True)
-    return Verdict(decision, changes | _duration(job, decision, draft.now) | _retry(job, step))
+    changes = round_.end_run(_ending(reading.own, _retained(job, step)), step.why)
+    decision = _decide(reading, round_, step.rules, is_admitted=True)
+    return Verdict(decision, changes | _duration(job, decision, round_.now) | _retry(job, step))
 
 
-def _kill_target(reading: Reading, draft: Draft) -> Verdict | None:
+def _kill_target(reading: Reading, round_: Round) -> Verdict | None:
     """End the pods that are requested to end and keep the pod group, then decide (reference: volcano-job §2.3).
 
     A partition without pods changes nothing; a task or a pod that is not there restarts the job all the same.
@@ -151,11 +152,11 @@ def _kill_target(reading: Reading, draft: Draft) -> Verdict | None:
     named = pods_named(reading.requests, job, reading.own)
     if not named and all(request.action is Action.RESTART_PARTITION for request in reading.requests):
         return None
-    draft.delete_pods(_ending(named, _retained(job, step)), step.why)
-    return Verdict(_decide(reading, draft, step.rules, is_admitted=True), _retry(job, step))
+    round_.delete_pods(_ending(named, _retained(job, step)), step.why)
+    return Verdict(_decide(reading, round_, step.rules, is_admitted=True), _retry(job, step))
 
 
-def _kill_part(reading: Reading, draft: Draft) -> Verdict | None:
+def _kill_part(reading: Reading, round_: Round) -> Verdict | None:
     """End some of the pods that are requested to end if they are more than there is room for; None if they are not.
 
     The phase stays: it changes with the last of them.
@@ -164,10 +165,10 @@ def _kill_part(reading: Reading, draft: Draft) -> Verdict | None:
     if step.procedure is not Procedure.KILL_TARGET or job.deleting:
         return None
     ending = _ending(pods_named(reading.requests, job, reading.own), _retained(job, step))
-    if len(ending) <= draft.room:
+    if len(ending) <= round_.room:
         return None
-    draft.delete_pods(ending, step.why)
-    return Verdict(_decide(reading, draft, phases.UNCHANGED, is_admitted=True), {})
+    round_.delete_pods(ending, step.why)
+    return Verdict(_decide(reading, round_, phases.UNCHANGED, is_admitted=True), {})
 
 
 _PROCEDURES = {Procedure.SYNC: _sync, Procedure.KILL: _kill, Procedure.KILL_TARGET: _kill_target}
@@ -195,24 +196,24 @@ def _duration(job: JobFact, decision: Decision, now: int) -> dict[str, Any]:
 
 
 def _decide(
-    reading: Reading, draft: Draft, rules: tuple[PhaseRule, ...], *, is_admitted: bool | None = None
+    reading: Reading, round_: Round, rules: tuple[PhaseRule, ...], *, is_admitted: bool | None = None
 ) -> Decision:
     """Return the phase that follows by some rules. is_admitted: whether the gang may be taken for admitted, if not as it is."""
-    situation = _situation(reading, draft, is_admitted=reading.is_admitted if is_admitted is None else is_admitted)
+    situation = _situation(reading, round_, is_admitted=reading.is_admitted if is_admitted is None else is_admitted)
     if reading.job.is_new and not situation.admitted:
         # Every job is Pending first, also one that needs no pod to be Running: that follows at once.
-        draft.again |= rules[0].when(situation)
+        round_.again |= rules[0].when(situation)
         return phases.decide(JobPhase.PENDING, rules[1:], situation)
     return phases.decide(reading.job.phase, rules, situation)
 
 
-def _situation(reading: Reading, draft: Draft, *, is_admitted: bool) -> Situation:
+def _situation(reading: Reading, round_: Round, *, is_admitted: bool) -> Situation:
     job, diff, group = reading.job, reading.diff, reading.observed.group
     tasks = {task.name: task for task in job.tasks}
     deadlock = dependencies.deadlock(job.tasks, job.dependencies, job.min_available)
     return Situation(
         tasks=job.tasks,
-        counts=draft.counts,
+        counts=round_.counts,
         min_available=job.min_available,
         min_success=job.min_success,
         by=reading.by,
@@ -228,7 +229,7 @@ def _situation(reading: Reading, draft: Draft, *, is_admitted: bool) -> Situatio
         waiting_tasks=tuple(dependencies.waiting_tasks(job.dependencies, tasks, diff.named, diff.ready)),
         deadlock=f"{deadlock.why}; set minAvailable to {deadlock.enough}" if deadlock is not None else "",
         blocked=reading.blocked,
-        refused=draft.refusal,
+        refused=round_.refusal,
     )
 
 
@@ -237,13 +238,13 @@ def _is_first_wait(job: JobFact, decision: Decision) -> bool:
     return job.is_new and decision.reason == phases.WAITING_FOR_QUEUE
 
 
-def _write_status(reading: Reading, draft: Draft, verdict: Verdict) -> None:
+def _write_status(reading: Reading, round_: Round, verdict: Verdict) -> None:
     """Write the status that follows from a verdict if it is another one, with the event that people read of it."""
     job, decision, changes = reading.job, verdict.decision, dict(verdict.changes)
     if job.is_new:
-        changes["controlledResources"] = status.controlled_resources(job, draft.whole) or None
-    changes |= _searched(job, reading.observed.group, reading.diff, decision) | _while_ending(reading, draft, decision)
-    wanted = status.status_after(job, decision, draft.counts, draft.now, **changes)
+        changes["controlledResources"] = status.controlled_resources(job, round_.whole) or None
+    changes |= _searched(job, reading.observed.group, reading.diff, decision) | _while_ending(reading, round_, decision)
+    wanted = status.status_after(job, decision, round_.counts, round_.now, **changes)
     if wanted == job.status:
         return
     before = (job.status.get("state") or {}).get("reason")
@@ -251,17 +252,17 @@ def _write_status(reading: Reading, draft: Draft, verdict: Verdict) -> None:
         # What holds in the next phase may lead further at once, unless the job has come to run and has no more to say.
         following = None
         if decision.phase is JobPhase.RUNNING:
-            situation = _situation(reading, draft, is_admitted=reading.is_admitted)
+            situation = _situation(reading, round_, is_admitted=reading.is_admitted)
             following = phases.decide(decision.phase, phases.RUNNING_RULES, situation)
-        draft.again |= following != decision
+        round_.again |= following != decision
         kind = events.WARNING if decision.phase in _UNHAPPY else events.NORMAL
-        draft.send_event(decision.reason, f"{decision.phase}: {decision.text.whole}", kind)
+        round_.send_event(decision.reason, f"{decision.phase}: {decision.text.whole}", kind)
     elif decision.reason in _EVENT_REASONS and decision.reason != before:
-        draft.send_event(_EVENT_REASONS[decision.reason], decision.text.whole, events.WARNING)
-    draft.writes.append(Update(JOBS, {**about(job), "status": wanted}, "status"))
+        round_.send_event(_EVENT_REASONS[decision.reason], decision.text.whole, events.WARNING)
+    round_.writes.append(Update(JOBS, {**about(job), "status": wanted}, "status"))
 
 
-def _while_ending(reading: Reading, draft: Draft, decision: Decision) -> dict[str, Any]:
+def _while_ending(reading: Reading, round_: Round, decision: Decision) -> dict[str, Any]:
     """Return what a status holds while the job ends its pods, for the message of the end: later nobody knows it.
 
     That is who asked for it, and what kept pods from running when it began.
@@ -270,7 +271,7 @@ def _while_ending(reading: Reading, draft: Draft, decision: Decision) -> dict[st
         return {requester.FIELD: None}
     obstacles = causes.in_status(reading.job.status)
     if decision.phase != reading.job.phase:
-        obstacles = messages.obstacles(_situation(reading, draft, is_admitted=reading.is_admitted))
+        obstacles = messages.obstacles(_situation(reading, round_, is_admitted=reading.is_admitted))
     return {requester.FIELD: requester.written(reading.by), causes.FIELD: causes.written(obstacles)}
 
 

@@ -2,7 +2,7 @@
 
 A new job is told that it waits for its queue in the round that makes its pod group. A scheduler that has room lets the
 group in some milliseconds later, and the status that comes with the job's pods replaces it. One job has both. Of
-thousands each such row delays all that come after, so in a crowd the first is only written when the scheduler has read the
+thousands each such row delays all that come after, so in a large batch the first is only written when the scheduler has read the
 pod group and left it where it is. By time alone a slow machine would write more rows for each job than a quick one, and
 become slower by them.
 """
@@ -17,7 +17,7 @@ from cluster.writes import Timer
 LARGE_BATCH = 100  # jobs to be planned in one transaction; up to so many are told everything
 REPORT_MS = 2000  # after which a job is told that it waits, if the scheduler has read its pod group
 LONGEST_MS = 10_000  # after which it is told in any case: then pages say as well that a controller is late
-SAY = "say"  # the kind of the timer for that, one for all jobs of a shard
+STATUS_TIMER = "say"  # the kind of the timer for that, one for all jobs of a shard
 
 
 class UnreportedJob(NamedTuple):
@@ -63,4 +63,4 @@ def take_due(unreported: UnreportedJobs, now: int, scheduler_position: Callable[
 def timers(unreported: UnreportedJobs, now: int) -> list[Timer]:
     """Return the timer that brings the first of the others back; what is late has been planned or comes by itself."""
     due = min((job.due for key, job in unreported.items() if not is_due(unreported, key, now)), default=None)
-    return [] if due is None else [Timer(SAY, "", due)]
+    return [] if due is None else [Timer(STATUS_TIMER, "", due)]

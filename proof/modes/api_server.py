@@ -18,7 +18,7 @@ from cluster import access
 from cluster.remote.http.request import JSON, Impersonation
 from cluster.store import store
 from kube import errors
-from proof.harness.place import SystemContext
+from proof.harness.system_context import SystemContext
 from proof.simulation.parts.server import Connection, Server
 from proof.simulation.parts.virtual import VirtualClock
 from proof.simulation.people.request import Request

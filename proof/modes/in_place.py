@@ -20,7 +20,7 @@ from cluster.remote.mirroring.ways import READERS, WRITERS
 from cluster.store import store
 from kube.resources import Resource
 from proof.harness.inline import Inline
-from proof.harness.place import SystemContext, new_database
+from proof.harness.system_context import SystemContext, new_database
 from proof.modes.api_server import ApiServer
 from proof.modes.bad_luck import BadLuck
 

@@ -13,7 +13,7 @@ from cluster.remote.http.request import JSON, Impersonation, Unreachable
 from kube import errors
 from kube.errors import Expired
 from proof.harness.answers import Answer, met
-from proof.harness.place import SystemContext
+from proof.harness.system_context import SystemContext
 from proof.simulation.parts import strands, troubles
 from proof.simulation.parts.faults import Steps
 from proof.simulation.parts.server import Connection, Server, Wrong

@@ -34,7 +34,7 @@ from kube.errors import ApiError
 from kube.meta import Object
 from kube.resources import Resource
 from proof.harness.inline import Inline
-from proof.harness.place import SystemContext
+from proof.harness.system_context import SystemContext
 from proof.invariants import Broken
 from proof.simulation.parts import database, past, troubles
 from proof.simulation.parts.asking import URL, Asking

@@ -19,7 +19,7 @@ from node.agent import daemon
 from node.listen import Listener
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
-from proof.harness.place import SystemContext
+from proof.harness.system_context import SystemContext
 from proof.simulation.parts.broker import Broker, Message
 from proof.simulation.parts.machine import Processes, SimulatedAgent
 

@@ -1,4 +1,4 @@
-"""What one round writes for a job: pods that are made and deleted, the objects beside them, events."""
+"""One round of work on a job, as writes: pods that are made and deleted, the objects beside them, events."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from cluster.rules import ranges as limit_ranges
 from cluster.writes import Create, Delete, Patch, Write
-from jobs.controller import namespace_limits, plugin_objects, pod_diff, pod_group
+from jobs.controller import job_events, namespace_limits, plugin_objects, pod_diff, pod_group
 from jobs.controller.facts import JobFact, PodFact
 from jobs.controller.namespace_limits import PodPosition
 from jobs.controller.observed import Reading
 from jobs.controller.pods import Blueprint, claim_name
-from jobs.lifecycle import messages, policy_firings
+from jobs.lifecycle import messages
 from jobs.lifecycle.policy_firings import PolicyFiring
 from jobs.plugins.contract import KeyPair
 from kube import events
@@ -24,10 +24,8 @@ from kube.meta import Object
 from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
 from kube.volcano.evictions import FIRST_EVICTED
 
-COMPONENT = "vc-controller-manager"
 
-
-class Draft:
+class Round:
     """The writes of a round, in order.
 
     `room` is how many more pods the round may make or delete, `counts` are the job's pods as they are after the writes. `in_step`: pod group and
@@ -152,7 +150,9 @@ class Draft:
         if (reason, message) in self._events:
             return
         self._events.add((reason, message))
-        self.writes.append(Create(EVENTS, event(self._job, reason, message, self.now, kind=kind, firing=firing)))
+        self.writes.append(
+            Create(EVENTS, job_events.event(self._job, reason, message, self.now, kind=kind, firing=firing))
+        )
 
 
 def _claims(job: JobFact, whole: Object, existing: Collection[str]) -> Iterator[Write]:
@@ -169,17 +169,3 @@ def _claims(job: JobFact, whole: Object, existing: Collection[str]) -> Iterator[
             yield Create(CLAIMS, plugin_objects.owned(job, whole, CLAIMS, name, {"spec": volume["volumeClaim"]}))
     if named != volumes:
         yield Patch(JOBS, job.namespace, job.name, {"spec": {"volumes": named}}, uid=job.uid)
-
-
-def event(
-    job: JobFact, reason: str, message: str, now: int, *, kind: str, firing: PolicyFiring | None = None
-) -> Object:
-    """Return an Event by which the controller tells people of a job, with the policy firing that it tells of."""
-    annotations = policy_firings.as_annotations(firing)
-    return events.event(about(job), reason, message, now, component=COMPONENT, kind=kind, annotations=annotations)
-
-
-def about(job: JobFact) -> Object:
-    """Return as much of a job as an Event names."""
-    metadata = {"namespace": job.namespace, "name": job.name, "uid": job.uid}
-    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}
