@@ -10,11 +10,9 @@ from django.conf import settings
 
 from cluster.rules.node import node_engines
 from cluster.rules.node.node_engines import PROCESS, RUNTIME
-from kube import amounts
 from kube.kinds.core import Container, Pod
-from kube.mount_paths import lies_in
 from node import attempts
-from node.containers import actions, control_groups, hosts, image_orders, networks, ssh_host_keys, walls
+from node.containers import actions, image_orders, process_orders, walls
 from node.containers.context import NodeContext
 from node.containers.engines import INSTALL, EngineLookup
 from node.containers.image_containers import wants_image
@@ -22,18 +20,12 @@ from node.paths import IDENTITY, TMP, WORK, Layout
 from node.pods import environment
 from node.rules import devices, probes, users
 from node.rules.devices import Assigned
-from node.rules.lifecycle import Refusal, Start, grace_s
+from node.rules.lifecycle import Refusal, Start
 from node.rules.users import User
-from node.shim import users as shim_users
-from node.shim.order import Bind, Ids, Order, Wall
-from node.status import PodAddress, container_id
+from node.shim.order import Order, Wall
+from node.status import PodAddress
 from node.volumes import retention, volumes
 
-# Where a container with a root of its own finds its directory and that for temporary files. The path of a socket may have
-# 107 bytes, of which the real path leaves too few for programs such as Ray.
-WORK_TARGET = "/work"
-TMP_TARGETS = ("/tmp", "/var/tmp")  # noqa: S108 - the pod's own is mounted over them
-SHARED_MEMORY_SHARE = 2  # of the machine's memory, which is also what a tmpfs may take by default
 log = logging.getLogger(__name__)
 
 
@@ -94,67 +86,14 @@ def order(pod: Pod, start: Start, address: PodAddress, context: NodeContext) -> 
     if image is not None:
         by_name = context.engine.engine is not None and context.engine.engine.cdi
         engine_devices = inventory.by_engine(assigned) if by_name else own_devices
-        contained = image_orders.PreparedContainer(
+        prepared_image = image_orders.PreparedContainer(
             directory, directories, engine_devices, device_variables, image, network
         )
-        return image_orders.order(pod, start, address, context, contained)
-    hosts_file = layout.hosts / hosts.group_of(pod)
-    work, tmp = (WORK_TARGET, TMP_TARGETS[0]) if mounted else (str(home / WORK), str(home / TMP))
-    cwd = container.working_dir or work
-    base_env = environment.base(pod, cwd, tmp)
-    expressions = volumes.expressions(pod, container, address, base_env, context.lookup, context.allocatable)
-    binds = volumes.binds(container, directories, expressions, layout.root.parent)
-    base_env |= volumes.variables(container, binds, mounted=mounted)
-    base_env["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
-    base_env[attempts.MARK] = container_id(pod, container, start.number)
-    home_targets = (WORK_TARGET, *TMP_TARGETS) if mounted else (work, tmp)
-    own_binds = [Bind(str(home / (WORK if target == work else TMP)), target) for target in home_targets]
-    hidden = [path for path in context.reach if mounted and any(lies_in(path, target) for target in home_targets)]
-    own_binds += [Bind(path, path, read_only=True) for path in hidden]
-    if hosts_file.exists() and not hosts.is_mounted(binds):
-        own_binds.append(Bind(str(hosts_file), str(hosts.HOSTS) if mounted else str(hosts_file), read_only=True))
-    if network:
-        own_binds.append(Bind(str(layout.resolver), networks.RESOLV_CONF, read_only=True))
-    if mounted and ssh_host_keys.TARGET.parent.is_dir():
-        own_binds += ssh_host_keys.bind(pod, home)
-    targets = [bind.target for bind in binds]
-    own_binds = [bind for bind in own_binds if not any(lies_in(bind.target, each) for each in targets)]
-    hooks = container.lifecycle
-    # What a container has in /dev/shm is part of its memory.
-    shared_memory = _limit(container, "memory") or context.allocatable["memory"] // SHARED_MEMORY_SHARE
-    command = environment.command(
-        pod, container, address, base_env | device_variables, context.lookup, context.allocatable
+        return image_orders.order(pod, start, address, context, prepared_image)
+    prepared = process_orders.PreparedProcess(
+        directory, directories, own_devices, other_devices, device_variables, network, user
     )
-    return Order(
-        directory=str(directory),
-        argv=command.argv,
-        env=command.env | device_variables,  # whatever the pod says: devices are given out once
-        cwd=cwd,
-        node=pod.spec.node_name,
-        streak=start.streak,
-        mounts=wall.mounts,
-        pids=wall.pids and mounted,
-        binds=(*binds, *own_binds),
-        network=network,
-        state=str(layout.root.parent),
-        ids=_ids(pod, user, context),
-        user=(user.uid, user.gid, list(user.groups)) if user is not None else None,
-        shared_memory=shared_memory if mounted else 0,
-        landlock=wall.landlock,
-        read=tuple(path for path in context.reach if path not in hidden),
-        devices=own_devices,
-        withheld=other_devices,
-        seccomp=wall.seccomp,
-        memory_bytes=_limit(container, "memory"),
-        cpus=-(-_limit(container, "cpu") // 1000),
-        group=control_groups.order(context.groups, pod, container, start.number),
-        stdin=container.stdin,
-        stdin_once=container.stdin_once,
-        tty=container.tty,
-        grace_s=float(grace_s(pod)),
-        post_start=actions.of_hook(hooks.post_start if hooks else None, container, address.pod_ip),
-        pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, address.pod_ip),
-    )
+    return process_orders.order(pod, start, address, context, prepared)
 
 
 def _devices(pod: Pod, container: Container, context: NodeContext) -> Assigned:
@@ -214,14 +153,6 @@ def _network(pod: Pod, context: NodeContext, *, of_image: bool) -> str:
     return pod.metadata.namespace
 
 
-def _ids(pod: Pod, user: User | None, context: NodeContext) -> tuple[Ids, ...]:
-    """Return who a pod's users are on this machine, where root gives containers a root of their own."""
-    if context.wall.mounts != "root":
-        return ()
-    ids = (user.uid, user.gid, *user.groups) if user is not None else ()
-    return shim_users.subordinate(context.ranges.of(pod.metadata.namespace), ids)
-
-
 def mentions(pod: Pod, name: str) -> bool:
     """Whether a volume of the pod is made from a ConfigMap or Secret of this name."""
     return any(
@@ -247,7 +178,3 @@ def identity(pod: Pod) -> dict[str, str]:
         "name": pod.metadata.name,
         "job": pod.metadata.annotations.get("volcano.sh/job-name", ""),
     }
-
-
-def _limit(container: Container, name: str) -> int:
-    return amounts.of(container.resources.limits).get(name, 0)
