@@ -174,7 +174,8 @@ def test_waiting_is_looked_at_again_when_the_node_has_room():
 @cases("is_new", {"the same process": False, "another process": True})
 def test_a_quota_is_heard_when_it_has_room(is_new):
     leader = runner()
-    quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"cpu": "1"}}}
+    # What is no quantity counts as left out.
+    quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"memory": "much", "cpu": "1"}}}
     create("node n1; queue default; group g 2 phase=", (resources.RESOURCE_QUOTAS, quota))
     drain(leader)
     assert (status()["phase"], status()["conditions"][0]["reason"]) == ("Pending", "QuotaExceeded")
