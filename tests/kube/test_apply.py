@@ -431,7 +431,9 @@ def inside(fields, path):
 @examples(100)
 def test_applying_twice_is_applying_once(taken, manager, body):
     once = take(history(taken), Step(manager, body, "force"))
-    assert take(once, Step(manager, body, "apply"), LATER) == once
+    twice = take(once, Step(manager, body, "apply"), LATER)
+    # Where nobody owns anything, such as a map that an update emptied, all that is there was before the first apply, as in Kubernetes.
+    assert twice == once if sets_of(once) else content(twice) == content(once)
 
 
 @given(steps, managers, bodies)
