@@ -1,13 +1,13 @@
 """The scheduler as a reader of the log: one shard, so one leader.
 
 It binds in the transaction that moves its cursor. Two worker processes that
-both believe to lead cannot both move it, so no pod is bound twice and no node
+both believe they lead cannot both move it, so no pod is bound twice and no node
 is filled twice. What a commit changed comes back through the log before the
-next cycle. A group whose writes conflict with another change is stored in no part and tried again
-in the next cycle, which has read that change.
+next cycle. A group whose writes conflict with another change is not stored at all; the next cycle,
+which has read that change, tries it again.
 
-Its configuration is one ConfigMap, which is heard like everything else: the next cycle goes by it. One
-that cannot be used changes nothing, and gets an event that says why.
+Its configuration is one ConfigMap, read from the log like everything else; the next cycle uses it. A
+configuration that cannot be used changes nothing, and gets an event that says why.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RESOURCES = (
 )
 AGAIN = "cycle"
 log = logging.getLogger(__name__)
-LOOK_MS = 1000  # between two looks at whether the pods of a gang that was taken back are there again
+LOOK_MS = 1000  # between two checks whether the pods of a gang that was taken back exist again
 
 
 class SchedulerConsumer(Consumer[Snapshot]):
@@ -80,7 +80,7 @@ class SchedulerConsumer(Consumer[Snapshot]):
                         found.body,
                     )
                 )
-        # With what came before it: behind a configuration that cannot be used the last good one holds.
+        # With its history: if the newest configuration cannot be used, the last good one holds.
         configuration = scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
         for change in reversed(store.history(CONFIGMAPS, *configuration)):
             snapshot.apply(change)
@@ -103,19 +103,19 @@ class SchedulerConsumer(Consumer[Snapshot]):
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]
         events = retries.event_groups(timers, lambda key: about_group(state.groups.get(group_key(key))), now, COMPONENT)
         groups = [*groups_of(decisions, now), *events, *_refusals(state, now)]
-        # A gang that was taken back is bound when its pods are there again: until then what was refused stands.
+        # A gang that was taken back is bound once its pods exist again; until then the refusal stands.
         left = {key for key in back if key in state.groups.waiting} - {group.key for group in groups}
         timers_wanted += [Timer(RETRY, key, now + LOOK_MS) for key in sorted(left)]
         return Plan(groups, timers_wanted)
 
     def committed(self, state: Snapshot, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> None:
-        """Let the groups rest that could not be written: each cycle would try them again."""
+        """Let the groups rest whose writes failed: otherwise each cycle would try them again."""
         pairs = zip(groups, outcomes, strict=True)
         state.groups.resting |= {group.key for group, outcome in pairs if group.key and isinstance(outcome, ApiError)}
 
 
 def _refusals(state: Snapshot, now: int) -> list[Group]:
-    """Say once on a configuration that it cannot be used, and why."""
+    """Return, once, the event that says why a configuration cannot be used."""
     refused, state.configuration.refused = state.configuration.refused, None
     if refused is None:
         return []

@@ -1,7 +1,7 @@
-"""What a cycle decided, as it is kept for whoever asks later: one row for a gang and a cycle, whatever its size.
+"""What a cycle decided, as stored for later questions: one row per gang, cycle and kind of decision, whatever the gang's size.
 
-kept are: pods that got nodes, pods that were asked to end, a reason to wait that is another one than before, that somebody
-who was kept waiting was let in, and pods of half a gang that were taken back. A reason that stays is not written again.
+Stored are: pods that got nodes, pods that were evicted, a changed reason to wait, a gang admitted to its queue after it had
+waited, and pods of half a gang that were taken back. An unchanged reason is not written again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scheduler.records.records import Pod
 
 
 class Kind(StrEnum):
-    """What was decided; of a refusal the reason is a `scheduler.engine.cause.Reason`, of an eviction the action."""
+    """What was decided. The reason of a refusal is a `scheduler.engine.cause.Reason`, that of an eviction its action."""
 
     BIND = "bind"
     EVICT = "evict"
@@ -57,7 +57,7 @@ def about_group(decision: GroupDecision, now: int) -> Iterator[Decision]:
 
 
 def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
-    """Yield what was decided about the groups whose pods are asked to end, one for each and for whom they go."""
+    """Yield what was decided about the groups that lose pods: one decision per group, queue, action and beneficiary."""
     by_group: dict[tuple[str, str, str, Action | None, str], list[Pod]] = {}
     for each in evictions:
         pod = each.pod
@@ -93,7 +93,7 @@ def _called_nodes(nodes: Sequence[tuple[str, int]]) -> str:
 
 
 def _bound(decision: GroupDecision, now: int) -> Decision:
-    """Return the decision by which pods got nodes, with as many names as a sentence bears."""
+    """Return the decision by which pods got nodes; its message names at most NAMED_PODS of them."""
     binds = decision.binds
     reason = Bound.REST if decision.started else Bound.GANG
     if len(binds) == 1:
@@ -118,7 +118,7 @@ def _pods(names: Sequence[str]) -> str:
 
 
 def _counted(nodes: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Return how many of each there are, most first."""
+    """Return how often each node occurs, most frequent first."""
     return tuple(sorted(Counter(filter(None, nodes)).items(), key=lambda pair: (-pair[1], pair[0])))
 
 

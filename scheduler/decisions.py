@@ -8,10 +8,8 @@ from kube.meta import Object
 from scheduler.policy.actions import Action
 from scheduler.records.records import Orphan, Pod
 
-MOVED = "NodeAboveTarget"  # why a pod ends that is moved, as its condition DisruptionTarget says
-ROOM = (
-    "/room"  # ends the key of the writes by which pods are asked to end for a group: it may be bound though those fail
-)
+MOVED = "NodeAboveTarget"  # the reason in the condition DisruptionTarget of a pod that is moved
+ROOM = "/room"  # suffix of the key of the writes that evict pods for a group: it may be bound even if they fail
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A waiting pod is told why."""
+    """Why a pod waits, as its condition says."""
 
     pod: Pod
     message: str
@@ -40,21 +38,22 @@ class Report:
 
 
 Need = tuple[int, list[int]]
-"""At least so many of the binds at these places."""
+"""At least this many of the binds at these indexes."""
 
 
 @dataclass(slots=True)
 class GroupDecision:
     """What happens to one pod group: all of binds, status and report, or nothing.
 
-    status holds only the fields that change, as a merge patch. uid is empty
-    when there is no such group; then there are only notes. minima are what the
-    group lacks of its own, as (how many, of which binds by their places).
-    announced is the status that says that the binds are under way, as a merge
-    patch. given_back are pods that must not keep their nodes. What is kept of the decision (`scheduler.decided`) also takes: its
-    queue, how many pods must start together, whether so many run already, the reason of a refusal that is news, with the
-    sentence, and whether it was let in after it had been kept waiting. never tells of the refusal that nothing which ends mends it. hyper_node is
-    what its annotation says from now on, "" for nothing; None leaves it.
+    uid is empty when there is no such group; then there are only notes. status
+    holds only the fields that change, as a merge patch; announced, also one,
+    says that the binds are under way. minima are the group's own minima over
+    its binds. given_back are pods that must not keep their nodes. hyper_node
+    is the new value of its annotation, "" to remove it, None to leave it.
+    The rest is for `scheduler.decided`: queue; needed, how many pods must start
+    together; started, whether that many run already; refusal, (reason, sentence)
+    where it is new; let_in, whether it was admitted after it had waited. never:
+    nothing that ends lifts the refusal.
     """
 
     namespace: str
@@ -83,7 +82,7 @@ class GroupDecision:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """Pods without a group get one; it is created unless it exists."""
+    """Pods without a group get one; create is False where it exists already."""
 
     namespace: str
     name: str
@@ -94,11 +93,12 @@ class Adoption:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A pod has to go, so that a waiting pod group may have its room.
+    """A pod is evicted, so that a waiting pod group can have its room.
 
-    action is preempt or reclaim, beneficiary the key of the group, message what people read on the pod that goes, queue that
-    of the group that loses it. noted_on is the uid of that group where it has to be noted there that it was evicted, "" otherwise. Where the time of its node is over, action is None and beneficiary the key of its own group; so is
-    it for shuffle, by which the pod goes to be made again and get another node.
+    action is preempt or reclaim, beneficiary the key of the waiting group, message what people read on the evicted pod. queue is
+    that of the group that loses the pod; noted_on is that group's uid if its first eviction has to be noted on it, else "".
+    When the revocable zone of its node closes, action is None and beneficiary the key of its own group. So is beneficiary for shuffle,
+    which evicts a pod so that it is made again on another node.
     """
 
     pod: Pod
@@ -111,10 +111,10 @@ class Eviction:
 
 @dataclass(slots=True)
 class Decisions:
-    """All of a cycle.
+    """Everything that a cycle decided.
 
-    wake is when to look again although nothing changed, or None. reported are the keys of the groups whose status says everything that the cycle
-    decided (see `Groups.settled`).
+    wake is when to run again (ms) although nothing changed, or None. reported are the keys of the groups whose status says
+    everything that the cycle decided (see `Groups.settled`).
     """
 
     groups: list[GroupDecision] = field(default_factory=list)
@@ -124,5 +124,5 @@ class Decisions:
     reported: list[str] = field(default_factory=list)
 
     def wake_at(self, due: int) -> None:
-        """Ask to be woken at due, or sooner."""
+        """Ask to be woken at due (ms), or sooner."""
         self.wake = due if self.wake is None else min(self.wake, due)

@@ -1,8 +1,8 @@
-"""Evictions as writes: what is said on a pod that has to go, and its deletion (reference/volcano-scheduler §1.9).
+"""Evictions as writes: an event and a condition on each evicted pod, and its deletion (reference/volcano-scheduler §1.9).
 
-Of a group that is evicted for others for the first time it is noted when that was (`kube.volcano.evictions`).
+When a group is evicted for others for the first time, the time is noted on it (`kube.volcano.evictions`).
 
-The controller of its job sees that somebody else deleted it: it is evicted, and the job's policies for that hold.
+The job's controller sees that somebody else deleted the pod, takes it as evicted, and applies the job's policies for that.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ COMPONENT = "volcano"
 REASON = "Evict"
 TARGET = "DisruptionTarget"
 _OWN_REASONS = {None: "RevocableZoneClosed", Action.SHUFFLE: MOVED}
-"""Why pods go that make room for nobody."""
+"""Reasons of evictions that make room for no other group."""
 
 
 def writes_of(evictions: Sequence[Eviction], now: int) -> list[Write]:
-    """Return the writes of evictions: what is noted on groups, the event on each pod, its condition, and then that it ends."""
+    """Return the writes of evictions: notes on groups, then each pod's event, its condition, and its deletion."""
     time = now_text(now)
     groups = dict.fromkeys((*each.pod.group.split("/", 1), each.noted_on) for each in evictions if each.noted_on)
     note = {"metadata": {"annotations": {FIRST_EVICTED: time}}}
@@ -47,7 +47,7 @@ def _event(eviction: Eviction, now: int) -> dict[str, object]:
 
 
 def _marked(eviction: Eviction, time: str) -> Patch:
-    """Return the write of the condition by which others know that a scheduler ends the pod."""
+    """Return the write of the condition that tells others that a scheduler evicts the pod."""
     pod, own = eviction.pod, _OWN_REASONS.get(eviction.action)
     preempting = f"{COMPONENT}: preempting to accommodate a higher priority pod"
     condition = {

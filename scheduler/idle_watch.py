@@ -1,8 +1,8 @@
-"""Looks now and then for jobs that wait although nobody uses the room that they need (`scheduler.idle`), and tells of them.
+"""Looks now and then for jobs that wait although nobody uses the room that they need (`scheduler.idle`), and reports them.
 
-A state is judged when the scheduler has read all of it and has left it so, or has not read it for so long that this is a fault by itself.
-What of it is still on its way, as on a busy cluster most of the time, says nothing of anybody. Where nodes are closed to some jobs or at
-some times by the scheduler's configuration, nobody is judged.
+A state is judged when the scheduler has read all of it and has left it so, or has not read it for so long that this alone is a fault.
+While changes are still on their way to the scheduler, as on a busy cluster most of the time, nothing is judged; nor where the
+scheduler's configuration closes nodes to some jobs or at some times.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from scheduler.policy.actions import Action
 from scheduler.policy.config_map import Configuration
 
 BUDGET_S = 0.5
-"""Of one check for judging groups: the worker has controllers to run as well. The next one goes on where it ended."""
+"""How long one check may judge groups: the worker also runs controllers. The next check goes on where it ended."""
 STUCK_MS = 30_000
-"""A cycle over a large cluster takes seconds; what has not been read for longer is not on its way."""
+"""A change unread for longer is not on its way any more: a cycle over a large cluster takes only seconds."""
 CONFIGURATION = Single(CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME)
 SCHEDULER = "scheduler"
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class IdleWatch:
         self._last = ""  # the key of the group with which the last check ended
 
     def check(self, now: int) -> None:
-        """Check unless that was done lately, and keep what is found; now is in epoch ms."""
+        """Check, unless that was done less than EVERY_MS ago, and save the outcome; now is in epoch ms."""
         if now < self._due <= now + EVERY_MS or not backend.runs(registry.get(SCHEDULER)):
             return
         before = idle_room.last() or Check(0)
@@ -95,7 +95,7 @@ class IdleWatch:
         idle_room.save(check)
 
     def _check(self, before: Check, now: int) -> Check | None:
-        """Return what is found; None while something is on its way."""
+        """Return the outcome; None while changes are still on their way to the scheduler."""
         with store.reading() as head:
             waiting = sum(store.count(POD_GROUPS, phase=list(WAITING)).values())
             if not waiting:
@@ -112,7 +112,7 @@ class IdleWatch:
         world = reader.world()
         earlier = {each.group: each for each in before.found}
         resting = {timer.key for timer in timers_of(SCHEDULER, 0, RETRY)}
-        # First those that were found before, then from where the last check ended.
+        # First the groups found before, then the others from where the last check ended.
         keys = sorted(sorted(world.groups.keys() - resting), key=lambda key: (key not in earlier, key <= self._last))
         groups = [world.groups[key] for key in keys if _is_judged(reader, world, world.groups[key])]
         deadline = clock.monotonic() + BUDGET_S
@@ -146,7 +146,7 @@ class IdleWatch:
                 )
 
     def _forget_gone(self, before: Check) -> None:
-        """Take out of the last check who waits no longer, while nothing new can be said."""
+        """Remove groups that no longer wait from the last check, while there is no new outcome."""
         if not before.found:
             return
         stored = store.by_keys(POD_GROUPS, [each.group for each in before.found])
@@ -157,7 +157,7 @@ class IdleWatch:
 
 
 def _pending_since(head: int, now: int) -> int | None:
-    """Return since when, in epoch ms, what is stored at a revision has been the scheduler's to act on; None while it is on its way."""
+    """Return since when (epoch ms) the scheduler could act on what is stored at revision head; None while that is on its way to it."""
     registration = registry.get(SCHEDULER)
     if backend.owes(registration, 0, store) or not backend.may_plan(registration, 0, store):
         return None
@@ -174,7 +174,7 @@ def _pending_since(head: int, now: int) -> int | None:
 
 
 def _is_judged(reader: Reader, world: World, group: Group) -> bool:
-    """Say whether a group is told that room is missing, or is told nothing although its queue takes work."""
+    """Tell whether a group is refused for lack of room, or has no reason although its queue takes work."""
     if group.reason:
         return judge.is_about_room(world, group)
     return group.phase in ("Pending", "Inqueue") and reader.takes_work(group.queue)

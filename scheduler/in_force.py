@@ -1,4 +1,4 @@
-"""The scheduler's configuration in force, for whoever is no scheduler: the newest version that can be used."""
+"""The scheduler's configuration in force, for code outside the scheduler: the newest version that can be used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.policy.policy import DEFAULT, Policy
 
 
 def policy() -> Policy:
-    """Return what holds, in one query; what holds without a configuration where there is none."""
+    """Return the policy in force, in one query; DEFAULT where there is no usable configuration."""
     key = scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
     for version in store.history(CONFIGMAPS, *key):
         if version.verb == "DELETED":

@@ -1,4 +1,4 @@
-"""Figures for Prometheus of jobs that wait for room that nobody uses, from the last check (`scheduler.idle_watch`)."""
+"""Prometheus metrics of jobs that wait for room that nobody uses, from the last check (`scheduler.idle_watch`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIX = "volcano_ui_idle_room"
 
 
 def families(actor: Actor) -> Iterator[Family]:
-    """Yield the families that an actor may see: of the pod groups of his namespaces."""
+    """Yield the metric families, counting only pod groups in namespaces that the actor may see."""
     visible = access.namespaces(actor, POD_GROUPS)
     if not visible or (check := idle_room.last()) is None:
         return

@@ -1,7 +1,7 @@
-"""What the scheduler would say of a gang that is not stored, were nothing else on the nodes: for people, in the process that shows pages.
+"""What the scheduler would say of a gang that is not stored if the nodes were empty: for people, in the process that shows pages.
 
-The cycle that places gangs is asked, so the reason and its numbers are those of a job that waits. Of the world
-it is told all but pods and their groups: what a gang waits for that others leave is no matter of this. The world is
+It runs the scheduling cycle itself, so the reason and its numbers are those that a waiting job would get. The snapshot holds
+everything except pods and their groups, because room that others will leave does not matter here. It is
 read once and follows the log (`cluster.runtime.picture`).
 """
 
@@ -36,19 +36,19 @@ from scheduler.snapshot.snapshot import Changed, Snapshot
 CONFIGURATION = Single(CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME)
 OBJECTS = (NODES, HYPER_NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES)
 NO_NODE = (Reason.NO_MATCHING_NODE, Reason.UNTOLERATED_TAINT, Reason.NODE_GROUP)
-"""Why a gang cannot start before somebody changes it or the nodes, beside all that the scheduler says can never be."""
+"""Reasons for which a gang cannot start until somebody changes it or the nodes, besides refusals marked `never`."""
 _encode = msgspec.json.Encoder().encode
 
 
 class Verdict(NamedTuple):
-    """Why a gang could not start: the reason, and the sentence that its job would have."""
+    """Why a gang could not start: the reason, and the sentence that its job would show."""
 
     reason: Reason
     sentence: str
 
 
 class _Imagined(NamedTuple):
-    """A change that nobody made."""
+    """A change that is not in the log."""
 
     resource: str
     namespace: str
@@ -81,9 +81,9 @@ class World:
         self._snapshot.apply(change)
 
     def rehearse(self, group: Object, pods: Sequence[Object], now: int) -> Verdict | None:
-        """Return why a gang could not start even if nothing else ran; the world stays as it is.
+        """Return why a gang could not start even if nothing else ran; the world stays unchanged.
 
-        None if it could, or where there is no node yet, which is no matter of the gang.
+        None if it could start, or if there is no node yet, which is not the gang's fault.
         """
         if not self._snapshot.nodes.names():
             return None

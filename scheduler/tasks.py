@@ -1,4 +1,4 @@
-"""The Celery tasks of the scheduler, beside its cycles: these run as a consumer."""
+"""The Celery tasks of the scheduler, other than its cycles, which run as a consumer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _watch = IdleWatch()
 
 @shared_task(name="scheduler.tasks.check_idle_room", ignore_result=True)
 def check_idle_room() -> None:
-    """Look for jobs that wait for room that nobody uses; beat asks every ten seconds, and it is done every thirty.
+    """Look for jobs that wait for room that nobody uses; beat calls this every ten seconds, and it checks every thirty.
 
-    It runs among the controllers, so that no cycle of the scheduler waits for it.
+    It runs among the controllers, so that no scheduling cycle waits for it.
     """
     try:
         _watch.check(clock.milliseconds())

@@ -1,7 +1,7 @@
 """Which pod groups wait in each queue, in which order, and for what: for people, in the process that shows pages.
 
-Nothing of it is stored: a place that was written with the status would have to be written anew for everybody behind whenever
-somebody leaves. So it is read once and follows the log (`cluster.runtime.picture`); a place is a search in a sorted list.
+None of it is stored: a position in the status would have to be rewritten for every group behind whenever one leaves.
+So it is read once and follows the log (`cluster.runtime.picture`); a position is found by a search in a sorted list.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _groups = msgspec.json.Decoder(GroupView)
 
 
 class Waiting(NamedTuple):
-    """A pod group that waits, with what its minimum asks for; created is in epoch ms."""
+    """A pod group that waits, with what its minimum requests; created is in epoch ms."""
 
     namespace: str
     name: str
@@ -56,9 +56,9 @@ class Waiting(NamedTuple):
 
 
 class LinePosition(NamedTuple):
-    """Where a group stands among those that wait in its queue: the number from 1, of how many, and who is just before it.
+    """A group's position among those that wait in its queue: its number from 1, of how many, and the groups just before it.
 
-    before are the nearest ones, the nearest last, each with the value of its priority class.
+    before holds the nearest groups, the nearest last, each with the value of its priority class.
     """
 
     number: int
@@ -67,7 +67,7 @@ class LinePosition(NamedTuple):
 
 
 class Lines:
-    """Who waits, by queue, at one revision."""
+    """The groups that wait, by queue, at one revision."""
 
     def __init__(self, revision: int = -1) -> None:
         self.revision = revision
@@ -101,7 +101,7 @@ class Lines:
         self._sort_anew()
 
     def position(self, key: str, nearest: int = 3) -> LinePosition | None:
-        """Return where a group stands, by namespace/name, and who is before it; None when it does not wait."""
+        """Return the position of a group (namespace/name) and the groups before it; None when it does not wait."""
         entry = self._waiting.get(key)
         if entry is None:
             return None
@@ -111,12 +111,12 @@ class Lines:
         return LinePosition(at + 1, len(line), tuple(self._named(line[max(at - nearest, 0) : at])))
 
     def queue_of(self, key: str) -> str:
-        """Return the queue in which a group waits, by namespace/name; "" when it does not."""
+        """Return the queue in which a group (namespace/name) waits; "" when it does not."""
         entry = self._waiting.get(key)
         return entry[0].queue if entry is not None else ""
 
     def line(self, queue: str, limit: int, offset: int = 0) -> list[tuple[Waiting, int]]:
-        """Return those that wait in a queue in their order, each with the value of its priority class."""
+        """Return the groups that wait in a queue, in order, each with the value of its priority class."""
         return list(self._named(self._lines.get(queue, [])[offset : offset + limit]))
 
     def number(self, queue: str) -> int:
@@ -124,7 +124,7 @@ class Lines:
         return len(self._lines.get(queue, ()))
 
     def requested(self, queue: str) -> Amounts:
-        """Return what the minima of those that wait in a queue ask for together."""
+        """Return the sum of what the minima of the groups that wait in a queue request."""
         total: Amounts = {}
         for _, key in self._lines.get(queue, ()):
             for name, amount in self._waiting[key][0].requests:
@@ -159,7 +159,7 @@ class Lines:
 
 
 def _waiting(stored: Stored | Changed) -> Waiting | None:
-    """Return a stored pod group as one that waits; None of one that does not, or cannot be read."""
+    """Return a stored pod group as one that waits; None if it does not wait or cannot be read."""
     try:
         view = _groups.decode(stored.body)
         created = parse_time(view.metadata.creation_timestamp)
@@ -181,6 +181,6 @@ def _waiting(stored: Stored | Changed) -> Waiting | None:
     )
 
 
-_QUOTA = ("requests.", "limits.", "count/")  # the same amounts once more, as quotas spell them
+_QUOTA = ("requests.", "limits.", "count/")  # prefixes under which quotas repeat the same amounts
 _picture = SharedPicture(KINDS, Lines.loaded)
 current, forget = _picture.current, _picture.forget

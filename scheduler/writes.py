@@ -24,14 +24,12 @@ from scheduler.policy.config_map import Refused
 from scheduler.records.records import Group as PodGroup
 from scheduler.records.records import Pod
 
-ABOUT = (
-    "/about"  # ends the keys of what is only said about a group: that it can be said is no sign that it can be bound
-)
+ABOUT = "/about"  # suffix of the keys of writes that only report on a group; they may succeed where a bind fails
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 
 
 def groups_of(decisions: Decisions, now: int) -> list[Group]:
-    """Return the writes: one Group a gang, so that it is bound all or not at all."""
+    """Return the writes: one Group per gang, so that it is bound whole or not at all."""
     time = now_text(now)
     groups: list[Group] = []
     victims: dict[str, list[Eviction]] = {}
@@ -72,7 +70,7 @@ def _note(note: Note, time: str) -> Patch:
 
 
 def _scheduled(pod: Pod, time: str, **fields: str) -> dict[str, Any]:
-    """Return the pod's status with a new condition PodScheduled; a merge patch replaces lists whole."""
+    """Return the pod's status with a new condition PodScheduled and all others: a merge patch replaces whole lists."""
     others = [c for c in value_of(pod.conditions) or () if c.get("type") != "PodScheduled"]
     return {"conditions": [*others, {"type": "PodScheduled", **fields, "lastTransitionTime": time}]}
 
@@ -100,7 +98,7 @@ def group_key(key: str) -> str:
 
 
 def about_group(group: PodGroup | None) -> Object | None:
-    """Return as much of a stored pod group as an Event names."""
+    """Return the fields of a stored pod group that an Event names, else None."""
     return _about(group.namespace, group.name, group.uid) if group is not None and group.uid else None
 
 
@@ -110,7 +108,7 @@ def _about(namespace: str, name: str, uid: str) -> Object:
 
 
 def about_configuration(refused: Refused, now: int) -> Create:
-    """Return the Event that says on the scheduler's ConfigMap that it is not used."""
+    """Return the write of an Event on the scheduler's ConfigMap that says that it is not used."""
     about = {
         "apiVersion": CONFIGMAPS.api_version,
         "kind": CONFIGMAPS.kind,
@@ -135,7 +133,7 @@ def _adopt(adoption: Adoption) -> Iterable[Write]:
 
 
 def _group_for(adoption: Adoption) -> dict[str, Any]:
-    """Return the pod group of pods that named none: minMember 1, owned as the pods are."""
+    """Return the pod group for pods that named none: minMember 1, with the pods' owner or else owned by the first pod."""
     first = adoption.pods[0]
     owner = controller_reference(PODS, first.pod.name, first.pod.uid)
     if first.owner is not None:

@@ -1,1 +1,1 @@
-"""One scheduling cycle: who is let in, who is placed, and what those that wait are told."""
+"""One scheduling cycle: which groups are let in and placed, and what waiting groups are told."""

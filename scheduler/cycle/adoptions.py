@@ -13,7 +13,7 @@ CLOSED_TO_NEW = (QueueState.CLOSED, QueueState.CLOSING)
 
 
 def adopt(snapshot: Snapshot, decisions: Decisions, writer: Writer) -> None:
-    """Give groups to pods that have none; those that would be new work in a closed queue are told that they wait."""
+    """Give groups to pods that have none; pods that would be new work in a closed queue are told that they wait."""
     for adoption in _adoptions(snapshot):
         if cause := _closed_to(snapshot, adoption):
             writer.keep_out(adoption, cause)
@@ -22,7 +22,7 @@ def adopt(snapshot: Snapshot, decisions: Decisions, writer: Writer) -> None:
 
 
 def _closed_to(snapshot: Snapshot, adoption: Adoption) -> Cause | None:
-    """Return the cause when a queue takes no new work; pods of a group that is in it already are none."""
+    """Return the cause if a queue takes no new work; pods of a group that exists already are none."""
     queue = snapshot.queues.get(adoption.queue)
     if not adoption.create or queue is None or queue.state not in CLOSED_TO_NEW:
         return None

@@ -1,14 +1,14 @@
-"""Who uses, for a while, the room that is kept for others: backfill (the KEP's word; `scheduler.cycle.reservations`), and guarantees.
+"""Which groups use reserved room for a while: backfill (the KEP's word; `scheduler.cycle.reservations`), and guarantees.
 
-By their time   groups that will have ended, by their own runningEstimate, when the one for whom room is kept is expected to start.
-                That is the time which its reservation says; earlier, if what holds its nodes now will be gone earlier. So who ends
-                in time delays nobody.
-By their rank   groups of lower priority in the same queue whose pods may be evicted, where preempt is an action: the one for whom
-                room is kept has them end as soon as it fits then. None of them may be protected by a budget, or by time to cool down.
+By their time   groups that, by their own runningEstimate, will have ended when the group with the reservation is expected to start.
+                That is the time its reservation says; earlier, if what holds its nodes now will be gone earlier. So a group that
+                ends in time delays none.
+By their rank   groups of lower priority in the same queue whose pods may be evicted, where preempt is an action: the group with the
+                reservation preempts them as soon as it fits then. None may be protected by a budget or by time to cool down.
 By their right  groups of queues that have less than their guarantee, up to that: it is there whenever it is asked for. A reservation
                 takes no part of it in the end, but it may count on room that others leave only later.
 
-They take turns as others do. A queue that is first in, first out lets nobody pass its first one here either.
+They take turns as others do. A FIFO queue lets no group pass its first one here either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from scheduler.records.records import Group
 
 
 class Backfill:
-    """One round of it, at the end of placing."""
+    """One round of backfill, at the end of placing."""
 
     def __init__(self, world: World, reservations: Reservations) -> None:
         self._world, self._reservations = world, reservations
@@ -37,7 +37,7 @@ class Backfill:
         self._placers: dict[tuple[str, ...], Placer] = {}
 
     def run(self, attempts: list[Attempt]) -> None:
-        """Place more of the gangs of these attempts, which are in the order of gangs: replace those that are short, and add to others."""
+        """Place more of the gangs of these attempts, which are in gang order: replace those that are short, add to others."""
         keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
         reserved = self._reservations.rooms
         short = [number for number, key in enumerate(keys) if key not in reserved and _wants_more(attempts[number])]
@@ -58,7 +58,7 @@ class Backfill:
                 failed.add(likeness)
 
     def _place(self, gang: Gang, attempt: Attempt, lifted: tuple[str, ...], *, by_right: bool = False) -> Attempt:
-        """Return the attempt with what finds room where some reservations are lifted; by right no more than is guaranteed."""
+        """Return the attempt with what finds room while some reservations are lifted; by_right: no more than is guaranteed."""
         with self._reservations.lifted(self._reservations.rooms[key] for key in lifted):
             placer = self._placers.get(lifted)
             if placer is None:  # one for each such state: in the same one room only shrinks
@@ -79,7 +79,7 @@ class Backfill:
         return attempt
 
     def _open_to(self, key: str) -> tuple[str, ...]:
-        """Return the keys of the groups whose kept room a group may use."""
+        """Return the keys of the groups whose reserved room a group may use."""
         group, gang = self._world.snapshot.groups[key], self._world.gangs[key]
         end = end_of(group, self._world.now)
         return tuple(
@@ -89,7 +89,7 @@ class Backfill:
         )
 
     def _limit(self, room: ReservedRoom) -> int:
-        """Return when whoever uses kept room must have ended: as it was expected, or sooner if it is free sooner by now."""
+        """Return when users of reserved room must have ended (ms): as expected, or when it is free if sooner; -1 if unknown."""
         limit = self._limits.get(room.key)
         if limit is None:
             limit = self._reservations.by_group[room.key].expected
@@ -101,7 +101,7 @@ class Backfill:
         return limit
 
     def _free_at(self, room: ReservedRoom) -> int | None:
-        """Return when all kept room is free, by what is known; None where it is not known."""
+        """Return when all of some reserved room is free (ms), as far as known; None where it is not."""
         last = self._world.now
         for node in room.nodes:
             free = self._world.cluster.free[node].copy()
@@ -118,7 +118,7 @@ class Backfill:
         return last
 
     def _may_be_evicted(self, group: Group, gang: Gang, room: ReservedRoom) -> bool:
-        """Tell whether the one for whom room is kept may preempt a group."""
+        """Tell whether the group with a reservation may preempt a group."""
         keeper = self._world.gangs.get(room.key)
         if keeper is None or Action.PREEMPT not in self._world.policy.actions:
             return False
@@ -134,13 +134,13 @@ class Backfill:
 
 
 def _has_guarantee_left(gang: Gang) -> bool:
-    """Tell whether some queue above a gang, or its own, has less of something than it is guaranteed."""
+    """Tell whether a gang's queue, or one above it, has less of something than it is guaranteed."""
     line = gang.account.line if gang.account else ()
     return any(used < guaranteed for each in line for used, guaranteed in zip(each.used, each.guarantee, strict=True))
 
 
 def _covers(gang: Gang, request: Sequence[Amount], wanted: int) -> int:
-    """Return how many times what is asked for is within what a queue of its line is guaranteed, of the resources that are."""
+    """Return how often, up to `wanted`, a request fits in the guarantee of a queue of a gang's line, of the resources guaranteed."""
     found = 0
     for each in gang.account.line if gang.account else ():
         counts = [(each.guarantee[c] - each.used[c]) // amount for c, amount in request if each.guarantee[c]]
@@ -150,7 +150,7 @@ def _covers(gang: Gang, request: Sequence[Amount], wanted: int) -> int:
 
 
 def _wants_more(attempt: Attempt) -> bool:
-    """Tell whether a gang has pods without nodes, and does not stand behind another one in a queue that is first in, first out."""
+    """Tell whether a gang has pods without nodes, and is not behind another one in a FIFO queue."""
     if attempt.behind is not None:
         return False
     return attempt.short is not None or attempt.placed() < sum(some.count for some in attempt.gang.bins)

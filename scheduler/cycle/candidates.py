@@ -1,4 +1,4 @@
-"""What may be evicted in one cycle, as units in the order in which they are to go."""
+"""What may be evicted in one cycle, as units in the order of eviction."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from scheduler.records.shapes import PodShape
 from scheduler.victims.units import Unit
 
 Going = tuple[Group, tuple[Pod, ...]]
-"""A group, and pods of it that go together."""
+"""A group, and pods of it that are evicted together."""
 
 Ranked = Iterable[tuple[tuple[float, ...], Group]]
-"""Groups, each with what decides whose pods go first: the least."""
+"""Groups, each with its rank: pods of the least rank are evicted first."""
 
 
 class Candidates:
@@ -28,16 +28,16 @@ class Candidates:
         self._world = world
         self._vectors: dict[PodShape, list[int]] = {}
         self._going: dict[str, set[str]] = {}
-        """The keys of pods that are asked to end in this cycle, by their groups."""
+        """The keys of pods evicted in this cycle, by group."""
 
     def note_going(self, group: Group, pods: Iterable[Pod]) -> None:
-        """Note that pods of a group are asked to end: it may lose so many fewer."""
+        """Note that pods of a group are evicted: it may lose so many fewer."""
         self._going.setdefault(group.key, set()).update(pod.key for pod in pods)
 
     def units(self, ranked: Ranked, going: list[Going], protection: ProtectedPods, *, gangs: bool) -> Iterator[Unit]:
-        """Yield what may go, in order, and note in `going` whose pods each is, and in `protection` who is protected. gangs: these may go whole.
+        """Yield what may be evicted, in order; note the pods of each unit in `going`, and protected ones in `protection`. gangs: these may go whole.
 
-        Groups of the least rank go first, of these all loose pods before gangs as a whole, those with a budget after the others, and
+        Groups of the least rank go first; of these all loose pods before whole gangs, those with a budget after the others, and
         newer groups before older ones.
         """
         newest_first = sorted(ranked, key=lambda pair: (pair[1].created, pair[1].key), reverse=True)
@@ -62,7 +62,7 @@ class Candidates:
             for group in groups if gangs else ():
                 whole = self._evictable(group, protection, whole=True)
                 if pods := whole.core:
-                    if protection.concerns(group):  # of those who go with it some may not go alone
+                    if protection.concerns(group):  # some loose pods may go only with all others
                         alone = {pod.key for number in before.get(group.key, ()) for pod in going[number][1]}
                         pods = tuple(pod for pod in (*whole.loose, *whole.core) if pod.key not in alone)
                     uses = protection.heeded(self._world.protection.uses(group, pods))
@@ -70,11 +70,11 @@ class Candidates:
                     yield self._unit(group, pods, tier, before.get(group.key, ()), uses)
 
     def _has_loose(self, group: Group) -> bool:
-        """Tell, without looking at its pods, whether not all of a group goes together."""
+        """Tell, without looking at its pods, whether a group need not go as a whole."""
         return group.ready() - len(self._going.get(group.key, ())) != group.min_member
 
     def _evictable(self, group: Group, protection: ProtectedPods, *, whole: bool = False) -> Evictable:
-        """Return what of a group may be evicted. whole: it is asked whether all of it may go."""
+        """Return what of a group may be evicted. whole: all of it is to go."""
         going = self._going.get(group.key, ())
         if protection.concerns(group):
             pods = (pod for pod in group.holders.values() if pod.key not in going)
@@ -119,7 +119,7 @@ class Candidates:
 
 
 def marks_of(pod: Pod) -> tuple[Mark, ...]:
-    """Return what a pod counts as for rules about other pods."""
+    """Return the marks of a pod that rules about other pods count."""
     return pod.shape.profile.marks if pod.shape.profile is not None else ()
 
 

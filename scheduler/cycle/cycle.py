@@ -1,7 +1,7 @@
 """One scheduling cycle: a pure function from the world to decisions.
 
-Queues take turns by their shares, in a queue pod groups go by priority, then age, then key. A group whose queue is wrong gets its
-cause and stops nobody else. What is done of each step is what the policy's actions name.
+Queues take turns by their shares; within a queue pod groups go by priority, then age, then key. A group whose queue is wrong gets
+its cause and blocks no other. The policy's actions say which steps are taken.
 """
 
 from __future__ import annotations
@@ -36,29 +36,28 @@ HOPELESS = frozenset(
         Reason.QUOTA_EXCEEDED,
     )
 )
-"""Why a group is not let in whatever becomes free on nodes."""
+"""Reasons why a group stays out whatever becomes free on nodes."""
 
 
 def schedule(snapshot: Snapshot, now: int) -> Decisions:
-    """Return what is to be done now; the snapshot is not changed, but for layouts and fruitless searches that it remembers.
+    """Return what is to be done now. The snapshot is not changed, except for its memory and the layouts that it caches.
 
-    The same snapshot and time give the same decisions, whatever order the
-    changes came in.
+    The same snapshot and time give the same decisions, whatever order the changes came in.
     """
     world = World(snapshot, now)
     reservations = Reservations(world)
     evictions = Evictions(world, reservations)
     # 1. Enter: which groups may have pods. None lets a group in, a cause keeps it out.
     entries = enqueue(world, reservations)
-    # 2. Place: which pods get nodes; and who is let in after all, since there would be room left for him.
+    # 2. Place: which pods get nodes, and which groups are let in after all because room would be left for them.
     attempts = _place(world, entries, reservations, evictions)
     entries |= dict.fromkeys(entrants(world, entries))
-    # 3. Free: which pods end so that those get room who found none.
+    # 3. Free: which pods are evicted for groups that found no room.
     world.decisions.evictions = _free(world, attempts, reservations, evictions)
-    # 4. Move: which pods end to be made again elsewhere, if nobody wants the room that they leave.
+    # 4. Move: which pods are evicted to be recreated elsewhere, if nobody wants the room that they leave.
     if not world.decisions.evictions and world.allocates and not _is_room_wanted(world, entries, attempts):
         world.decisions.evictions = moved(world)
-    # 5. Say: what those that wait are told, and what becomes of pods without a group.
+    # 5. Say: what waiting groups are told, and what becomes of pods without a group.
     _say(world, Outcomes(world, entries, attempts, reservations, evictions))
     return world.decisions
 
@@ -66,10 +65,9 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
 def _place(
     world: World, entries: Mapping[str, Cause | None], reservations: Reservations, evictions: Evictions
 ) -> dict[str, Attempt]:
-    """Place the gangs of all groups that are in; return the attempts by the keys of their groups, in turn.
+    """Place the gangs of all groups that are in; return the attempts by group key, in turn.
 
-    Those come first for whom room is kept, because they wait for victims or have waited for long. In the end others may use that
-    room for a while.
+    Groups that wait for victims or hold reservations come first. At the end others may use reserved room for a while.
     """
     if not world.allocates:
         return {}
@@ -94,7 +92,7 @@ def _place(
 def _free(
     world: World, attempts: Mapping[str, Attempt], reservations: Reservations, evictions: Evictions
 ) -> list[Eviction]:
-    """Return which pods end: for groups, in turn, for which there was no room, and because of the zone of their node."""
+    """Return which pods are evicted: for groups without room, in turn, and because of the zone of their node."""
     evictions.make_room(world.waiting, attempts)
     reservations.look_again(world.waiting, attempts)
     revoked, again = world.rules.evictions(world.protection)
@@ -128,9 +126,9 @@ def _say(world: World, outcomes: Outcomes) -> None:
 
 
 def _reported(world: World) -> list[str]:
-    """Return, by their keys, the groups that wait and those whose pause is over; ask to be woken for the others.
+    """Return the keys of the groups that wait and of those whose pause is over; ask to be woken for the others.
 
-    What changed later than now did so before the clock was set back.
+    A change dated later than now was made before the clock was set back.
     """
     snapshot = world.snapshot
     settled = {key: since for key, since in snapshot.groups.unreported.items() if key not in snapshot.groups.waiting}

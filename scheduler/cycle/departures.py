@@ -20,7 +20,7 @@ from scheduler.records.records import Group, Pod, TaskStatus
 
 
 class Departure(NamedTuple):
-    """A pod of a group that holds a node, or gets one in this cycle, and when it ends (ms), None where nobody says."""
+    """A pod of a group that holds a node, or gets one in this cycle, and when it ends (ms), None where that is unknown."""
 
     end: int | None
     group: str
@@ -28,7 +28,7 @@ class Departure(NamedTuple):
 
 
 def begun(group: Group) -> int | None:
-    """Return since when (ms) all that must start together has nodes, None where it has not."""
+    """Return since when (ms) a group's minimum has had its nodes, None where it has not."""
     for each in group.conditions:
         if each.type == SCHEDULED and each.status == "True":
             try:
@@ -39,9 +39,9 @@ def begun(group: Group) -> int | None:
 
 
 def end_of(group: Group, assumed: int | None = None) -> int | None:
-    """Return when a group has ended by its runningEstimate (ms), None where it says nothing, or does not run.
+    """Return when a group ends by its runningEstimate (ms), None where it states none or does not run.
 
-    assumed: when one that does not run yet would begin.
+    assumed: the start to assume (ms) for a group that does not run yet.
     """
     estimate, start = duration_of(group.estimate), begun(group)
     start = assumed if start is None else start
@@ -49,7 +49,7 @@ def end_of(group: Group, assumed: int | None = None) -> int | None:
 
 
 def held_on(world: World, nodes: Collection[int]) -> dict[int, list[tuple[Account, Vector]]]:
-    """Return by node, of those named, what pods of groups hold there, with the account that it is charged to."""
+    """Return what pods of groups hold on each of these nodes, with the account that it is charged to."""
     found: dict[int, list[tuple[Account, Vector]]] = {}
     snapshot, accounts = world.snapshot, world.accounts
     numbers = {name: node for name, node in snapshot.nodes.numbers().items() if node in nodes}
@@ -64,12 +64,12 @@ def held_on(world: World, nodes: Collection[int]) -> dict[int, list[tuple[Accoun
 class Departures:
     """The pods of groups on nodes in the order in which they are expected to leave.
 
-    Those that are going are first, then those that end at a known time. Those of which nobody knows come last: node by node, those first
-    where the fewest pods have to end.
+    Pods that are terminating come first, then those with a known end. Those without come last, node by node, starting where the
+    fewest such pods are.
     """
 
     def __init__(self, world: World, assumed: Mapping[str, Attempt] | None = None) -> None:
-        """assumed are the attempts by which pods get nodes in this cycle, by the keys of their groups."""
+        """assumed are the attempts by which pods get nodes in this cycle, by group key."""
         self._world, self._assumed = world, assumed or {}
 
     def but(self, group: Group) -> Sequence[Departure]:
@@ -101,7 +101,7 @@ class Departures:
         return [each for *_, each in dated] + [each for _, each in undated]
 
     def _of_bound(self) -> Iterator[tuple[str, bool, Departure]]:
-        """Yield the pods that have nodes since earlier cycles: the key, and whether it is going."""
+        """Yield the pods bound in earlier cycles: the key, whether it is terminating, the departure."""
         vectors, numbers = self._world.snapshot.nodes.vector, self._world.snapshot.nodes.numbers()
         for key in self._world.snapshot.groups.holding:
             group = self._world.snapshot.groups[key]
@@ -112,7 +112,7 @@ class Departures:
                 yield name, is_going, Departure(self._world.now if is_going else end, key, leaver)
 
     def _of_assumed(self) -> Iterator[tuple[str, bool, Departure]]:
-        """Yield the pods that get nodes in this cycle, in the same way."""
+        """Yield the same for pods that get nodes in this cycle."""
         for key, attempt in self._assumed.items():
             group = self._world.snapshot.groups[key]
             end = end_of(group, self._world.now)

@@ -1,42 +1,40 @@
 """Which pod groups enter: go from Pending to Inqueue, only then does their job create the pods.
 
-Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
-(overcommit), with the defects of §11 mended (design §4):
+Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10 (overcommit), with the defects of §11 fixed (design §4):
 
-* Queues take turns by their shares, in which what was let in counts like what runs; within a queue groups go
-  by priority and age. So no backlog of one queue keeps another one out for ever. A queue that is first in, first
-  out lets nobody pass the first one that is kept out.
+* Queues take turns by their shares, in which what was let in counts like what runs; within a queue groups go by priority and age.
+  So no backlog of one queue keeps another one out for ever. In a FIFO queue no group passes the first one that is kept out.
 * A group that states no minResources needs no room.
-* A group for whose minimum a ResourceQuota of its namespace has no room stays out, and keeps nobody else out (`scheduler.cycle.quotas`).
-* Otherwise its minResources must fit in the cluster times the policy's overcommit (1.2 where nobody says
-  otherwise), less what is in use and less what groups that entered before may still take (their
-  minResources beyond what they hold already). Nodes that are not ready or
+* A group stays out if a ResourceQuota of its namespace has no room for its minimum; it keeps no other group out
+  (`scheduler.cycle.quotas`).
+* Otherwise its minResources must fit in the cluster times the policy's overcommit (1.2 by default), less what is in use and less
+  what groups that entered before may still take (their minResources beyond what they hold already). Nodes that are not ready or
   closed to new pods do not count. Without overcommit the cluster is no limit.
-* They must fit in the same way under the capability of its queue and of every
-  queue above it; that is a limit, not an estimate, so nothing is overcommitted.
-* What is guaranteed to other queues and not used there is given out to nobody else.
-* What a group may still take is no more than its queues admit, so that a
-  backlog behind a low ceiling takes nothing from the others. One that was let in and could not start were the nodes
-  empty, may take nothing: its pods are too large, no node has their labels, some of them are never made, it was let in by another configuration,
-  or nodes are gone since. It would keep everybody else out for ever.
-* Pods that cannot be placed yet (scheduling gates, demands that the scheduler
-  does not know, a queue that takes no pods) reserve nothing.
+* They must fit in the same way under the capability of its queue and of every queue above it; that is a limit, not an estimate,
+  so nothing is overcommitted.
+* What is guaranteed to other queues and not used there is not given out.
+* What a group may still take is no more than its queues admit, so that a backlog behind a low ceiling takes nothing from the
+  others. A group that was let in and could not start even on empty nodes may take nothing, as it would keep all others out for
+  ever: its pods are too large, no node has their labels, some are never created, another configuration let it in, or nodes are
+  gone since.
+* Pods that cannot be placed yet (scheduling gates, demands that the scheduler does not know, a queue that takes no pods) reserve
+  nothing.
 * A group that was kept out for too long gets a place in line for a reservation (`scheduler.cycle.reservations`) and is let in
-  whatever room there is, unless there can never be enough. What groups with reservations may take does not count here, as
-  their room is kept on nodes, where what runs now is counted already.
-* With the plugin sla a group that has waited for its time is let in whatever room there is, unless there can
-  never be enough. What it may take counts for the others.
-* What groups of lower priority use or may take is no obstacle, so that an
-  urgent job comes as far as having pods even on a full cluster or queue.
-* What other queues use beyond what they deserve is no obstacle to a group that its queue deserves, where it may be
-  reclaimed: the group's pods have to be there so that it is.
-* A group whose minResources exceed that or a capability stays out, as its pods would only be waste; it gets a cause with the numbers.
-  So does one that guarantees of others can never leave room for. One whose
-  single pods are too large enters, since only its pods show that.
-* A queue that does not exist, is Closed, or has queues below it lets nobody
-  in. A Closing queue goes on with what is in it: it lets in whoever was made before it was shut, and of a job's
-  group the job counts, which gets another one when it begins again (`kube.volcano.intake_times`).
-* Whoever would be placed on what is left in the end is let in all the same (`scheduler.cycle.idle_room`).
+  whatever room there is, unless there can never be enough. What groups with reservations may take does not count here, as their
+  room is reserved on nodes, where what runs now is counted already.
+* With the plugin sla a group whose waiting time is up is let in whatever room there is, unless there can never be enough. What it
+  may take counts for the others.
+* What groups of lower priority use or may take is no obstacle, so that an urgent job gets its pods even on a full cluster or
+  queue.
+* What other queues use beyond what they deserve is no obstacle to a group whose minimum its queue deserves, where that may be
+  reclaimed: reclaim needs the group's pods to exist.
+* A group whose minResources exceed the cluster's limit or a capability stays out, as its pods would be useless; its cause has the
+  numbers. So does a group for which the guarantees of others can never leave room. One whose single pods are too large enters,
+  since only its pods show that.
+* A queue that does not exist, is Closed, or has queues below it lets no group in. A Closing queue goes on with what is in it: it
+  lets in groups created before it was shut. For a job's group the job's time counts, as the job gets another group when it
+  restarts (`kube.volcano.intake_times`).
+* A group that would be placed on what is left in the end is let in all the same (`scheduler.cycle.idle_room`).
 * Where the policy does not name the action, all others enter at once.
 """
 
@@ -80,14 +78,14 @@ KEPT_OUT = frozenset(
         Reason.QUEUE_GUARANTEES,
     )
 )
-"""Causes for which a queue that is first in, first out lets nobody pass."""
+"""Causes for which a FIFO queue lets no group pass."""
 
 
 def enqueue(world: World, reservations: Reservations) -> dict[str, Cause | None]:
-    """Decide about each group that is outside, by its key: None lets it in, a cause keeps it out.
+    """Decide about each group that is outside, by key: None lets it in, a cause keeps it out.
 
-    Groups that were let in before get a cause as well where the queue waits for one before them. The cluster and the accounts are
-    as they are before anything is placed.
+    Groups that were let in before also get a cause where the queue waits for one before them. The cluster and the accounts are as
+    before anything is placed.
     """
     snapshot = world.snapshot
     entries: dict[str, Cause | None] = {}
@@ -107,7 +105,7 @@ def enqueue(world: World, reservations: Reservations) -> dict[str, Cause | None]
 
 
 def _let_in(world: World, entrants: Sequence[Group], reservations: Reservations) -> Iterator[tuple[str, Cause | None]]:
-    """Yield for each group that asks to enter, by its key, None when it is let in or why it is not."""
+    """Yield for each group that asks to enter its key, and None if it is let in or why it is not."""
     snapshot = world.snapshot
     gate = _gate(world, entrants)
     giving = giving_queues(snapshot, world.accounts) if Action.RECLAIM in world.policy.actions else set()
@@ -144,7 +142,7 @@ def _let_in(world: World, entrants: Sequence[Group], reservations: Reservations)
 
 
 def _behind(world: World, entries: Mapping[str, Cause | None]) -> Iterator[tuple[str, Cause]]:
-    """Yield a cause for each group that is in already, but behind one that its queue waits for; not for those that started."""
+    """Yield a cause for each group that is in but behind one that its queue waits for; not for those that started."""
     first: dict[str, Group] = {}
     for group in world.waiting:
         cause = entries.get(group.key)
@@ -158,12 +156,12 @@ def _behind(world: World, entries: Mapping[str, Cause | None]) -> Iterator[tuple
 
 
 def _order_cause(first: Group) -> Cause:
-    """Return the cause of those behind the group for which a queue waits."""
+    """Return the cause of groups behind the one that a queue waits for."""
     return Cause(Reason.QUEUE_ORDER, entering=True, queue=first.queue, group=first.name)
 
 
 def _closed(snapshot: Snapshot, group: Group) -> Cause | None:
-    """Return the cause when a group that is outside would be new work in a queue that takes none."""
+    """Return the cause if a group that is outside would be new work in a queue that takes none."""
     queue = snapshot.queues[group.queue]
     is_late = queue.state == QueueState.CLOSING and is_new(group.submitted_at, queue.shut_since)
     if queue.state != QueueState.CLOSED and not is_late:
@@ -179,7 +177,7 @@ def _gate(world: World, entrants: Iterable[Group]) -> Gate:
 
 
 def _room_of_cluster(world: World, used: Iterable[Claim]) -> ClusterRoom:
-    """Return what nodes that take pods offer, how much may be given out, and what pods hold there that use no queue."""
+    """Return what nodes that take pods offer, how much may be given out, and what pods without a queue hold there."""
     nodes, cluster = world.snapshot.nodes, world.cluster
     taking = nodes.taking_pods()
     allocatable, free = cluster.allocatable[taking], cluster.free[taking]
@@ -209,7 +207,7 @@ def _used(snapshot: Snapshot) -> Iterator[Claim]:
 
 
 def _expected(world: World, room: ClusterRoom) -> list[Claim]:
-    """Return what groups that were let in before may still take; nothing of those that cannot start, were the cluster empty."""
+    """Return what groups let in before may still take; nothing for those that could not start on an empty cluster."""
     snapshot = world.snapshot
     untouched: Counter[tuple[int, str, Minimum]] = Counter()
     claims: list[Claim] = []
@@ -229,9 +227,9 @@ def _expected(world: World, room: ClusterRoom) -> list[Claim]:
 
 
 def _may_start(world: World, group: Group) -> bool:
-    """Tell whether a group that was let in may come to what it was promised: whether its minimum would fit if nothing else ran.
+    """Tell whether the minimum of a group that was let in would fit if nothing else ran.
 
-    While its pods are being made nobody knows.
+    While its pods are being created that is unknown, and taken for true.
     """
     layout = world.snapshot.layout_of(group)
     if not group.pending:
@@ -244,7 +242,7 @@ def _may_start(world: World, group: Group) -> bool:
 
 
 def _is_held_by(room: ClusterRoom, minimum: Minimum) -> bool:
-    """Tell whether the nodes would have room for a minimum, were they empty."""
+    """Tell whether the nodes would have room for a minimum if they were empty."""
     columns = ((room.columns.get(name), amount) for name, amount in minimum)
     return all(amount <= (0 if column is None else room.size[column]) for column, amount in columns)
 

@@ -1,13 +1,13 @@
-"""Room for groups whose minimum does not fit: whom a cycle asks to end for them, and for whom room is kept.
+"""Room for groups whose minimum does not fit: which pods a cycle evicts for them, and for whom it reserves room.
 
 preempt   a group takes the room of groups of lower priority in its own queue (reference/volcano-scheduler §2.4)
 reclaim   a group whose queue has less than it deserves takes from queues that have more (§2.5), as far as
           `scheduler.victims.reclaim` says
 
-Reclaim comes first, whatever the order of the actions: who was preempted in a queue that may reclaim would only reclaim in turn.
-Only the minimum of a group makes others go, and only all of it at once. Whoever waits for his victims is nominated
-(`scheduler.gangs.nominations`): in later cycles he comes first, beside groups of higher priority in his queue, and
-what he cannot have yet is kept for him. Room that a reservation keeps for others (`scheduler.cycle.reservations`) he does not get.
+Reclaim comes first, whatever the order of the actions: a group preempted in a queue that may reclaim would only reclaim in turn.
+Pods are evicted only for the minimum of a group, and only if all of it gets room. A group that waits for its victims is nominated
+(`scheduler.gangs.nominations`): in later cycles it comes first, beside groups of higher priority in its queue, and what it cannot
+have yet is reserved for it. It does not get room that a reservation keeps for others (`scheduler.cycle.reservations`).
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ Find = Callable[[Group, Gang], "Source | None"]
 
 
 COSTLY = 2000
-"""After so many units were drawn in vain, which takes some 10 ms, those who are alike are let rest."""
+"""When more units than this, some 10 ms of work, were drawn in vain, the search rests for gangs alike."""
 
 
 class Source(NamedTuple):
-    """Whose pods may be evicted for a group, and whether their queue yields them, as it stands then."""
+    """The groups whose pods may be evicted for a group, and whether their queue yields them as it stands then."""
 
     groups: Ranked
     yields: Yields
 
 
 class _AwaitedRoom:
-    """The room that is kept for a group, by its key, which waits for victims: its attempt is on the cluster.
+    """Room reserved for a group, given by key, that waits for victims: its attempt is on the cluster.
 
-    What they leave there is not kept beside what they still hold.
+    What the victims will free is not charged on top of what they still hold.
     """
 
     def __init__(
         self, key: str, gang: Gang, attempt: Attempt, cluster: Cluster, coming: Mapping[int, Vector], holders: Holders
     ) -> None:
-        """Note it while it is not charged: coming is by node what of the room leaves, holders whose that is."""
+        """Note the room while it is not charged: coming is by node what leaving pods free of it, holders whose that is."""
         self.key, self.gang, self.attempt = key, gang, attempt
         self._cluster, self._coming = cluster, coming
         self._overlap: Overlap | None = None
@@ -79,7 +79,7 @@ class _AwaitedRoom:
         self._is_once = False
 
     def count_once(self, *, on: bool) -> None:
-        """Have others use what it does not need yet, because it comes from those who are going; with on=False not."""
+        """Let others use what the group does not need yet, as leaving pods will free it; on=False undoes that."""
         if on == self._is_once:
             return
         self._is_once = on
@@ -91,7 +91,7 @@ class _AwaitedRoom:
 
 
 class Evictions:
-    """Who is asked to end in one cycle, for whom, and for whom room is kept."""
+    """Which pods one cycle evicts, for whom, and for whom it reserves room."""
 
     def __init__(self, world: World, reservations: Reservations) -> None:
         self._world, self._reservations = world, reservations
@@ -102,21 +102,21 @@ class Evictions:
         self._waiting: dict[str, Cause] = {}
         self._starting: set[str] = set()
         self._awaited: list[_AwaitedRoom] = []
-        """For whom room is kept that is not his yet."""
+        """Room reserved for groups that cannot have it yet."""
         self._expected: dict[int, Vector] = {}
-        """By node, what of that comes from those who are going."""
+        """By node, what of that leaving pods will free."""
         self.found: list[Eviction] = []
 
     def cause_of(self, key: str) -> Cause | None:
-        """Return the cause of a group that waits for others to end; None for all others."""
+        """Return the cause of a group that waits for victims; None for all others."""
         return self._waiting.get(key)
 
     def protected_from(self, key: str) -> Protected:
-        """Return what protects pods that would be evicted for a group otherwise, and how many, those that are most first."""
+        """Return what protects pods that would otherwise be evicted for a group, and how many; most first."""
         return tuple(sorted(self._protected.get(key, {}).items(), key=lambda each: (-each[1], each[0])))
 
     def withholding(self, gang: Gang) -> tuple[str, ...]:
-        """Return the queues that have more than they deserve of what is owed to a gang, and need not give it back: `reclaimable: false`."""
+        """Return the queues with `reclaimable: false` that have more than they deserve of what a gang is owed."""
         queues = self._world.snapshot.queues
         unwilling = {
             name: account
@@ -131,17 +131,17 @@ class Evictions:
         return tuple(sorted(name for name, account in unwilling.items() if reclaim.may_have_to_give(account)))
 
     def has_changed(self, key: str) -> bool:
-        """Tell whether a group is nominated by this cycle, or ceases to be."""
+        """Tell whether this cycle nominates a group or ends its nomination."""
         cause = self._waiting.get(key)
         return bool(cause.victims) if cause is not None else key in self._world.snapshot.groups.nominated
 
-    # Those who wait for their victims
+    # Groups that wait for their victims
 
     def keep(self) -> dict[int, Attempt]:
-        """Place the minima of nominated groups, or keep what will be theirs; return the attempts by the numbers of their gangs.
+        """Place the minima of nominated groups, or reserve room for them; return the attempts by gang number.
 
-        Groups of higher priority in the same queue come before them. One for which there is no room, also when all is
-        gone that is going, is nominated no more.
+        Groups of higher priority in the same queue come before them. A group without room even once all leaving pods are gone is
+        no longer nominated.
         """
         attempts: dict[int, Attempt] = {}
         keys, gangs = list(self._world.gangs), list(self._world.gangs.values())
@@ -162,7 +162,7 @@ class Evictions:
         return attempts
 
     def _place_later(self, gang: Gang) -> Attempt:
-        """Place a minimum while those are gone who are going: on what they leave, if that is enough, since what is idle may others use meanwhile."""
+        """Place a minimum while leaving pods are gone: on what they free if that suffices, so that others may use idle room meanwhile."""
         idle = self._world.cluster.free.copy()
         for node, left in self._all_leaving().by_node().items():
             idle[node] -= np.minimum(left - self._expected.get(node, 0), np.maximum(idle[node], 0))
@@ -174,7 +174,7 @@ class Evictions:
         return self._world.placer().place_minimum(gang)
 
     def _keep(self, key: str, gang: Gang, attempt: Attempt) -> _AwaitedRoom:
-        """Keep the room on which a gang is placed already, as far as those who are going do not leave it."""
+        """Reserve the room on which a gang is placed already, as far as leaving pods do not free it."""
         leaving = self._all_leaving()
         rooms = leaving.by_node()
         coming: dict[int, Vector] = {}
@@ -192,7 +192,7 @@ class Evictions:
         return room
 
     def keepers(self, gang: Gang) -> tuple[str, ...]:
-        """Return the groups, by name, for which the room is kept that a gang would fit into; none where it would not fit anyway."""
+        """Return the names of the groups in whose awaited room a gang would fit; none where it would not fit anyway."""
         if not self._awaited:
             return ()
         placer = self._world.placer()
@@ -207,7 +207,7 @@ class Evictions:
 
     @contextmanager
     def _counted_twice(self) -> Iterator[None]:
-        """Keep all that is kept for those who wait for victims, beside the pods that are still there, for the length of the block."""
+        """Charge all awaited room in full, beside the pods that are still there, for the length of the block."""
         for each in self._awaited:
             each.count_once(on=False)
         try:
@@ -218,14 +218,14 @@ class Evictions:
 
     @contextmanager
     def _gone(self) -> Iterator[None]:
-        """Have all that is leaving gone for the length of the block."""
+        """Treat all leaving pods as gone for the length of the block."""
         with self._reservations.counted_twice(), self._counted_twice(), self._all_leaving().gone():
             yield
 
-    # Those who need victims
+    # Groups that need victims
 
     def make_room(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:
-        """Find victims for groups, in their order, whose minimum was placed nowhere."""
+        """Find victims for those groups, in their order, whose minimum was placed nowhere."""
         actions = self._world.policy.actions
         self._starting = {key for key, each in attempts.items() if each.has_minimum() and each.placed()}
         sources = [
@@ -273,10 +273,10 @@ class Evictions:
         return Source(lower, lambda _account, _holds: True)
 
     def _reclaim(self, group: Group, gang: Gang) -> Source | None:
-        """Return the groups of queues that have more than they deserve; None where the queue may take nothing from any.
+        """Return the groups of queues that have more than they deserve; None where the gang's queue may reclaim from none.
 
-        Queues that share most with its own come first, then those of lower priority, then those that have most of what they deserve;
-        of equal ones the groups of lower priority.
+        Queues closest to its own in the tree come first, then those of lower priority, then those with the largest share of what
+        they deserve; among equals, groups of lower priority.
         """
         reclaim = self._owed(gang)
         if not reclaim:
@@ -297,7 +297,7 @@ class Evictions:
         return Source(others, reclaim.yields)
 
     def _owed(self, gang: Gang) -> Reclaim | None:
-        """Return what others owe to a gang's queue; None without one."""
+        """Return what others owe to a gang's queue; None without an account."""
         if gang.account is None:
             return None
         free = self._world.cluster.free[self._open_nodes(gang)]
@@ -311,10 +311,9 @@ class Evictions:
         )
 
     def _holding(self) -> Iterator[Group]:
-        """Yield the groups that have pods on nodes, but for those that get more in this cycle, or for which others end in it.
+        """Yield the groups that have pods on nodes, except those that get more nodes, or victims, in this cycle.
 
-        Pods that get their nodes in this cycle are not among those that can be evicted, so a gang would go without them, and they
-        would stay without it.
+        Pods that get their nodes in this cycle cannot be evicted in it: their gang would go and they would stay.
         """
         for key in self._world.snapshot.groups.holding:
             group = self._world.snapshot.groups[key]
@@ -324,7 +323,7 @@ class Evictions:
                 yield group
 
     def _try_aside(self, action: Action, source: Find, group: Group, gang: Gang) -> bool:
-        """Have pods end for a group while what is kept for itself is lifted; who comes to his room in this way needs no reservation."""
+        """Evict pods for a group while its own reservation is lifted; a group that gets victims needs no reservation."""
         with self._reservations.aside(group.key):
             found = self._try(action, source, group, gang)
             if group.key in self._waiting:
@@ -332,7 +331,7 @@ class Evictions:
         return found
 
     def _try(self, action: Action, source: Find, group: Group, gang: Gang) -> bool:
-        """Have pods end for a group, if that gives it room; what failed for one fails for its like."""
+        """Evict pods for a group if that gives it room; a failure holds for all gangs alike."""
         likeness = action, gang.bins, gang.steps, gang.arranged, group.queue, gang.level
         protected = self._failed.get(likeness)
         if protected is None:
@@ -342,7 +341,7 @@ class Evictions:
             with self._gone():
                 drawn = source(group, gang)
                 if drawn is not None and self._world.placer().fits(gang):
-                    return True  # without victims: nobody has to go, and nothing is kept
+                    return True  # once leaving pods are gone: no victims, nothing reserved
                 nodes = partial(self._helping_nodes, gang)
                 heeds_runtime = action is Action.RECLAIM
                 protected_pods = ProtectedPods(
@@ -360,7 +359,7 @@ class Evictions:
                     self._evict(action, group, victims)
                     return True
             protected = self._failed[likeness] = protected_pods.counts()
-            # Look again when the first pod may go that has just started, or started again.
+            # Look again when the first pod that has just started, or started again, may be evicted.
             self._world.wake_at(protected_pods.until())
             if len(going) > COSTLY:
                 fruitless.note(self._world.snapshot.memory.fruitless, likeness, self._world.now, protected)
@@ -369,7 +368,7 @@ class Evictions:
         return False
 
     def _helping_nodes(self, gang: Gang) -> frozenset[str] | None:
-        """Return the nodes where it could help a gang that pods go, None for all: where a ceiling, or a rule about other pods, is in its way."""
+        """Return the nodes where evictions could help a gang; None for all, where a ceiling or a rule about other pods is in its way."""
         cluster = self._world.cluster
         line, requested = gang.account.line if gang.account else (), cluster.minimum_requests(gang)
         is_above = any(
@@ -390,7 +389,7 @@ class Evictions:
     def _victims(
         self, action: Action, drawn: Source | None, gang: Gang, going: list[Going], protection: ProtectedPods
     ) -> list[Going] | None:
-        """Return whose pods are to go for a gang, None where nothing helps; `going` has all who were looked at."""
+        """Return the pods to evict for a gang, None where nothing helps; `going` gets all that were looked at."""
         if drawn is None or not fits_on_empty_nodes(self._world.cluster, gang):
             return None
         policy = self._world.policy
@@ -402,7 +401,7 @@ class Evictions:
         return None if found is None else [going[number] for number in found[0]]
 
     def _resting(self, likeness: tuple[object, ...]) -> Protected | None:
-        """Return who was protected where so many pods were looked at in vain, a short time ago, that nobody looks yet again."""
+        """Return what a costly search in vain a short time ago found protected, so that it is not repeated yet; None without one."""
         search = fruitless.resting(self._world.snapshot.memory.fruitless, likeness, self._world.now)
         if search is None:
             return None
@@ -410,7 +409,7 @@ class Evictions:
         return search.protected
 
     def _evict(self, action: Action, group: Group, victims: list[Going]) -> None:
-        """Note who goes for whom: from now on they are among what is going."""
+        """Note which pods are evicted for a group: from now on they count as leaving."""
         leaving = self._all_leaving()
         counts: Counter[str] = Counter()
         text = f"Pod is evicted, because of {action}: pod group {group.key} gets its room."
@@ -430,7 +429,7 @@ class Evictions:
         self._waiting[group.key] = Cause(Reason.WAITING_FOR_VICTIMS, victims=listed(most_first))
 
     def _all_leaving(self) -> Leaving:
-        """Return what is going, with those whom this cycle has asked to end."""
+        """Return all leaving pods, with those that this cycle evicts."""
         if self._leaving is None:
             self._leaving = Leaving(self._world.cluster)
             for pod in self._world.snapshot.releasing.values():

@@ -1,8 +1,7 @@
 """What may still be given out to groups that want to enter, by the accounts of queues.
 
-Accounts are charged with what pods hold and, beyond that, with what groups that were let in may
-still take. There is a tree of accounts for each priority that asks: on it stand the
-claims of this priority and of higher ones.
+Accounts are charged with what pods hold and, beyond that, with what groups that were let in may still take. Each priority that
+asks has a tree of accounts, charged with the claims of this priority and of higher ones.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ Minimum = tuple[tuple[str, int], ...]
 
 
 class ClusterRoom(NamedTuple):
-    """The cluster by column: its size, the most that may be given out, what pods hold that use no queue, and what is away.
+    """The cluster by column: its size, the most that may be given out, what pods without a queue hold, and what is away.
 
-    The size is of the nodes that take pods; away is what the others have, which are not ready or closed to new pods.
-    The most is below the size only where root has a capability.
+    size is that of the nodes that take pods; away is what nodes have that are not ready or closed to new pods. most is below size
+    only where root has a capability.
     """
 
     columns: Mapping[str, int]
@@ -37,7 +36,7 @@ class ClusterRoom(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What somebody in a queue holds, or (groups > 0) may still take; `times` over."""
+    """What pods in a queue hold or, with groups > 0, what so many groups may still take; `times` over."""
 
     priority: int
     queue: str
@@ -47,7 +46,7 @@ class Claim(NamedTuple):
 
 
 class Gate:
-    """Lets groups in as long as there is room; what may be given out only falls."""
+    """Lets groups in as long as there is room; what may be given out only shrinks."""
 
     def __init__(
         self, accounts: Mapping[str, Account], cluster: ClusterRoom, claims: Iterable[Claim], priorities: Iterable[int]
@@ -71,7 +70,7 @@ class Gate:
         self._cluster = cluster
 
     def account(self, queue: str) -> Account:
-        """Return the account of a queue with all that is held or may still be taken in it."""
+        """Return the account of a queue, charged with all that is held or may still be taken in it."""
         return self._all.accounts[queue]
 
     def ask(self, wanted: Minimum, claim: Claim) -> Cause | None:
@@ -82,14 +81,14 @@ class Gate:
         return cause
 
     def admit(self, claim: Claim) -> None:
-        """Note what a group may take that is let in, whether or not there is room."""
+        """Note what a group that is let in may take, whether or not there is room."""
         for priority, each in self._levels.items():
             if priority <= claim.priority:
                 each.take(claim)
         self._all.take(claim)
 
     def is_deserved(self, queue: str, wanted: Minimum) -> bool:
-        """Tell whether a queue deserves a minimum beside all that is held or may still be taken in it, but for what lies idle."""
+        """Tell whether, for each resource, a queue deserves a minimum on top of all claims in it, or that much is idle."""
         account = self.account(queue)
         root, size = account.line[-1], self._cluster.size
 
@@ -102,7 +101,7 @@ class Gate:
 
 
 class _Level:
-    """What may be given out beside the claims of one priority and of all above it."""
+    """What may be given out beside the claims of one priority and of higher ones."""
 
     def __init__(self, accounts: dict[str, Account], cluster: ClusterRoom) -> None:
         self.accounts, self._cluster = accounts, cluster
@@ -135,7 +134,7 @@ class _Level:
         account.charge(taken, 1)
 
     def refusal(self, queue: str, wanted: Minimum) -> Cause | None:
-        """Return the cause of the first resource that is short, one that can never be there first; None where there is room."""
+        """Return the cause of the first resource that is short, preferably one that can never suffice; None where there is room."""
         if (cached := self._refused.get((queue, wanted))) is not None:
             return cached
         own = self.accounts[queue]
@@ -146,7 +145,7 @@ class _Level:
         return found
 
     def _short(self, own: Account, resource: str, amount: int) -> Iterator[Cause]:
-        """Yield the causes of all ceilings under which there is too little of a resource, the queue's own first."""
+        """Yield the causes of all ceilings that leave too little of a resource, the queue's own first."""
         column = self._cluster.columns.get(resource)
         if column is None:
             yield Cause(Reason.NEVER_FITS, never=True, entering=True, resource=resource, requested=amount)
@@ -185,7 +184,7 @@ class _Level:
         return cause
 
     def _promise(self, account: Account, column: int, amount: int, groups: int) -> None:
-        """Note for the sentences what groups may still take; what a queue may take never falls."""
+        """Note for messages what groups may still take; a queue's amount never falls."""
         if not amount:
             return
         promise = self._promised.setdefault((account.name, column), [0, account.name, 0])

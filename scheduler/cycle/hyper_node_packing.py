@@ -1,7 +1,7 @@
 """Ordinary pods fill one part of the network after the other, so that whole HyperNodes stay free for jobs that ask for them
 (reference/volcano-scheduler §3.12, `hypernode.binpack.normal-pod`).
 
-A node is worth the more the fuller the HyperNodes are that it is in, those of lower tiers first, as they were when the cycle began.
+A node is worth more the fuller its HyperNodes are, those of lower tiers first, as they were when the cycle began.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class HyperNodePacking:
         return closed, worth * (100 * self._policy.weight / whole) if whole else worth
 
     def _fullness(self, tier: Tier, nodes: int) -> Scores:
-        """Return how full the HyperNode of a tier is in which each node is, of several the fullest; 1 where it is in none."""
+        """Return for each node how full its HyperNode of a tier is, of several the fullest; 1 where it is in none."""
         packed = packed_columns(self._snapshot.policy, self._snapshot.nodes.columns)
         allocatable, free = self._snapshot.nodes.matrices()
         fullness = np.zeros(len(tier.starts))

@@ -1,11 +1,12 @@
-"""Who is let in although the gate keeps him out: whose minimum would be placed on what is left when all others have been placed.
+"""Groups let in although the gate keeps them out: their minimum would be placed on what is left when all others have been placed.
 
-The gate (`scheduler.cycle.enqueue`) counts what groups that entered may still take, so that pods are made for about as much as the cluster
-holds. That must keep no room idle: those that entered may wait for something else, for long or for ever.
+The gate (`scheduler.cycle.enqueue`) counts what groups that entered may still take, so that pods are created for about as much as
+the cluster holds. That must leave no room idle: groups that entered may wait for something else, for long or for ever.
 
-A group that is outside has no pods, so others stand in for them: as many as must start, each with its part of minResources, on all nodes that
-take pods. Where they may be of several kinds they are cut to pieces, as large and small ones may fit together where equal ones do not. So a group
-may be let in whose own pods find no room in the end, which only they can show. Groups whose pods are being made come first.
+A group that is outside has no pods, so stand-ins are placed: as many as must start, each with its part of minResources, on all
+nodes that take pods. Where the pods may differ, stand-ins are cut to pieces, as large and small ones may fit together where equal
+ones do not. So a group may be let in whose own pods find no room in the end, which only they can show. Groups whose pods are
+being created come first.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from scheduler.gangs.waits import made_until
 from scheduler.records.records import Group
 
 PIECES = 8
-"""How many a pod is cut to where those of its group may differ."""
+"""How many pieces a stand-in is cut to where the pods of its group may differ."""
 
 
 def entrants(world: World, entries: Mapping[str, Cause | None]) -> list[str]:
     """Return the keys of the groups that are let in after all; nothing is charged to the world, which is as after placing.
 
-    entries are what the gate said of those that are outside, in its order.
+    entries are the gate's answers for the groups that are outside, in its order.
     """
     outside = [
         world.snapshot.groups[key]
@@ -61,7 +62,7 @@ def entrants(world: World, entries: Mapping[str, Cause | None]) -> list[str]:
 
 
 class _Room:
-    """What is idle: a copy of the nodes and of the accounts of queues, on which pods stand in for those that are not made yet."""
+    """What is idle: a copy of the nodes and of the accounts of queues, on which stand-ins are placed."""
 
     def __init__(self, world: World) -> None:
         self._nodes, self._pods = world.snapshot.nodes, world.pods
@@ -75,7 +76,7 @@ class _Room:
         self._failed: set[tuple[object, ...]] = set()
 
     def take(self, group: Group) -> bool:
-        """Place pods for the minimum of a group, or for what it has not got of that; tell whether there was room for all."""
+        """Place stand-ins for a group's minimum, or for what it lacks of that; tell whether there was room for all."""
         rest = rest_of(group)
         missing = max(group.min_member - group.ready(), 1)
         is_mixed = missing > 1 and len(group.roles) != 1

@@ -1,8 +1,8 @@
 """Volcano's plugin nodegroup: queues have groups of nodes that they use, or keep off (reference/volcano-scheduler §3.11).
 
-A node is in the group that its label `volcano.sh/nodegroup-name` names. A queue says in `spec.affinity` which groups its
-pods use: those that it requires or prefers, and, rather not, those that its anti-affinity prefers to avoid. Those that its
-anti-affinity requires to be avoided are closed, whatever else it says.
+The node label `volcano.sh/nodegroup-name` names the group of a node. A queue's `spec.affinity` says which groups its pods use:
+those that it requires or prefers and, as a last choice, those that its anti-affinity prefers to avoid. Groups that its
+anti-affinity requires to avoid are closed, whatever else it says.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_GROUP = Exclusion(ExclusionKind.NODE_GROUP, "node group label not found", "of
 
 @dataclass(frozen=True, slots=True)
 class QueueRule:
-    """What holds for the pods of queues that say the same."""
+    """What holds for the pods of queues with the same affinity."""
 
     affinity: GroupAffinity | None
 
@@ -43,7 +43,7 @@ class QueueRule:
         return self.affinity is None or not (self.affinity.required or self.affinity.preferred)
 
     def score(self, group: str, *, by_order: bool) -> float:
-        """Return what nodes of a group are worth; by_order: preferred groups the more the earlier they stand."""
+        """Return what nodes of a group are worth. by_order: the earlier a group is preferred, the more."""
         own = self.affinity
         if own is None:
             return 0.0
@@ -57,7 +57,7 @@ class QueueRule:
 
 
 class NodeGroups:
-    """What queues say of the groups of nodes, in one cycle."""
+    """What queues say of node groups, in one cycle."""
 
     def __init__(self, snapshot: Snapshot, policy: NodeGrouping) -> None:
         self._snapshot, self._policy = snapshot, policy
@@ -71,7 +71,7 @@ class NodeGroups:
         """Nothing changes with time."""
 
     def rule(self, queue: str) -> QueueRule:
-        """Return what holds in a queue: what it says itself, or the nearest queue above it where that is configured."""
+        """Return what holds in a queue: its own affinity or, where configured, that of the nearest queue above it."""
         while queue:
             found = self._snapshot.queues.get(queue)
             if found is not None and found.affinity is not None:

@@ -12,11 +12,11 @@ from scheduler.records.records import Group
 from scheduler.snapshot.snapshot import Snapshot
 
 LOOK_MS = 15_000
-"""After so long it is looked again whether busy nodes are busy; nothing else tells."""
+"""After so long busy nodes are checked again; nothing else signals a change."""
 
 
 class NodeLoads:
-    """What nodes use, in one cycle. Nodes that nobody measured are open, and worth nothing."""
+    """The loads of nodes in one cycle. Nodes without a measurement are open and worth nothing."""
 
     def __init__(self, snapshot: Snapshot, policy: Usage, now: int) -> None:
         self._policy, self._nodes, self._now = policy, snapshot.nodes, now

@@ -1,4 +1,4 @@
-"""What the policy says of nodes beside what pods say themselves: which of them a group may not use, and what they are worth to it."""
+"""What the policy says of nodes beyond what pods say themselves: which a group may not use, and what each is worth to it."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from scheduler.snapshot.snapshot import Snapshot
 
 MOST_KINDS = 1 << 20
 FIRST = 1e6
-"""What one point of these scores weighs where no weights are configured: more than any fullness."""
+"""The weight of one point of these scores where no weights are configured: more than any fullness."""
 
 
 class Source(Protocol):
     """One plugin that closes nodes, or says what they are worth."""
 
     def kind(self, group: Group) -> Hashable:
-        """Return what groups have in common to which the same holds."""
+        """Return what is equal for groups to which the same holds."""
         ...
 
     def due(self) -> int | None:
-        """Return when it may be another way although nothing changes, None where that is never."""
+        """Return when the judgement may change although nothing else does (ms), None for never."""
         ...
 
     def judge(self, group: Group) -> tuple[Verdicts, Scores]:
@@ -83,7 +83,7 @@ class NodeRules:
         self._kinds: dict[Hashable, int] = {}
 
     def number(self, group: Group, some: PodSet) -> int:
-        """Return the number of the class of some pods of a group: below 0 where it is not that of their shape alone."""
+        """Return the class number of some pods of a group: below 0 where it depends on more than their shape."""
         number = some.shape.number
         if not self._sources and some.kinship is None:
             return number
@@ -91,7 +91,7 @@ class NodeRules:
         return -1 - (number * MOST_KINDS + self._kinds.setdefault(kind, len(self._kinds)))
 
     def pod_class(self, group: Group, some: PodSet) -> PodClass:
-        """Return that class."""
+        """Return the class of some pods of a group."""
         found = self._nodes.pod_class(some.shape, self._wishes)
         if self._spared and not any(found.request[each.device] for each in self._spared):
             found = replace(found, spared=self._spared)
@@ -112,7 +112,7 @@ class NodeRules:
         return replace(found, verdicts=verdicts, worth=ruling.worth if ruling.worth.any() else None)
 
     def _with_kin(self, found: PodClass, shape: PodShape, kinship: Kinship) -> PodClass:
-        """Return a class whose pods have to do with others of their gang; taints are a wish then like this one."""
+        """Return a class whose pods relate to others of their gang; avoiding taints becomes one of its wishes."""
         kin = kinship.kin(shape, self._nodes.vector, self._tasks)
         wishes = found.wishes or Wishes(self._wishes, avoided=found.avoided)
         ties = found.ties or Ties((), ())
@@ -124,12 +124,12 @@ class NodeRules:
         )
 
     def due(self) -> int | None:
-        """Return when something may be another way although nothing changes, None where that is never."""
+        """Return when a judgement may change although nothing else does (ms), None for never."""
         dues = [due for source in self._sources if (due := source.due()) is not None]
         return min(dues, default=None)
 
     def evictions(self, protection: Protection) -> tuple[list[Eviction], int | None]:
-        """Return the pods that end because of a rule of their nodes, and when to look again for more."""
+        """Return the evictions due to rules of nodes, and when to look again for more (ms, or None)."""
         if self._zones is None:
             return [], None
         found = list(self._zones.evictions(protection))

@@ -1,7 +1,7 @@
-"""In which order groups of a queue are tried: priority, age, key; and who is placed before all others.
+"""In which order groups of a queue are tried: priority, age, key; and which are placed before all others.
 
-Groups for which others were asked to end come first among those of their priority (`scheduler.gangs.nominations`); with the plugin
-sla (reference/volcano-scheduler §3.11) then who has waited for his time or will have first.
+Nominated groups come first among those of their priority (`scheduler.gangs.nominations`); with the plugin sla
+(reference/volcano-scheduler §3.11) then the one whose waiting time is up, or will be first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Rank = tuple[Any, ...]
 
 
 def by_turn(policy: Policy, priority_of: Callable[[str], int]) -> Callable[[Waiter], Rank]:
-    """Return by what groups are sorted: the least comes first."""
+    """Return the sort key of groups: the least comes first."""
     if not policy.sla:
         return lambda group: (-priority_of(group.priority_class), group.created, group.key)
 
@@ -31,7 +31,7 @@ def by_turn(policy: Policy, priority_of: Callable[[str], int]) -> Callable[[Wait
 
 
 def in_line(policy: Policy, priority_of: Callable[[str], int]) -> Callable[[Waiter, bool], Rank]:
-    """Return by what the groups of one queue are sorted, given whether each is nominated."""
+    """Return the sort key of the groups of one queue, which also takes whether each is nominated."""
     turn = by_turn(policy, priority_of)
 
     def rank(group: Waiter, is_nominated: bool) -> Rank:
@@ -42,7 +42,7 @@ def in_line(policy: Policy, priority_of: Callable[[str], int]) -> Callable[[Wait
 
 
 def first(gangs: Mapping[str, Gang], privileged: Collection[str]) -> list[int]:
-    """Return, in turn, the numbers of the gangs with these keys and of those of higher priority in their queues."""
+    """Return the numbers, in turn, of the gangs with these keys and of those of higher priority in their queues."""
     if not privileged:
         return []
     least: dict[Account | None, int] = {}
@@ -58,7 +58,7 @@ def first(gangs: Mapping[str, Gang], privileged: Collection[str]) -> list[int]:
 
 
 def in_turn(gangs: Sequence[Gang], numbers: Sequence[int]) -> Iterator[int]:
-    """Yield some gangs by their numbers in the order of `scheduler.engine.turns`, by the accounts as they are by then."""
+    """Yield gangs by number in the order of `scheduler.engine.turns`, by the accounts as they are by then."""
     turns = Turns([gangs[number] for number in numbers], ())
     while (turn := turns.take()) is not None:
         yield numbers[turn.gang]

@@ -34,11 +34,11 @@ KEEPABLE = frozenset(
         Reason.QUEUE_OVER_DESERVED,
     )
 )
-"""Why a gang may be said to wait because of room that is kept for another one."""
+"""Reasons that may be due to room reserved for another group."""
 
 
 class Outcomes:
-    """What the steps of a cycle came to: entries of those outside (None lets in), attempts to place gangs, each by the keys of groups."""
+    """What the steps of a cycle came to: entries of groups outside (None lets in) and attempts to place gangs, both by group key."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Outcomes:
         return Outcome(group, [], first_pods(group, NOTED_PODS), cause)
 
     def _shortage(self, group: Group, layout: Layout) -> Cause:
-        """Return why a gang has no room, with what keeps others from being evicted for it."""
+        """Return why a gang has no room, with what protects pods from eviction for it."""
         cause = self._evictions.cause_of(group.key) or self._explain_reserved(group, layout)
         cause = cause or self._explain(group, layout)
         protected = self._evictions.protected_from(group.key)
@@ -186,7 +186,7 @@ class Outcomes:
         return tell(placer, gang, self._names, needed=layout.needed)
 
     def _explain_reserved(self, group: Group, layout: Layout) -> Cause | None:
-        """Return why a gang waits for which room is kept; None for all others."""
+        """Return why a gang with reserved room waits; None for all others."""
         reservation = self._reservations.by_group.get(group.key)
         if group.key not in self._reservations.rooms or reservation is None:
             return None
@@ -200,7 +200,7 @@ class Outcomes:
         )
 
     def _unless_reserved(self, gang: Gang, cause: Cause) -> Cause:
-        """Return a cause, but that the room is kept for another group where this one would fit in it."""
+        """Return the cause, or that the room is reserved for another group if this one would fit in it."""
         if cause.reason not in KEEPABLE or cause.never or not self._reservations.rooms:
             return cause
         if not (keeper := self._reservations.keeper(gang)):
@@ -238,13 +238,13 @@ def _of_reserved_room(
 
 
 def _one_more(gang: Gang, attempt: Attempt) -> Gang:
-    """Return the first pod of a gang without a node, by itself."""
+    """Return a gang of only the first pod of this one that has no node."""
     some = next(each for each, taken in zip(gang.bins, attempt.taken, strict=True) if taken < each.count)
     return replace(gang, bins=(Bin(some.pod_class, 1),), steps=(GangStep(1, (0,)),))
 
 
 def _about_the_rest(group: Group, cause: Cause) -> Cause:
-    """Return a cause as it is: about the pods beyond the minimum, where the minimum has its nodes."""
+    """Return the cause, marked as about the pods beyond the minimum where the minimum has its nodes."""
     ready = group.ready()
     started = bool(ready) and ready >= group.min_member
     return msgspec.structs.replace(cause, started=True) if started else cause

@@ -1,16 +1,16 @@
-"""What keeps pods from being evicted in one cycle beside their own word: budgets, and that they have just started, or started again.
+"""What protects pods from eviction in one cycle beyond their own settings: budgets, and that they have just started, or started again.
 
 Rules: reference/volcano-scheduler §3.11 (pdb, cdp), kubernetes-api §4.7.
 
-* A budget counts the pods that run and are ready, of those that it is about and that have not ended. So many more than it needs may
-  go in one cycle, whoever is evicted for whom. Of pods with several budgets each must allow it.
+* A budget counts, of the pods that it selects and that have not ended, those that run and are ready. As many as exceed its need
+  may be evicted in one cycle, for whatever groups. All budgets of a pod must allow it.
 * The annotations of a pod group are a budget for its pods, which counts those that run.
-* Only running pods count: one that waits for its start, or is going already, may always go. So may one that is not ready, where
-  the budget says so or has enough others.
+* Only running pods count: a pod that has not started, or is terminating, may always go. So may one that is not ready, where the
+  budget says so or has enough others.
 * A pod that asks for time to cool down (`volcano.sh/cooldown-time`) stays for as long after it got its node.
-* Reclaim leaves alone what was evicted before and has started again, for a while (`scheduler.gangs.min_runtime`).
+* Reclaim spares what was evicted before and has started again, for a while (`scheduler.gangs.min_runtime`).
 
-Nothing is computed where nobody has a budget, nobody asks for time and nobody was evicted before.
+Nothing is computed where there is no budget, no time to cool down and no earlier eviction.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from scheduler.snapshot.snapshot import Snapshot
 from scheduler.victims.units import Allowance
 
 Uses = tuple[tuple[Allowance, int], ...]
-"""How many of some pods count for which budget."""
+"""Budgets, each with how many of some pods it counts."""
 
 Nodes = Callable[[], Collection[str] | None]
 
@@ -43,7 +43,7 @@ _ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
 
 
 class Protection:
-    """Who may not be evicted in one cycle, and how many may for the sake of each budget."""
+    """Which pods may not be evicted in one cycle, and how many each budget allows."""
 
     def __init__(self, snapshot: Snapshot, now: int) -> None:
         self._snapshot, self._now = snapshot, now
@@ -58,22 +58,22 @@ class Protection:
                 self._cooling.setdefault(pod.group, {})[key] = until
 
     def concerns(self, group: Group) -> bool:
-        """Tell, at little cost, whether any budget or any time to cool down may be about pods of a group."""
+        """Tell, at little cost, whether any budget or any time to cool down may concern pods of a group."""
         return group.namespace in self._snapshot.budgets or group.key in self._cooling or _has_annotations(group)
 
     def may_concern(self, group: Group, pods: Iterable[Pod]) -> bool:
-        """Tell whether budgets, or time to cool down, may keep pods of a group where they are, once these run."""
+        """Tell whether budgets, or time to cool down, may protect pods of a group once these run."""
         policy = self._snapshot.policy
         if policy.budgets and _has_annotations(group):
             return True
         return any((policy.cooldown and pod.cooldown) or (policy.budgets and self._budgets_of(pod)) for pod in pods)
 
     def cooling(self, group: Group) -> Mapping[str, int]:
-        """Return the keys of pods of a group that have just started, and until when each stays, in ms."""
+        """Return by key the pods of a group that have just started, with until when each stays (ms)."""
         return self._cooling.get(group.key, {})
 
     def started_again(self, group: Group) -> Mapping[str, int]:
-        """Return until when reclaim leaves pods of a group alone that was evicted before, in ms, by their keys; empty for any other."""
+        """Return by pod key until when (ms) reclaim spares pods of a group that was evicted before; empty for any other."""
         found = self._started_again.get(group.key)
         if found is None:
             first, least = group.first_evicted, self.min_runtime_ms
@@ -84,16 +84,16 @@ class Protection:
 
     @property
     def min_runtime_ms(self) -> int:
-        """For how long pods run at least that were evicted before."""
+        """How long pods run at least after an earlier eviction."""
         return self._snapshot.policy.min_runtime_ms
 
     @property
     def now(self) -> int:
-        """When the cycle is, in ms."""
+        """The time of the cycle, in ms."""
         return self._now
 
     def uses(self, group: Group, pods: Iterable[Pod]) -> Uses:
-        """Return for which budgets pods of a group count, and how many of them."""
+        """Return the budgets that count pods of a group, each with how many of them."""
         if not self._snapshot.budgets and not _has_annotations(group):
             return ()
         found: Counter[Allowance] = Counter()
@@ -110,7 +110,7 @@ class Protection:
         return tuple(found.items())
 
     def let_go(self, group: Group, pods: Iterable[Pod], most: int) -> list[Pod]:
-        """Return the first of some pods of a group that all their budgets allow to go; those have used them then."""
+        """Return the first pods, `most` at most, that all their budgets allow to evict, and charge the budgets with them."""
         found: list[Pod] = []
         for pod in pods:
             uses = self.uses(group, (pod,))
@@ -161,11 +161,11 @@ class Protection:
 class ProtectedPods:
     """What one search finds protected, of pods that could be evicted otherwise.
 
-    Where budgets are not heeded, they protect nobody, and nothing is noted about them. Told are those whose going could help.
+    Where budgets are not heeded, they protect no pod and are not noted. Counted are only pods whose eviction could help.
     """
 
     def __init__(self, protection: Protection, nodes: Nodes, *, heeds_budgets: bool, heeds_runtime: bool) -> None:
-        """nodes gives those where it could help that pods go, None where it could on all."""
+        """nodes returns those where evictions could help, None for all."""
         self._protection, self._find_nodes = protection, nodes
         self._heeds_budgets, self._heeds_runtime = heeds_budgets, heeds_runtime
         self._counted: dict[Allowance, set[str]] = {}
@@ -183,13 +183,13 @@ class ProtectedPods:
         return is_again or self._protection.concerns(group)
 
     def heeded(self, uses: Uses) -> Uses:
-        """Return what of these budgets this search goes by."""
+        """Return those of these uses that this search heeds."""
         return uses if self._heeds_budgets else ()
 
     def protected(self, group: Group, pods: Iterable[Pod], *, together: bool, whole: bool) -> set[str]:
-        """Return the keys of those pods of a group that may not go at all now. together: all of them go, or none does.
+        """Return the keys of those pods of a group that may not be evicted now. together: all of them go, or none does.
 
-        whole: it is asked whether all go, also where some could go alone.
+        whole: all are to go at once, even where some could go alone.
         """
         found: set[str] = set()
         cooling = self._protection.cooling(group)
@@ -207,7 +207,7 @@ class ProtectedPods:
         return found | self._run_too_short(group, going, whole=whole)
 
     def _run_too_short(self, group: Group, going: Iterable[Pod], *, whole: bool) -> set[str]:
-        """Return the keys of those pods that were evicted before and have not run for long enough since they started again."""
+        """Return the keys of those pods that were evicted before and have not run long enough since they started again."""
         restarts = self._protection.started_again(group) if self._heeds_runtime else {}
         stays = {pod.key: until for pod in going if (until := restarts.get(pod.key, 0))}
         if whole:
@@ -218,7 +218,7 @@ class ProtectedPods:
         return set(found)
 
     def counts(self) -> Protected:
-        """Return how many pods each budget protects, those that protect most first, and how many have just started, or started again."""
+        """Return how many pods each budget protects, and how many have just started, or started again; most first."""
         counts = [
             (budget.name, len(keys & self._helpful) - max(budget.left, 0)) for budget, keys in self._counted.items()
         ]
@@ -229,18 +229,18 @@ class ProtectedPods:
         return tuple(sorted((each for each in counts if each[1] > 0), key=lambda each: (-each[1], each[0])))
 
     def has_budgets(self) -> bool:
-        """Tell whether budgets are about any of the pods that were looked at."""
+        """Tell whether any of the pods that were looked at has a budget."""
         return bool(self._counted)
 
     def note_gone(self, victims: Iterable[tuple[Group, Iterable[Pod]]]) -> None:
-        """Take from the budgets what pods use of them that go although those do not allow it."""
+        """Charge victims to their budgets, where this search did not heed these."""
         if not self._heeds_budgets:
             for group, pods in victims:
                 for budget, count in self._protection.uses(group, pods):
                     budget.left -= count
 
     def until(self) -> int | None:
-        """Return when the first of the pods that have just started, or started again, may go, in ms; None where there are none."""
+        """Return when the first pod that has just started, or started again, may be evicted, in ms; None where there is none."""
         return min((*self._cooling.values(), *self._started_again.values()), default=None)
 
 
@@ -250,7 +250,7 @@ def _has_annotations(group: Group) -> bool:
 
 
 def _got_its_node(pod: Pod) -> int:
-    """Return when a pod got its node, in epoch ms; 0 where it does not say."""
+    """Return when a pod got its node, in epoch ms; 0 where its conditions do not say."""
     for each in value_of(pod.conditions) or ():
         if each.get("type") == "PodScheduled" and each.get("status") == "True":
             try:

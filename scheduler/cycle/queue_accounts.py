@@ -21,10 +21,10 @@ from scheduler.snapshot.snapshot import Snapshot
 def queue_accounts(
     snapshot: Snapshot, waiting: Iterable[Group], allocatable: Matrix, free: Matrix
 ) -> dict[str, Account]:
-    """Return the account of each queue, by its name, each after the one above it.
+    """Return the account of each queue by name, each after its parent's.
 
-    waiting are the groups whose pods want nodes. allocatable and free are the nodes' as `NodeTable.matrices` has them.
-    What pods hold that use no queue is charged on root alone.
+    waiting are the groups whose pods want nodes. allocatable and free are those of the nodes, as `NodeTable.matrices` has them.
+    What pods without a queue hold is charged to root alone.
     """
     nodes = snapshot.nodes
     shapes: dict[str, Counter[PodShape]] = {}
@@ -45,7 +45,7 @@ def queue_accounts(
 
 
 def queue_cause(snapshot: Snapshot, group: Group) -> Cause | None:
-    """Return the cause when the pods of a group cannot start in its queue, whatever room there is."""
+    """Return the cause if the pods of a group cannot start in its queue, whatever room there is."""
     if group.queue not in snapshot.queues:
         return Cause(Reason.QUEUE_NOT_FOUND, queue=group.queue)
     if snapshot.has_children(group.queue):
@@ -66,7 +66,7 @@ def giving_queues(snapshot: Snapshot, accounts: Mapping[str, Account]) -> set[st
 
 
 def _demand(snapshot: Snapshot, waiting: Iterable[Group], used: dict[str, Vector]) -> dict[str, Vector]:
-    """Return by queue what its pods use or ask for; of a group without pods yet, its minResources."""
+    """Return by queue what its pods use or request; for a group without pods yet, its minResources."""
     shapes: dict[str, Counter[PodShape]] = {}
     minima: dict[str, Counter[str]] = {}
     for group in waiting:

@@ -1,11 +1,11 @@
-"""What the ResourceQuotas of namespaces leave to groups that want to enter (reference/volcano-scheduler §3.11, resourcequota; the KEP's totalResources).
+"""What ResourceQuotas leave to groups that want to enter (reference/volcano-scheduler §3.11, resourcequota; the KEP's totalResources).
 
-A group whose minimum a quota of its namespace has no room for stays out: its pods would be refused when they are made. What counts
-is the quota's own status, or what the pods of groups ask for where that is more, as the status comes later than the pods; and beyond
-that what groups of the namespace that entered and have no pods yet will use. Quotas with
-scopes are left out, as only pods show whether they count. A group that states no minResources, or whose pods exist already, is not asked.
+A group stays out if a quota of its namespace has no room for its minimum: its pods would be refused on creation. What counts is
+the quota's own status, or what the pods of groups request where that is more, as the status lags behind the pods; plus what
+groups of the namespace that entered and have no pods yet will use. Quotas with scopes are left out, as only pods show whether
+they count. A group that states no minResources, or whose pods exist already, is not checked.
 
-This keeps nobody from making pods: that a gang is made whole or not at all is decided where pods are made (`cluster.api.quota_room`).
+This does not stop pods from being created: `cluster.api.quota_room` decides there that a gang is created whole or not at all.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class QuotaRoom:
                 self.admit(group)
 
     def admit(self, group: Group) -> None:
-        """Note what a group will use that has entered."""
+        """Note what a group that has entered will use."""
         if group.namespace in self._quotas:
             self._promised.setdefault(group.namespace, Counter()).update(_wanted(group))
 
     def refusal(self, group: Group) -> Cause | None:
-        """Return the cause when a quota has no room for the minimum of a group: the first one by name, and its first resource."""
+        """Return the cause if a quota has no room for the minimum of a group: the first by name, and its first resource."""
         quotas = self._quotas.get(group.namespace)
         wanted = _wanted(group) if quotas else None
         if not quotas or not wanted:
@@ -54,7 +54,7 @@ class QuotaRoom:
     def _exceeded(
         self, quotas: Mapping[str, Quota], wanted: Amounts, namespace: str, held: Mapping[str, int]
     ) -> Cause | None:
-        """Return the cause when a quota has too little left; held is used at least, whatever the status of quotas says."""
+        """Return the cause if a quota has too little left; `held` is used at least, whatever the status of quotas says."""
         promised = self._promised.get(namespace, Counter())
         for name, quota in sorted(quotas.items()):
             for resource, hard in sorted(quota.hard.items()):
@@ -74,7 +74,7 @@ class QuotaRoom:
         return None
 
     def _held_in(self, namespace: str) -> Mapping[str, int]:
-        """Return what pods of groups ask for in a namespace; counted for all namespaces with quotas when it is first asked."""
+        """Return what pods of groups request in a namespace; counted for all namespaces with quotas on first use."""
         if self._held is None:
             self._held = {each: Counter() for each in self._quotas}
             for group in self._groups.values():
@@ -89,7 +89,7 @@ class QuotaRoom:
 
 
 def _wanted(group: Group) -> Amounts:
-    """Return what the pods of a group's minimum will use, under all names that a quota may have for it; {} where they exist."""
+    """Return what the pods of a group's minimum will use, under all names a quota may have for it; {} where they exist."""
     spec = group.view.spec if group.view else None
     stated = (spec.min_resources or spec.total_resources) if spec else None
     if not stated or group.total:

@@ -1,15 +1,16 @@
 """Which running pods are moved: Volcano's action shuffle with the plugin rescheduling (reference/volcano-scheduler §2.7, §3.11).
 
-A pod is asked to end where more than the target of something is asked for of its node, and whoever controls it makes it again.
-It is moved only if that helps, which the function that places pods is asked itself: it has to put the pod, alone and together
-with the others of this round, on a node that is little used, and no such node may come above its target by that. So each move
-takes a pod from nodes above their target for good, and after finitely many of them nothing moves unless something else changes.
+A pod is evicted from a node whose requests of some resource exceed the target, and its controller recreates it. It is moved only
+if that helps, as placing it in a trial shows: that has to put the pod, alone and together with the others of this round, on a
+node that is little used, and no such node may come above its target. So each move takes a pod from nodes above their target for
+good, and after finitely many of them nothing moves unless something else changes.
 
-* Only pods beyond the minimum of their group that a controller makes again, and none that may not be evicted (`evictable`),
-  that a budget protects or that has just started (`protection`). A group that waits for pods, or loses some, gives none.
-* None of a group that is kept together in the network, or whose tasks are by their topology, and none with a volume of its own: where that is nobody says.
-* Nobody is moved while anybody waits for room: what becomes free would be his.
-* On a node those of the lowest priority go first, of equals the youngest, then those of a group that were to start last.
+* Only pods beyond the minimum of their group that a controller recreates, and none that may not be evicted (`evictable`), that a
+  budget protects or that has just started (`protection`). A group that waits for pods, or loses some, gives none.
+* None of a group that is kept together in the network or has a task topology, and none with a volume of its own: where that is,
+  is unknown.
+* No pod is moved while a group waits for room: it would get what becomes free.
+* On a node pods of the lowest priority go first, among equals the youngest, then those of a group that were to start last.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from scheduler.policy.rescheduling import RESOURCES, Levels, Rescheduling
 from scheduler.records.records import Group, Pod, TaskStatus
 
 MOST = 16
-"""So many pods at most are moved in one round."""
+"""The most pods moved in one round."""
 MOST_TRIED = 64
-"""So many pods at most are tried in one round; each costs about as much as placing one."""
+"""The most pods tried in one round; each costs about as much as placing one."""
 WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods"}
 
 
 class Move(NamedTuple):
-    """A pod that may go, and what the cluster knows it as."""
+    """A pod that may be moved, with its node and class on the cluster."""
 
     pod: Pod
     group: Group
@@ -52,7 +53,7 @@ class Move(NamedTuple):
 
 
 def moved(world: World) -> list[Eviction]:
-    """Return which pods end so that they are made again elsewhere, if it is time to ask that."""
+    """Return which pods are evicted to be recreated elsewhere, if a round is due."""
     policy = world.policy.rescheduling
     if policy is None:
         return []
@@ -65,16 +66,16 @@ def moved(world: World) -> list[Eviction]:
 
 
 def _due(world: World, policy: Rescheduling) -> int:
-    """Return when to ask next whether pods are to be moved (ms); at once where that was last done later than now, by a clock set back."""
+    """Return when the next round is due (ms); at once where the last one is dated later than now, by a clock set back."""
     last = world.snapshot.memory.rescheduled
     return last + policy.interval_ms if last <= world.now else world.now
 
 
 class Moves:
-    """One round: the nodes above their target, and who goes from them."""
+    """One round: the nodes above their target, and the pods moved off them."""
 
     def __init__(self, world: World, policy: Rescheduling) -> None:
-        """The world is as it is after the cycle has placed; it is left so."""
+        """The world is as after placing, and is left so."""
         self._world, self._policy = world, policy
         self._accounts = world.accounts or world.open_accounts()
         nodes = world.snapshot.nodes
@@ -84,7 +85,7 @@ class Moves:
         self._tried = 0
 
     def found(self) -> list[Eviction]:
-        """Return which pods end so that they are made again elsewhere."""
+        """Return which pods are evicted to be recreated elsewhere."""
         above = self._above(self._policy.target)
         if not above.any() or not self._low.any():
             return []
@@ -100,7 +101,7 @@ class Moves:
         return [self._eviction(move) for move in moves]
 
     def _above(self, levels: Levels) -> NodeSet:
-        """Return the nodes of which more than these percentages is asked for."""
+        """Return the nodes whose requests of some resource exceed these percentages."""
         found = np.zeros(len(self._names), dtype=bool)
         for name, column in self._columns.items():
             whole = self._world.cluster.allocatable[:, column]
@@ -110,13 +111,13 @@ class Moves:
         return found
 
     def _fullness(self, node: int) -> float:
-        """Return by what the fullest nodes come first: the shares of CPU and memory that are asked for, together."""
+        """Return the requested shares of CPU and memory of a node, added up: the fullest nodes come first."""
         free, whole = self._world.cluster.free[node], np.maximum(self._world.cluster.allocatable[node], 1)
         columns = [self._columns[name] for name in ("cpu", "memory") if name in self._columns]
         return float(sum((whole[column] - free[column]) / whole[column] for column in columns))
 
     def _candidates(self, above: NodeSet) -> dict[int, list[Move]]:
-        """Return the pods that may go, by their nodes, those first that are to go first."""
+        """Return the pods that may be moved, by node, in the order of eviction."""
         numbers = {self._names[node]: node for node in np.flatnonzero(above).tolist()}
         found: dict[int, list[Move]] = {}
         for key in sorted(self._world.snapshot.groups.holding):
@@ -144,14 +145,14 @@ class Moves:
         if not group.exists or group.is_arranged or group.pending or group.counts[TaskStatus.RELEASING]:
             return False
         if self._world.policy.tasks is not None and group.task_topology is not None:
-            return False  # where they go that are made again depends on where the others of their gang are
+            return False  # where recreated pods go depends on where the others of their gang are
         is_mixed = len({pod.revocable for pod in group.holders.values()}) > 1
         if is_mixed and self._world.policy.zones is not None:
-            return False  # where those go that are made again depends on which they are (tdm)
+            return False  # where recreated pods go depends on which they are (tdm)
         return group.ready() > group.min_member and queue_cause(self._world.snapshot, group) is None
 
     def _of_node(self, candidates: Sequence[Move], most: int) -> list[Move]:
-        """Return who goes from one node until nothing of it is above its target, so many at most."""
+        """Return the pods moved off one node until nothing of it is above its target, `most` at most."""
         found: list[Move] = []
         in_vain: set[tuple[str, int]] = set()
         for move in candidates:
@@ -172,7 +173,7 @@ class Moves:
         return found
 
     def _exceeded(self, node: int, gone: Sequence[Move]) -> list[str]:
-        """Return the resources of which more than its target is asked for of a node when some pods are gone."""
+        """Return the resources whose requests on a node exceed the target once some pods are gone."""
         free = self._world.cluster.free[node] + self._requests_of(gone)
         whole = self._world.cluster.allocatable[node]
         return [
@@ -189,10 +190,10 @@ class Moves:
         return total
 
     def _helps(self, moves: Sequence[Move]) -> bool:
-        """Tell whether all of these pods, made again at once, would get nodes that are little used and stay within their target."""
+        """Tell whether all of these pods, recreated at once, would get nodes that are little used and stay within their target."""
         for move in moves:
             self._fill(move, -1)
-        # As the cycle will place them when they are made again: group by group, in the order of their turns.
+        # As the cycle will place them when they are recreated: group by group, in the order of their turns.
         turn = by_turn(self._world.policy, self._world.snapshot.priority_of)
         ordered = sorted(moves, key=lambda move: turn(move.group))
         gangs = [self._gang(list(some)) for _, some in groupby(ordered, key=lambda move: move.group.key)]

@@ -1,19 +1,20 @@
-"""Room that is kept for groups that would else be starved by smaller ones (design §4; the KEP's backfill).
+"""Room reserved for groups that smaller ones would otherwise starve (design §4; the KEP's backfill).
 
-A group whose minimum has waited for longer than the policy's `reserves_ms`, and would fit if enough of what runs had ended, gets a
-*reservation*: the nodes where it will fit soonest, by the `runningEstimate`s of the jobs that run there. Who has stated none goes
-last, node by node, where the fewest pods have to end first. From then on that room is the group's: what is free of it stays free,
-what others leave there is not given out again, and its queue is charged with it. Excepted are
+A group whose minimum has waited for longer than the policy's `reserves_ms`, and would fit if enough of what runs had ended, gets
+a *reservation*: the nodes where it will fit soonest, by the `runningEstimate`s of the jobs that run there. Jobs without an
+estimate are taken to end last, node by node, starting where the fewest pods have to end. From then on that room is the group's:
+what is free of it stays free, what others leave there is not given out again, and its queue is charged with it. Excepted are
 
 * groups of higher priority in its queue, which come before it;
-* with the action backfill, groups that will have ended when it is expected to start, by their own estimate, and groups that it may
+* with the action backfill, groups that by their own estimate will have ended when it is expected to start, and groups that it may
   preempt then (`scheduler.cycle.backfill`).
 
-The group may start anywhere as soon as it fits. Who may change it may give its room back (`kube.volcano.reserved_room.RELEASED`); then it waits as
-long again before it gets any. There is one reservation a queue, as its order says who comes next there, and
-there are MOST altogether. So what stays idle although somebody wants it is less than the minima of so many groups. Where what runs
-does not end, a reservation is given back after a while (HOLDS) for as long, so that others start, and then made again for twice as long:
-so every group that fits starts at last if running jobs end at all, and room is kept in vain for half of the time at most.
+The group may start anywhere as soon as it fits. Whoever may change the group may give its room back
+(`kube.volcano.reserved_room.RELEASED`); then it waits as long again before it gets any. There is one reservation per queue, as
+the queue's order says which group is next, and at most MOST altogether. So what stays idle although it is wanted is less than the
+minima of so many groups. Where what runs does not end, a reservation is given back after a while (HOLDS) for as long, so that
+others start, and then made again for twice as long. So every group that fits starts at last if running jobs end at all, and room
+is reserved in vain for half of the time at most.
 """
 
 from __future__ import annotations
@@ -41,24 +42,24 @@ from scheduler.records.records import Group
 from scheduler.victims.overlap import Holders, Overlap
 
 MOST = 8
-"""Reservations at a time."""
+"""The most reservations at a time."""
 HOLDS = 12
-"""For how many times the wait room is kept at first, where nobody knows when what runs there ends."""
+"""How many times the wait room is reserved at first, where it is unknown when what runs there ends."""
 TRIES = 8
-"""Groups for which places are sought in vain in one cycle."""
+"""The most groups for which places are sought in vain in one cycle."""
 COSTLY = 2000
-"""With so many pods on nodes, of which all are looked at, the next search is let rest after one."""
+"""With more pods on nodes than this, all of which are looked at, searches rest after each one."""
 ALL = ("reserve",)
-"""What all searches are known by where they rest."""
+"""The likeness under which all searches rest."""
 
 
 class ReservedRoom:
-    """Room that is kept on the cluster: charged to its nodes, and as far as nobody holds it to its queue, unless it is lifted for a while."""
+    """Reserved room: charged to its nodes and, as far as no pod holds it, to its queue, unless it is lifted for a while."""
 
     def __init__(
         self, cluster: Cluster, key: str, level: int, account: Account, amounts: Mapping[int, Vector], holders: Holders
     ) -> None:
-        """amounts are what is kept, by node; holders who has pods on these nodes."""
+        """amounts are what is reserved, by node; holders what pods hold on these nodes."""
         self.key, self.level, self.account = key, level, account
         self.nodes = list(amounts)
         self._cluster, self._holders = cluster, holders
@@ -68,11 +69,11 @@ class ReservedRoom:
 
     @property
     def is_charged(self) -> bool:
-        """Whether the room is kept at present."""
+        """Whether the room is reserved at present."""
         return self._overlap is not None
 
     def charge(self, *, on: bool) -> None:
-        """Keep the room, or lift that."""
+        """Reserve the room, or lift that with on=False."""
         if on == self.is_charged:
             return
         sign = 1 if on else -1
@@ -90,17 +91,17 @@ class ReservedRoom:
             self._overlap.take_off(on=True)
 
     def count_once(self, *, on: bool) -> None:
-        """Count on queues what pods still hold of the room once, or with on=False twice."""
+        """Count what pods still hold of the room once on queues, or twice with on=False."""
         if self._overlap is not None:
             self._overlap.take_off(on=on)
 
     def charged(self) -> Iterator[tuple[Account, Vector]]:
-        """Yield the accounts to which the room is charged at present, each with how much of it."""
+        """Yield the accounts that the room is charged to at present, each with the amounts."""
         if self._overlap is not None:
             yield from self._overlap.charged(self._total)
 
     def is_free(self) -> bool:
-        """Tell whether all of the room is free while it is lifted."""
+        """Tell whether all of the room is free; it must be lifted."""
         return bool((self._cluster.free[self.nodes] >= self._amounts).all())
 
 
@@ -111,7 +112,7 @@ class Reservations:
         self._world, self._wait = world, world.policy.reserves_ms
         self.departures = Departures(world)
         self.by_group: dict[str, Reservation] = {}
-        """What stands after this cycle, by the keys of groups."""
+        """The reservations that stand after this cycle, by group key."""
         self.in_vain: set[str] = set()
         """Groups whose room is given back although they have not started."""
         self.rooms: dict[str, ReservedRoom] = {}
@@ -133,13 +134,13 @@ class Reservations:
         return self._is_open(group)
 
     def enter(self, group: Group) -> None:
-        """Keep a place in line for a group that is let in: room is sought when its pods are there."""
+        """Reserve a place in line for a group that is let in: room is sought when its pods exist."""
         self._make(group)
 
     # On nodes
 
     def resume(self) -> None:
-        """Keep the room that was kept in the cycle before, so that nobody who is placed from now on takes it from its group."""
+        """Reserve the room of the cycle before again, so that nothing placed from now on takes it from its group."""
         if self._wait is None:
             return
         for key, reservation in self._still_waiting.items():
@@ -150,9 +151,9 @@ class Reservations:
                 self._without_gang(group)
 
     def keep(self, tried: dict[int, Attempt]) -> dict[int, Attempt]:
-        """Place the groups that have reservations, or keep their room; return attempts by the numbers of their gangs, those of `tried` among them.
+        """Place the groups that have reservations, or keep their room; return the attempts by gang number, with those of `tried`.
 
-        tried are the gangs that came before.
+        tried are the attempts of gangs that came before.
         """
         if self._wait is None:
             return tried
@@ -181,9 +182,9 @@ class Reservations:
         return tried
 
     def make(self, attempts: Mapping[str, Attempt]) -> None:
-        """Make reservations for those that have waited too long, and would have fitted before others were placed in this cycle.
+        """Make reservations for groups that have waited too long and would have fitted before others were placed in this cycle.
 
-        With a stream of those it may be so in each cycle. attempts are what came of all gangs, by the keys of their groups.
+        With a stream of others that may be so in each cycle. attempts are those of all gangs, by group key.
         """
         if self._wait is None:
             return
@@ -195,9 +196,9 @@ class Reservations:
         self._make_for_others(others, assumed, lambda gang: True)
 
     def _place_on_reserved(self, key: str, gang: Gang, places: Places) -> Attempt | None:
-        """Place a gang on the room that is kept for it, and lifted now; None while that is not all free.
+        """Place a gang on its reserved room, which is lifted now; None while not all of that is free.
 
-        On the same nodes room may be kept for others that are expected to start later: that need not be free yet.
+        On the same nodes, room reserved for groups expected to start later need not be free yet.
         """
         own = self.rooms.get(key)
         if own is None or gang.account is None or gang.arranged is not None:
@@ -217,13 +218,13 @@ class Reservations:
         return attempt
 
     def _due(self, room: ReservedRoom) -> tuple[bool, int, int, str]:
-        """Return what says who is expected to start first: those of which it is not known last, in the order in which theirs were made."""
+        """Return the sort key of expected starts: unknown ones last, in the order in which the reservations were made."""
         reservation = self.by_group[room.key]
         return reservation.expected is None, reservation.expected or 0, reservation.made, room.key
 
     @contextmanager
     def aside(self, key: str) -> Iterator[None]:
-        """Lift, for the length of the block, what is kept for a group itself and for those of lower priority in its queue."""
+        """Lift, for the length of the block, the reservations of a group itself and of those of lower priority in its queue."""
         gang = self._world.gangs[key]
         with self.lifted(
             each
@@ -234,7 +235,7 @@ class Reservations:
 
     @contextmanager
     def lifted(self, rooms: Iterable[ReservedRoom]) -> Iterator[None]:
-        """Lift some of the kept room for the length of the block; what is dropped meanwhile, or was lifted before, is not charged by its end."""
+        """Lift some reservations for the length of the block; those dropped meanwhile, or lifted before, are not charged at its end."""
         charged = [each for each in rooms if each.is_charged]
         for each in charged:
             each.charge(on=False)
@@ -246,7 +247,7 @@ class Reservations:
 
     @contextmanager
     def counted_twice(self) -> Iterator[None]:
-        """Have pods that may be taken for gone count beside the room that is kept where they are, for the length of the block."""
+        """Count pods that may be treated as gone beside the room reserved where they are, for the length of the block."""
         for each in self.rooms.values():
             each.count_once(on=False)
         try:
@@ -256,7 +257,7 @@ class Reservations:
                 each.count_once(on=True)
 
     def charged(self) -> dict[Account, Vector]:
-        """Return what of all that is kept is charged to each queue at present, which nobody of it uses."""
+        """Return what reservations charge to each queue at present that none of its pods uses."""
         total: dict[Account, Vector] = {}
         for each in self.rooms.values():
             for account, amounts in each.charged():
@@ -264,13 +265,13 @@ class Reservations:
         return total
 
     def drop(self, key: str) -> None:
-        """End the reservation of a group that comes to its room in another way."""
+        """End the reservation of a group that gets its room in another way."""
         self.by_group.pop(key, None)
         if (room := self.rooms.pop(key, None)) is not None:
             room.charge(on=False)
 
     def keeper(self, gang: Gang) -> str:
-        """Return the key of a group whose kept room a gang would fit in, "" where there is none."""
+        """Return the key of a group whose reserved room a gang would fit in, "" where there is none."""
         for each in self.rooms.values():
             with self.lifted([each]):
                 if self._world.placer().fits(gang):
@@ -278,7 +279,7 @@ class Reservations:
         return ""
 
     def look_again(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:
-        """Ask to be woken when the next of these groups that go on waiting for room has waited too long."""
+        """Ask to be woken when the next of these groups that still lack room has waited too long."""
         if self._wait is None:
             return
         for group in groups:
@@ -295,7 +296,7 @@ class Reservations:
 
     @cached_property
     def _still_waiting(self) -> dict[str, Reservation]:
-        """Return the reservations that were made before, but for those given back, and of groups that are nominated or wait no more."""
+        """The reservations made before, except those given back and those of groups that are nominated or wait no more."""
         found = {}
         for key in sorted(self._world.snapshot.groups.reserved):
             group = self._world.snapshot.groups[key]
@@ -306,7 +307,7 @@ class Reservations:
         return found
 
     def _without_gang(self, group: Group) -> None:
-        """Go on for a group that is not placed in this cycle: its pods are still made, or its bindings are tried again soon."""
+        """Go on for a group that is not placed in this cycle: its pods are being created, or its bindings are retried soon."""
         reservation = self._world.snapshot.groups.reserved[group.key]
         layout = self._world.snapshot.layout_of(group)
         if group.key in self._world.snapshot.groups.resting:
@@ -316,7 +317,7 @@ class Reservations:
             self._world.wake_at(reservation.made + (self._wait or 0))
 
     def _go_on(self, group: Group, reservation: Reservation) -> None:
-        """Keep the room of a group that still does not fit, choose it anew where it cannot be used any more, or give it back."""
+        """Keep the room of a group that still does not fit, choose it anew where it is no longer usable, or give it back."""
         reservation = self._limited(reservation)
         if self._world.now >= reservation.until:
             self.in_vain.add(group.key)
@@ -331,7 +332,7 @@ class Reservations:
         self._charge(group, layout, reservation)
 
     def _is_usable(self, gang: Gang, places: Places) -> bool:
-        """Tell whether places are those of a whole minimum, on nodes that could still have it, and its queue may ever use so much."""
+        """Tell whether places are those of a whole minimum, on nodes that could still hold it, and its queue may ever use so much."""
         if len(places) != len(gang.bins) or not any(places):
             return False
         if gang.account is not None and not gang.account.could_hold(self._world.cluster.minimum_requests(gang)):
@@ -350,7 +351,7 @@ class Reservations:
         return all((amounts <= self._world.cluster.allocatable[node]).all() for node, amounts in requested.items())
 
     def _charge(self, group: Group, layout: Layout, reservation: Reservation) -> None:
-        """Charge the room of a group."""
+        """Charge the reserved room of a group."""
         requests = (some.shape.request.items() for some in layout.pod_sets)
         requested = tuple(
             tuple(sorted((name, amount) for name, amount in each if amount and name != "pods")) for each in requests
@@ -369,21 +370,20 @@ class Reservations:
             room.charge(on=True)
             self.rooms[group.key] = room
 
-    # New ones
+    # New reservations
 
     def _make_for_others(
         self, gangs: Mapping[str, Gang], assumed: Mapping[str, Attempt], is_short: Callable[[Gang], bool]
     ) -> None:
-        """Make reservations for the first group of each queue without one that has waited too long and is short.
+        """Make a reservation, in each queue without one, for the first group that has waited too long and is short.
 
-        gangs are those that may get one, by the keys of their groups. assumed are the attempts by which others have got nodes in
-        this cycle.
+        gangs are those that may get one, by group key. assumed are the attempts by which others have got nodes in this cycle.
         """
         if self._is_resting(ALL):
             return
         self.departures = Departures(self._world, assumed)
-        # A queue whose reservation has ended in this cycle may have the next one: at the entry, which comes first in each
-        # cycle, there may always be somebody who has waited too long, and who is inside already would get none ever.
+        # A queue whose reservation has ended in this cycle may have the next one here: at the entry, which comes first in each
+        # cycle, a group may always have waited too long, and groups that are inside already would never get one.
         self._queues = {self._world.snapshot.groups[key].queue for key in self.by_group}
         tries, is_cut = 0, False
         latest = self._world.now - self._wait if self._wait is not None else 0
@@ -411,7 +411,7 @@ class Reservations:
             self._world.wake_at(self._world.now + fruitless.REST_MS)
 
     def _fits(self, gang: Gang, fitting: set[tuple[object, ...]]) -> bool:
-        """Tell whether a gang has room now; fitting is what makes those alike that have, and gets more."""
+        """Tell whether a gang has room now; fitting has the likenesses of those that do, and is added to."""
         likeness = self._likeness(gang)
         if likeness in fitting:
             return True
@@ -427,7 +427,7 @@ class Reservations:
         self._queues.add(group.queue)
 
     def _limited(self, reservation: Reservation) -> Reservation:
-        """Say until when room is kept for a group that is expected to start so late that its first limit is too early."""
+        """Set the later limit of a reservation whose group is expected to start so late that its first limit is too early."""
         late = (reservation.expected or 0) + (self._wait or 0)
         is_later = reservation.expected is not None and late > reservation.made + reservation.hold
         return replace(reservation, later=late if is_later else None)
@@ -445,7 +445,7 @@ class Reservations:
         }
 
     def _is_open(self, group: Group) -> bool:
-        """Tell whether there may be one more reservation in the queue of a group, and again for the group."""
+        """Tell whether a group's queue may have one more reservation, and the group one again."""
         if group.queue in self._queues or len(self._queues) >= MOST:
             return False
         before = reserved.given_back_of(group.conditions)
@@ -455,7 +455,7 @@ class Reservations:
         return True
 
     def _since(self, group: Group) -> int:
-        """Return since when a group waits for nodes: since its first waiting pod is there, or itself, or its room was given back."""
+        """Return since when a group waits for nodes: the latest of its creation, its first waiting pod's, and its giving room back."""
         layout = self._world.snapshot.layout_of(group)
         return max(self._patience(group), layout.pod_sets[0].pods[0].created)
 
@@ -464,7 +464,7 @@ class Reservations:
         return max(group.created, min(group.released, self._world.now))
 
     def _choose(self, group: Group) -> tuple[Places, int | None] | None:
-        """Return where a group will fit soonest, and when, if that is known; None where it would not fit if all had ended."""
+        """Return where a group will fit soonest, and when, if that is known; None where it would not even if all had ended."""
         gang = self._world.gangs[group.key]
         if not fits_on_empty_nodes(self._world.cluster, gang):
             return None
@@ -483,7 +483,7 @@ class Reservations:
         return places, end if end is not None and end > self._world.now else None
 
     def _likeness(self, gang: Gang) -> tuple[object, ...]:
-        """Return what makes searches come to the same: also what is kept for others, as there may be room as soon as that is not."""
+        """Return the key of searches with equal results. It has the reservations, as there may be room once one ends."""
         reserved_keys = tuple(sorted(self.rooms)) if len(self._world.snapshot.groups.holding) <= COSTLY else ()
         return *ALL, gang.bins, gang.steps, gang.account.name if gang.account else "", reserved_keys
 
@@ -492,7 +492,7 @@ class Reservations:
         fruitless.note(self._world.snapshot.memory.fruitless, likeness, self._world.now, changes=changes)
 
     def _is_resting(self, likeness: tuple[object, ...]) -> bool:
-        """Tell whether places for such gangs were sought a short time ago, at great cost or in vain, or in vain in the world as it is."""
+        """Tell whether places for such gangs were sought recently, at great cost or in vain, or in vain in an unchanged world."""
         searches = self._world.snapshot.memory.fruitless
         if likeness in searches and searches[likeness].changes == self._world.snapshot.changes:
             return True
@@ -504,7 +504,7 @@ class Reservations:
 
 
 def _counts(runs: Sequence[tuple[list[int], list[int]]]) -> dict[int, int]:
-    """Return how many pods are on which node."""
+    """Return how many pods are on each node."""
     found: dict[int, int] = {}
     for nodes, counts in runs:
         for node, pods in zip(nodes, counts, strict=True):

@@ -1,8 +1,8 @@
-"""Volcano's plugin tdm: nodes of a revocable zone take pods that may be revoked, while the zone is open (reference/volcano-scheduler §3.11).
+"""Volcano's plugin tdm: nodes of a revocable zone take revocable pods while the zone is open (reference/volcano-scheduler §3.11).
 
-A node is in the zone that its label `volcano.sh/revocable-zone` names. Pods may be revoked that say so with the annotation of
-that name and the value `*`, or that are preemptable by their own word. When a zone closes, its pods are asked to end: of each
-group so many at a time as its annotations for disruptions allow, one where it has none.
+The node label `volcano.sh/revocable-zone` names the zone of a node. A pod is revocable if its annotation of that name has the
+value `*`, or if it is itself preemptable. When a zone closes, its pods are evicted: of each group so many at a time as its
+annotations for disruptions allow, one where it has none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RevocableZones:
         self._changes = [windows[name].changes(now) for name in self._names if name in windows]
 
     def kind(self, group: Group) -> bool:
-        """Tell whether all waiting pods of a group may be revoked; where none waits, all that are on nodes."""
+        """Tell whether all waiting pods of a group are revocable; where none waits, all that are on nodes."""
         return all(pod.revocable for pod in (group.pending or group.holders).values())
 
     def due(self) -> int | None:
@@ -57,9 +57,9 @@ class RevocableZones:
         return closed[self._of_node], worth[self._of_node]
 
     def evictions(self, protection: Protection) -> Iterator[Eviction]:
-        """Yield the pods that end because the zone of their node is closed; the snapshot remembers when that was done.
+        """Yield evictions of pods whose node's zone is closed; the snapshot remembers when that was done.
 
-        None of them ends whom a budget protects, where budgets protect in any case (pdb).
+        Where budgets always protect (pdb), no pod that one protects is evicted.
         """
         shut = self._shut()
         if not shut or not self._policy.evicts or self._now < self._next_round():
@@ -78,7 +78,7 @@ class RevocableZones:
                 yield Eviction(pod, None, group.key, message, group.queue)
 
     def next_round(self) -> int | None:
-        """Return when to look again whether pods are to end, once that was done now; None where no closed zone has some."""
+        """Return when to look again for pods to evict, once that was done now; None where no closed zone has any."""
         shut, groups = self._shut(), self._snapshot.groups
         holders = (pod for key in self._snapshot.groups.holding for pod in groups[key].holders.values())
         if not self._policy.evicts or not any(pod.node in shut for pod in holders):
@@ -91,7 +91,7 @@ class RevocableZones:
         return last + self._policy.period_ms if last <= self._now else 0
 
     def _shut(self) -> dict[str, str]:
-        """Return the nodes of closed zones, with their zones."""
+        """Return the names of nodes in closed zones, with their zones."""
         zones = ((self._names[number] if number >= 0 else "") for number in self._of_node.tolist())
         pairs = zip(self._snapshot.nodes.names(), zones, strict=True)
         return {node: zone for node, zone in pairs if zone and zone not in self._open}
@@ -101,7 +101,7 @@ class RevocableZones:
 
 
 def _most(group: Group) -> int:
-    """Return how many pods of a group may end at a time, as its annotations for disruptions say; else one."""
+    """Return how many pods of a group may be evicted at a time by its annotations for disruptions; else one."""
     notes = group.view.metadata.annotations if group.view else None
     running = group.counts[TaskStatus.RUNNING]
     if notes and notes.most_unavailable:
@@ -114,7 +114,7 @@ def _most(group: Group) -> int:
 
 
 def _amount(written: str, whole: int) -> int:
-    """Return a number, or a share of a number, which is rounded up; 0 where it cannot be read."""
+    """Return a number, or a percentage of `whole`, rounded up; 0 where it cannot be read."""
     text = written.strip()
     number = text.removesuffix("%")
     if not number.isascii() or not number.isdigit() or len(number) > 9:

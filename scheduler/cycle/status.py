@@ -1,29 +1,25 @@
 """What a pod group and its pods say about themselves after a cycle.
 
-Phases: reference/volcano-scheduler §5.1, with §11.16 mended:
+Phases: reference/volcano-scheduler §5.1, with §11.16 fixed:
 
-* Pods that got their node in this very cycle count as scheduled, so a gang
-  goes to Running in the write that binds it.
-* A group that was let in stays let in while it has pods: it falls back to
-  Inqueue, not to Pending. Without any pod left a group that ran goes to
-  Pending and must enter again; a Completed one stays Completed.
-* A group of which some run and that was told that it lacks others stays Unknown until it has them, or
-  none runs: its own write is no news by which its pods could be about to be made.
+* Pods that got their node in this very cycle count as scheduled, so a gang goes to Running in the write that binds it.
+* A group that was let in stays let in while it has pods: it falls back to Inqueue, not to Pending. Once it has no pods left, a
+  group that ran goes to Pending and must enter again; a Completed one stays Completed.
+* A group with running pods that was told that it lacks others stays Unknown until it has them, or none runs: its own status write
+  is no sign that pods are about to be created.
 
-Conditions: Unschedulable and Scheduled, and for some Reserved (scheduler.gangs.reserved). One of the first two is True, the other, once
-written, False. The reason of Unschedulable is a word of
-scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
-text (§5.3). The cause itself stands beside it as data (scheduler.reasons.message), also that of pods beyond a minimum that
-runs; where nothing waits that condition is taken away.
+Conditions: Unschedulable and Scheduled, and for some Reserved (scheduler.gangs.reserved). One of the first two is True, the
+other, once written, False. The reason of Unschedulable is a word of scheduler.engine.cause.Reason, the message its sentence,
+followed by Volcano's text (§5.3). The cause itself stands beside it as data (scheduler.reasons.message), also that of pods beyond
+a minimum that runs; where nothing waits that condition is removed.
 
-Nothing is written that has not changed. How many pods of a group that waits for
-nothing run or have ended is written after a pause (`pause_ms`), for all that changed until
-then; a job that ends sooner has its group deleted. What a waiting group was told is
-looked at again after REFRESH_MS at the soonest, later when many groups wait,
-so that a long queue costs the same work a second as a short one. Another reason, and another number of its own
-pods, is told at once, to the pods as well: only other amounts wait (scheduler.reasons.message.gist). What pods beyond a minimum
-wait for is looked at again after NOTE_MS, or when one of them gets a node. An event is written when the reason of its waiting changes and
-when it becomes ready after it was told to wait. Pods: see notes().
+Nothing is written that has not changed. How many pods of a group that waits for nothing run or have ended is written after a
+pause (`pause_ms`), for all changes until then; a job that ends sooner has its group deleted. What a waiting group was told is
+looked at again after REFRESH_MS at the soonest, later when many groups wait, so that a long queue costs the same work per second
+as a short one. Another reason, or another number of its own pods, is told at once, to the pods as well: only other amounts wait
+(scheduler.reasons.message.gist). What pods beyond a minimum wait for is looked at again after NOTE_MS, or when one of them gets a
+node. An event is written when the reason of waiting changes and when the group becomes ready after it was told to wait. Pods: see
+notes().
 """
 
 from __future__ import annotations
@@ -51,9 +47,9 @@ from scheduler.records.reading import GroupCondition, find_condition
 from scheduler.records.records import READY, Group, Pod, TaskStatus
 
 PAUSE_MS = 1000
-"""How long a group that waits for nothing keeps to itself what became of its pods: Volcano's time between two sessions."""
+"""How long a group that waits for nothing delays its pods' counts: Volcano's time between two sessions."""
 PAUSE_PER_GROUP_MS = 1
-"""What each group that keeps something to itself adds to that."""
+"""How much each group with delayed counts adds to that."""
 REFRESH_MS = 5000
 REFRESH_PER_GROUP_MS = 20
 NOTE_MS = 60_000
@@ -67,9 +63,9 @@ READY_MESSAGE = "pod group is ready"
 class Outcome:
     """What a cycle found out about one group. entered: it was let in by this cycle.
 
-    minima are those of the binds, given_back the pods of a half bound gang. reservation is what is kept for it from now on;
-    in_vain: what was is given back. hyper_node is the closest one that has all pods of a gang which asks for such, None where
-    none is asked for.
+    minima are those of the binds, given_back the pods of a half bound gang. reservation is the group's from now on; in_vain: the
+    one it had is given back. hyper_node is the lowest one with all pods of a gang that asks for one, None where none is asked
+    for.
     """
 
     group: Group
@@ -85,9 +81,9 @@ class Outcome:
 
 
 def pause_ms(groups: int) -> int:
-    """Return how long so many groups keep to themselves what became of their pods.
+    """Return how long so many groups delay the counts of their pods.
 
-    When thousands start at once this makes a thousand writes a second of it, and none for jobs that end sooner.
+    When thousands start at once this limits writes to a thousand a second, and jobs that end sooner need none.
     """
     return max(PAUSE_MS, groups * PAUSE_PER_GROUP_MS)
 
@@ -141,7 +137,7 @@ class Writer:
             before = message.cause_of(group.conditions)
             self._status(decision, outcome, counts, before, waits=waits)
             cause = self._explain(decision, outcome, before, waits=waits)
-            # What was said of the whole gang does not hold for the rest of one that starts.
+            # What was said of the whole gang does not hold for the rest of a gang that starts.
             has_changed = cause is not None and (before is None or gist(before) != gist(cause))
             is_urgent = bool(outcome.binds) or has_changed
             self._reserve(decision, outcome)
@@ -153,7 +149,7 @@ class Writer:
             self._decisions.groups.append(decision)
 
     def _explain(self, decision: GroupDecision, outcome: Outcome, before: Cause | None, *, waits: bool) -> Cause | None:
-        """Have the cause stand as data, beside the words or alone for pods beyond the minimum; return it, or `before` where that stays."""
+        """Write the cause as data, beside the words or alone for pods beyond the minimum; return it, or `before` where that stays."""
         group, cause = outcome.group, outcome.cause
         words_stay = "conditions" not in decision.status
         if cause is None:
@@ -171,7 +167,7 @@ class Writer:
         return cause
 
     def _holds(self, outcome: Outcome, before: Cause | None, cause: Cause) -> bool:
-        """Tell whether what stands of pods beyond the minimum is so still; other amounts are written when due, or when one of them starts."""
+        """Tell whether the written cause of pods beyond the minimum still holds; other amounts are written when due, or when one starts."""
         condition = find_condition(outcome.group.conditions, CAUSE)
         if condition is None or condition.message == message.data(cause):
             return condition is not None
@@ -182,7 +178,7 @@ class Writer:
         return True
 
     def _reserve(self, decision: GroupDecision, outcome: Outcome) -> None:
-        """Write down what is kept for a group, or that nothing is any more."""
+        """Write the reservation of a group, or that it has none any more."""
         group, reservation = outcome.group, outcome.reservation
         previous = reserved.reservation_of(group.conditions)
         if reservation == previous and reserved.is_announced(group.conditions) == (previous is not None):
@@ -197,7 +193,7 @@ class Writer:
         decision.status["conditions"] = [*others, *msgspec.to_builtins(new)]
 
     def _announce(self, decision: GroupDecision, outcome: Outcome) -> None:
-        """Have it known, where a gang is bound pod by pod, that it is under way, and that it was given back."""
+        """Write, where a gang is bound pod by pod, that this is under way, and that it was given back."""
         group = outcome.group
         if outcome.given_back:
             decision.report = Report(EventType.WARNING, half_bound.GIVEN_BACK, half_bound.event_text(group))
@@ -206,7 +202,7 @@ class Writer:
             return
         others = [each for each in group.conditions if each.type != SCHEDULED]
         decision.announced = {"conditions": msgspec.to_builtins([*others, new])}
-        # The last write says what the conditions are, also where they are what they were.
+        # The last write replaces the announced conditions, even by unchanged ones.
         decision.status.setdefault("conditions", msgspec.to_builtins(group.conditions))
 
     def keep_out(self, adoption: Adoption, cause: Cause) -> None:
@@ -270,7 +266,7 @@ class Writer:
         elif outcome.entered:
             decision.let_in = self._lift(decision, group, UNSCHEDULABLE)
         elif outcome.cause is not None or reports_missing_pods(group):
-            # Pods beyond a minimum of none wait, or none is missing any more, though they have no nodes yet.
+            # Only pods beyond a minimum of 0 wait, or no pod is missing any more, though they have no nodes yet.
             self._lift(decision, group, UNSCHEDULABLE)
 
     def _unschedulable(
@@ -279,7 +275,7 @@ class Writer:
         condition = find_condition(group.conditions, UNSCHEDULABLE)
         repeated = condition is not None and condition.status == "True" and condition.reason == cause.reason
         if repeated and cause.reason is Reason.WAITING_FOR_VICTIMS and not cause.victims:
-            return  # whose they are was said when they were chosen
+            return  # the victims were named when they were chosen
         if repeated and condition is not None and before is not None and gist(before) == gist(cause):
             due = self._rests_until(condition.last_transition_time, self._refresh)
             if due is not None:
@@ -296,7 +292,7 @@ class Writer:
     def _set(
         self, decision: GroupDecision, group: Group, kind: str, reason: str, text: str, *, anew: bool = False
     ) -> bool:
-        """Make one condition True and the other False; tell whether that is a change. anew: it is one in any case."""
+        """Make one condition True and the other False; tell whether that is a change. anew: it is written in any case."""
         condition = find_condition(group.conditions, kind)
         if (
             not anew
@@ -338,14 +334,14 @@ class Writer:
 
 
 def phase_of(group: Group, counts: Counter[TaskStatus], *, waits: bool, entered: bool) -> str:
-    """Return the phase of a group whose pods stand as counted."""
+    """Return the phase of a group with these counts of pods by status."""
     total = counts.total()
     completed = counts[TaskStatus.FAILED] + counts[TaskStatus.SUCCEEDED]
     scheduled = total - counts[TaskStatus.PENDING] - counts[TaskStatus.UNKNOWN]
     inside = entered or group.phase not in ("", PodGroupPhase.PENDING)
     ready = sum(counts[status] for status in READY)
     lacks = ready < group.min_member and (counts[TaskStatus.PENDING] or scheduled < group.min_member)
-    # While pods may be about to be made nothing is said of them, but what was said stands.
+    # While pods may be about to be created nothing new is said of them, but what was said stands.
     if counts[TaskStatus.RUNNING] and (waits or (lacks and group.phase == PodGroupPhase.UNKNOWN)):
         return PodGroupPhase.UNKNOWN
     if scheduled and scheduled >= group.min_member:
@@ -377,7 +373,7 @@ def volcano_text(group: Group, cause: Cause, counts: Counter[TaskStatus]) -> str
 
 
 def reports_missing_pods(group: Group) -> bool:
-    """Tell whether a group says how many of its pods are there yet."""
+    """Tell whether a group's condition says that pods of it are missing."""
     condition = find_condition(group.conditions, UNSCHEDULABLE)
     return condition is not None and condition.status == "True" and condition.reason in OF_MISSING_PODS
 

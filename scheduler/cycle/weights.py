@@ -1,4 +1,4 @@
-"""The weights of a policy as the engine has them: by the columns of now."""
+"""The weights of a policy as the engine has them: by the columns of the nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Columns = tuple[tuple[int, int, bool], ...]
 
 SIZED = ("cpu", "memory")
 RARE = ("nvidia.com/gpu",)
-"""What balanced looks at beside CPU and memory, for pods that ask for it (reference/volcano-scheduler §3.8)."""
+"""What balanced adds to CPU and memory for pods that request it (reference/volcano-scheduler §3.8)."""
 
 
 def weights_of(scoring: Scoring | None, columns: Mapping[str, int]) -> Weights | None:
@@ -32,7 +32,7 @@ def weights_of(scoring: Scoring | None, columns: Mapping[str, int]) -> Weights |
 
 
 def spared_of(amounts: Iterable[tuple[str, str, int]], columns: Mapping[str, int]) -> tuple[Spared, ...]:
-    """Return what is kept for idle devices, as far as nodes have these."""
+    """Return what is kept for idle devices, as far as nodes have the devices and resources."""
     return tuple(
         Spared(columns[name], columns[device], amount)
         for device, name, amount in amounts
@@ -41,7 +41,7 @@ def spared_of(amounts: Iterable[tuple[str, str, int]], columns: Mapping[str, int
 
 
 def packed_columns(policy: Policy, columns: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
-    """Return by which columns HyperNodes are compared, with their weights."""
+    """Return the columns by which HyperNodes are compared, with their weights."""
     return tuple((columns[name], weight) for name, weight in policy.packed if name in columns and weight)
 
 

@@ -28,9 +28,9 @@ class World:
 
     waiting    the groups that wait, in the order of their turns (`scheduler.cycle.order`)
     cluster    what nodes have and what is free of it; charged with what is placed
-    accounts   the queues by their names, each after the one above it; charged likewise. None of them where nobody waits
+    accounts   the accounts of queues by name, each after its parent's; charged likewise. Empty where no group waits
     pods       the column of `pods`, -1 where no node has one
-    gangs      those that want nodes in this cycle, by the keys of their groups, in turn: nobody before the second step
+    gangs      those that want nodes in this cycle, by group key, in turn; empty before the second step
     decisions  what has been decided so far
     """
 
@@ -59,16 +59,16 @@ class World:
         return queue_accounts(self.snapshot, self.waiting, self.cluster.allocatable, self.cluster.free)
 
     def placer(self) -> Placer:
-        """Return a placer for the cluster as it is; what it learns of it holds while room only shrinks."""
+        """Return a placer for the cluster as it is; what it learns stays valid while room only shrinks."""
         return Placer(self.cluster, pods=self.pods)
 
     def wake_at(self, due: int | None) -> None:
-        """Have the next cycle begin at a time (ms), or sooner; None is no time."""
+        """Have the next cycle begin at a time (ms), or sooner; None changes nothing."""
         if due is not None:
             self.decisions.wake_at(due)
 
     def class_of(self, group: Group, some: PodSet) -> int:
-        """Return the number of the class of some pods of a group; the cluster has it from now on."""
+        """Return the class number of some pods of a group, after adding the class to the cluster."""
         number = self.rules.number(group, some)
         if number not in self._classes:
             self._classes[number] = self.rules.pod_class(group, some)
@@ -77,7 +77,7 @@ class World:
         return number
 
     def gang_of(self, group: Group, layout: Layout) -> Gang:
-        """Return the gang of a group; the cluster has its classes from now on."""
+        """Return the gang of a group, after adding its classes to the cluster."""
         if layout.gang.arranged is not None and self.cluster.hyper_nodes is None:
             self.cluster.hyper_nodes = self.snapshot.hyper_nodes()
             self.cluster.packed = packed_columns(self.policy, self.snapshot.nodes.columns)
@@ -91,7 +91,7 @@ class World:
         return replace(layout.gang, bins=bins, account=self.accounts.get(group.queue), held=held)
 
     def _count_kin(self, kinship: Kinship) -> None:
-        """Count the pods on nodes with whom others of their group have to do."""
+        """Count the pods on nodes with the marks that a task topology looks at."""
         if self.cluster.relations is None:
             self.cluster.relations = Relations(self.snapshot.nodes.ground())
         numbers = self.snapshot.nodes.numbers()

@@ -9,11 +9,11 @@ pod_class      pods that are alike
 cluster        nodes by resources
 accounts       the room of queues
 relations      where pods may be because of other pods
-wishes         what pods would rather have, and which node meets it best
+wishes         what pods prefer, and which node meets it best
 ranking        the nodes in the order in which one class fills them
 scored_ranking the same where nodes are compared by weights, as scoring has them
-gang           what a gang is, and what came out of placing it
-filler         pods of a gang are put on nodes, and taken off again
+gang           what a gang is, and the result of placing it
+filler         puts pods of a gang on nodes, and takes them off again
 arrange        gangs that are to be close together, or have parts that start as a whole
 place          all or nothing for the minimum, then as many of the rest as fit
 cause          why a gang was not placed: the closed set of reasons, with numbers

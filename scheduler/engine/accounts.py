@@ -1,14 +1,12 @@
 """What queues use, and what they may use: a tree of accounts that placing gangs charges.
 
-An account *holds* what its pods use; one with accounts below it holds, for each of
-them, what that one holds or its guarantee, whichever is more. No account may
-hold more than its ceiling. So what is guaranteed to one queue is lent to nobody,
-and a queue comes to its guarantee however much its neighbours use
-(reference/volcano-scheduler §3.5, `realCapability`, which does not keep two
-neighbours together from a third one's guarantee).
+An account *holds* what its pods use; one with accounts below it holds, for each of them, what that one holds or its guarantee,
+whichever is more. No account may hold more than its ceiling. So a guarantee is lent to no other queue, and a queue gets its
+guarantee however much its neighbours use (reference/volcano-scheduler §3.5, `realCapability`, which does not stop two neighbours
+together from using a third one's guarantee).
 
-Amounts are whole numbers by column, in plain lists: there are a handful of columns, and
-arrays of five numbers cost more than they spare.
+Amounts are whole numbers by column, in plain lists: there are a handful of columns, and arrays of five numbers cost more than
+they save.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ class Account:
 
     ceiling    by column, UNLIMITED where there is none
     guarantee  by column, kept for it and never lent
-    deserved   by column, its fair share: who has less of it is served first
+    deserved   by column, its fair share: the queue with less of it is served first
     used       by column, what its pods really use
-    rank       what comes before shares, and what decides between equal ones: priority, creation time (epoch ms)
-    fifo       nobody in the queue is served while the first one waits
+    rank       what comes before shares, and what breaks ties: priority, creation time (epoch ms)
+    fifo       no gang in the queue is served while the first one waits
     """
 
     __slots__ = ("below", "ceiling", "deserved", "fifo", "guarantee", "held", "line", "name", "parent", "rank", "used")
@@ -48,7 +46,7 @@ class Account:
         self.used = [0] * len(ceiling)
         self.held = [0] * len(ceiling)
         self.line: tuple[Account, ...] = (self, *(parent.line if parent else ()))
-        """Itself and those above it, nearest first."""
+        """Itself and the accounts above it, nearest first."""
         self.below: list[Account] = []
         if parent is not None:
             parent.below.append(self)
@@ -76,13 +74,13 @@ class Account:
 
     def rooms(self, column: int) -> Iterator[tuple[Account, int]]:
         """Yield itself and those above it, each with how much more of a column its ceiling lets pods here use."""
-        guaranteed = 0  # of that those above know already: it is guaranteed to one below them
+        guaranteed = 0  # unused guarantees of accounts below, which those above hold already
         for account in self.line:
             yield account, guaranteed + max(account.ceiling[column] - account.held[column], 0)
             guaranteed += max(account.guarantee[column] - account.held[column], 0)
 
     def limits(self, column: int) -> Iterator[tuple[Account, int]]:
-        """Yield itself and those above it, each with what of a column pods here may use at most, if nobody else used any."""
+        """Yield itself and those above it, each with the most of a column that pods here may use if nobody else used any."""
         guaranteed, inner = 0, None
         for account in self.line:
             guaranteed += sum(each.guarantee[column] for each in account.below if each is not inner)
@@ -94,9 +92,9 @@ class Account:
         return all(amount <= most for column, amount in request for _, most in self.limits(column))
 
     def keepers(self, column: int, above: Account) -> list[tuple[Account, int]]:
-        """Return the queues beside its line that keep some of a column from pods here, up to an account above; most first.
+        """Return the queues beside its line that keep some of a column from pods here, up to the account `above`; most first.
 
-        Each comes with what guarantees keep there that is not used.
+        Each comes with the unused amount that its guarantees keep there.
         """
         found, inner = [], None
         for account in self.line[: self.line.index(above) + 1]:
@@ -108,14 +106,14 @@ class Account:
     def share(self) -> float:
         """Return the largest part of what it deserves that it uses.
 
-        One that deserves nothing stands like one that has all that it deserves, and uses part of what the
-        queue above it deserves (§3.6 says 1, whatever it uses).
+        An account that deserves nothing starts at 1, as if it had all that it deserves, and adds the part that it uses of what
+        the queue above it deserves (§3.6 says 1, whatever it uses).
         """
         before, whole = self._measure()
         return before + max((used / due for used, due in zip(self.used, whole, strict=True) if due), default=0.0)
 
     def pods_until(self, share: float, request: Iterable[Amount]) -> int:
-        """Return how many pods that ask for these amounts bring its share beyond another one; at least 1."""
+        """Return how many pods that ask for these amounts raise its share above another one; at least 1."""
         before, whole = self._measure()
         left = (
             (int((share - before) * whole[column]) - self.used[column]) // amount
@@ -125,7 +123,7 @@ class Account:
         return max(min(left, default=UNLIMITED) + 1, 1)
 
     def _measure(self) -> tuple[float, Sequence[int]]:
-        """Return the share of one that uses nothing, and the amounts of which what it uses is a part."""
+        """Return the share when nothing is used, and the amounts against which use is measured."""
         if any(self.deserved) or self.parent is None:
             return 0.0, self.deserved
         return 1.0, self.parent.deserved
@@ -140,7 +138,7 @@ class Account:
 
 
 def copied(accounts: Mapping[str, Account], *, charged: bool) -> dict[str, Account]:
-    """Return a tree of accounts like these, with or without what is charged on them; each stands after the one above it."""
+    """Return a copy of a tree of accounts, with or without its charges; each stands after its parent."""
     copies: dict[str, Account] = {}
     for name, each in accounts.items():
         parent = copies[each.parent.name] if each.parent else None

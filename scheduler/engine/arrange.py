@@ -2,17 +2,17 @@
 
 Rules: reference/volcano-scheduler §1.4 (sub-jobs), §2.2 (allocateForJob), §3.12 (HyperNodes in order).
 
-* A gang with a topology is tried in one HyperNode after the other, of the lowest tier first. In a tier the one comes first that
-  is fullest with it, then the one that has more of its pods, then the first by name. One without room for each step by itself
-  is not tried. Where the topology is a wish, or names no highest tier or one above all HyperNodes, all nodes together come last.
-* Pods that have nodes already bind the choice: only HyperNodes that have all of these nodes are tried.
-* A part is tried in the same way, among the nodes that are left to its gang. It gets all that it needs or nothing.
-* Parts that must start are first, then the steps of the minimum: a pod of a part that does not run brings its part along.
+* A gang with a topology is tried in one HyperNode after the other, lowest tier first. Within a tier the fullest with the gang
+  comes first, then the one with most of its pods, then the first by name. A HyperNode without room for each step by itself is not
+  tried. Where the topology is a wish, or names no highest tier or one above all HyperNodes, all nodes together come last.
+* Only HyperNodes that contain all nodes of the gang's placed pods are tried.
+* A part is tried in the same way, among the nodes of its gang. It gets all that it needs or nothing.
+* Parts that must start come first, then the steps of the minimum: a pod of a part that does not run starts its part too.
 * Beyond the minimum parts start one by one, and pods join what runs. When a HyperNode is full, the next higher one that has all
   pods of the gang is tried, as long as its tier is allowed.
 
-Which HyperNode comes next follows from what the tries before have left, so a gang is placed greedily: parts that differ in size are
-not tried in other orders.
+Each choice of a HyperNode builds on the ones before, so a gang is placed greedily: parts that differ in size are not tried in
+other orders.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from scheduler.engine.hyper_nodes import HyperNodes, Tier, Topology
 from scheduler.engine.relations import NodeSet
 
 Need = tuple[int, Sequence[int]]
-"""So many pods of these bins."""
+"""At least so many pods of these bins."""
 
 
 def place_minimum(filler: Filler, gang: Gang) -> Attempt:
@@ -54,7 +54,7 @@ def place_minimum(filler: Filler, gang: Gang) -> Attempt:
 
 
 def fill(filler: Filler, gang: Gang, avoided: NodeSet | None, *, root: NodeSet | None) -> Attempt:
-    """Place as much of a minimum as fits among some nodes, None for all."""
+    """Place as much of a minimum as fits among the nodes of root, None for all."""
     attempt = _begin(Attempt(gang, avoided), root)
     again = filler.cluster.has_rules(gang)
     while True:
@@ -72,7 +72,7 @@ def fill(filler: Filler, gang: Gang, avoided: NodeSet | None, *, root: NodeSet |
 
 
 def place_more(filler: Filler, attempt: Attempt, bin_number: int, due: int) -> list[tuple[int, int]]:
-    """Place up to so many pods of a bin beyond the minimum, or the part that they belong to; return (bin, pods)."""
+    """Place up to `due` pods of a bin beyond the minimum, or their part if that has not started; return (bin, pods)."""
     gang = attempt.gang
     number = gang.bins[bin_number].part
     starts = number is not None and number not in attempt.started
@@ -103,7 +103,7 @@ def places(
 ) -> Iterator[NodeSet | None]:
     """Yield where a gang, or a part of it, may be, best first: sets of nodes among those of root; None for all nodes.
 
-    needs are what has to find room there.
+    needs must each find room there.
     """
     hyper_nodes = filler.cluster.hyper_nodes
     if topology is None or hyper_nodes is None:
@@ -141,7 +141,7 @@ def _begin(attempt: Attempt, root: NodeSet | None) -> Attempt:
 
 
 def _keep_to(attempt: Attempt, bins: Iterable[int], nodes: NodeSet | None) -> None:
-    """Keep bins to some nodes from now on, None for all."""
+    """Restrict bins to some nodes from now on; None lifts that."""
     if attempt.allowed is None:
         attempt.allowed = {}
     for some in bins:
@@ -152,7 +152,7 @@ def _keep_to(attempt: Attempt, bins: Iterable[int], nodes: NodeSet | None) -> No
 
 
 def _start_parts(filler: Filler, attempt: Attempt, root: NodeSet | None) -> None:
-    """Start as many parts as must, as far as they fit."""
+    """Start as many of the parts that must start as fit."""
     gang = attempt.gang
     for number, step in enumerate(gang.part_steps):
         have = sum(some in attempt.started for some in step.parts)
@@ -167,7 +167,7 @@ def _start_parts(filler: Filler, attempt: Attempt, root: NodeSet | None) -> None
 def _bring(
     filler: Filler, attempt: Attempt, bin_number: int, wanted: int, root: NodeSet | None, bins: Sequence[int]
 ) -> int:
-    """Place pods of a bin, with the part that they belong to if that does not run; return how many of `bins` were placed."""
+    """Place pods of a bin, after starting their part if it does not run; return how many of `bins` were placed."""
     before = sum(attempt.taken[some] for some in bins)
     number = attempt.gang.bins[bin_number].part
     if number is None or number in attempt.started or _start(filler, attempt, number, root):
@@ -199,7 +199,7 @@ def _start(filler: Filler, attempt: Attempt, number: int, root: NodeSet | None) 
 
 
 def _join(filler: Filler, attempt: Attempt, bin_number: int, wanted: int, root: NodeSet | None) -> int:
-    """Place up to so many pods of a bin that belong to no part, or to one that runs; return how many."""
+    """Place up to `wanted` pods of a bin that belong to no part, or to one that runs; return how many."""
     number = attempt.gang.bins[bin_number].part
     part = None if number is None else attempt.gang.parts[number]
     topology = None if part is None else part.topology
@@ -216,9 +216,9 @@ def _join(filler: Filler, attempt: Attempt, bin_number: int, wanted: int, root: 
 def _fill_up(
     where: Callable[[], Iterable[NodeSet | None]], take: Callable[[NodeSet | None, int], int], wanted: int
 ) -> int:
-    """Place up to so many pods, in the first place that has room until it has none; return how many are left.
+    """Place up to `wanted` pods, in the first place that has room until none has; return how many are left.
 
-    Where the others may be follows from where those are that were placed, so it is asked anew.
+    The possible places depend on the pods placed so far, so they are asked for anew.
     """
     while wanted > 0:
         taken = next((some for nodes in where() if (some := take(nodes, wanted))), 0)
@@ -238,7 +238,7 @@ def _in_order(
     bins: Sequence[int],
     root: NodeSet | None,
 ) -> list[int]:
-    """Return the domains of a tier that have all the nodes where pods stand, and room for each need; best first."""
+    """Return the domains of a tier that contain all occupied nodes and have room for each need; best first."""
     is_open = np.ones(len(tier.starts), dtype=bool)
     if len(occupied):
         marks = np.bincount(occupied, minlength=hyper_nodes.size)
@@ -254,7 +254,7 @@ def _in_order(
 
 
 def _scores(filler: Filler, attempt: Attempt, tier: Tier, bins: Sequence[int]) -> list[float]:
-    """Return for each domain how full it is with the pods of these bins that have no node (§3.12, HyperNodeOrder)."""
+    """Return for each domain how full it is with the waiting pods of these bins (§3.12, HyperNodeOrder)."""
     cluster, gang = filler.cluster, attempt.gang
     scores = np.zeros(len(tier.starts))
     for column, weight in cluster.packed:
@@ -271,7 +271,7 @@ def _scores(filler: Filler, attempt: Attempt, tier: Tier, bins: Sequence[int]) -
 
 
 def _mates(attempt: Attempt, hyper_nodes: HyperNodes) -> NDArray[np.int64]:
-    """Return the node of each pod of a gang that has one."""
+    """Return the nodes of a gang's pods, one for each pod that has one."""
     gang = attempt.gang
     topologies = [gang.topology] if gang.topology else [part.topology for part in gang.parts]
     there = [hyper_nodes.occupied(each) for each in topologies if each is not None]
@@ -279,6 +279,6 @@ def _mates(attempt: Attempt, hyper_nodes: HyperNodes) -> NDArray[np.int64]:
 
 
 def _nodes_of(attempt: Attempt, bins: Iterable[int]) -> NDArray[np.int64]:
-    """Return one node for each pod of some bins that was placed."""
+    """Return the nodes of the placed pods of some bins, one for each pod."""
     found = [attempt.nodes(some) for some in bins if attempt.taken[some]]
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)

@@ -19,15 +19,15 @@ Amount = tuple[int, int]
 UNLIMITED = int(np.iinfo(np.int64).max)
 """A ceiling that no sum of pods reaches."""
 MAX_REQUEST = 1 << 61
-"""Sums of what pods ask for are cut here, so that two of them together stay within 64 bits. No cluster has so much."""
+"""Sums of requests are cut here, so that two of them together stay within 64 bits. No cluster has so much."""
 
 
 def times(request: Vector, pods: int) -> Vector:
-    """Return what so many pods ask for that ask for this much each."""
+    """Return what so many pods with this request ask for, cut at MAX_REQUEST."""
     return np.minimum(request, MAX_REQUEST // max(pods, 1)) * pods
 
 
 def together(some: Vector, more: Vector) -> Vector:
-    """Return what two ask for."""
+    """Return the sum of two, cut at MAX_REQUEST."""
     total: Vector = np.minimum(some + more, MAX_REQUEST)
     return total

@@ -56,7 +56,7 @@ class Reason(StrEnum):
 
 
 class Constraint(StrEnum):
-    """What a pod may demand of its place; the value is the field. It keeps pods waiting where it cannot be read or obeyed."""
+    """A constraint of a pod on its place; the value is the field. Pods wait where it cannot be read or obeyed."""
 
     POD_AFFINITY = "affinity.podAffinity"
     POD_ANTI_AFFINITY = "affinity.podAntiAffinity"
@@ -81,12 +81,12 @@ class ExclusionKind(StrEnum):
 class Exclusion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One way in which a node is closed to a class.
 
-    text is the phrase of kube-scheduler's filters, display is what people read in its place (a taint as key=value).
+    text is the phrase of kube-scheduler's filters, display what people read instead (a taint as key=value).
     """
 
     kind: ExclusionKind
     text: str = ""
-    # In statuses it has the name that the first causes had there.
+    # Statuses keep the name that it had there first.
     display: str = msgspec.field(default="", name="shown")
 
 
@@ -97,9 +97,9 @@ Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 class Obstacle(NamedTuple):
     """A rule about other pods that closes all nodes with room (`roomy`); `nodes` of them are closed by this one.
 
-    display is what it is about (a selector, a port, a topology label), topologies where pods count as near.
-    Of a spread, domain would have `more` pods more than fewest where `allowed` are; with `domains` domains where it
-    wants `least`, as many more than none.
+    display is what it is about (a selector, a port, a topology label), topologies where pods count as near. For a spread, domain
+    would have `more` pods more than fewest, where `allowed` may be; with only `domains` domains where it wants `least`, `more` than
+    none.
     """
 
     display: str
@@ -115,9 +115,9 @@ class Obstacle(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """The one label that pods ask of their nodes and that no node has: any of the values, or whatever value where there are none.
+    """The one label that pods require and no node has: any of the values, or any value at all where there are none.
 
-    similar are values that nodes have of it and that look like what was meant.
+    similar are values of it on nodes that resemble what was meant.
     """
 
     key: str
@@ -128,7 +128,7 @@ class Lacking(NamedTuple):
 class Arrangement(NamedTuple):
     """What a gang asks of the network, and how far it got.
 
-    highest is the highest tier that it, or each of its sub-groups, may span, tier_name that tier's name where it is given by name; then
+    highest is the highest tier that it, or each of its sub-groups, may span, tier_name its name where it is given by name; then
     is_known says whether some HyperNode has it. hyper_node is the one into which most of it fits. placed of its pods have nodes
     already. have of `wanted` sub-groups with `size` pods each fit; group is the one that does not.
     """
@@ -155,7 +155,7 @@ NAMED = 3
 
 
 def listed(pairs: Iterable[tuple[str, int]]) -> Listed:
-    """Return the first NAMED of some names, each with its number, and one without a name for all others together.
+    """Return the first NAMED pairs, and one pair with the name "" for the sum of all others.
 
     People read no more of them, and a status would grow with the cluster.
     """
@@ -180,24 +180,20 @@ class Promise(NamedTuple):
 class Cause(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """Why pods of a gang have no node.
 
-    fit of `needed` pods found room. Each pod that did not asks for `requested`
-    of `resource`; the most that one node has free of it is `free` (on
-    free_node), the most that one has at all is `whole` (on whole_node).
-    resource is empty when no single resource is to blame. started: the minimum
-    runs, the cause is about pods beyond it. entering: the pods are not even
-    created, since the cluster or the queue has no room for the minimum as a
-    whole; promise is then the largest part of what was given out and is not
-    taken yet. keepers are the queues whose guarantees keep some of the resource, with what
-    they have not taken of it, most first. excluded counts the nodes that are closed to the pod, by what
-    closes them; tally is the same for all nodes in kube-scheduler's words. victims are the groups
-    whose pods were asked to end now so that the gang has room, each with how many. protected are what keeps
-    pods from being evicted for it, in words, each with how many. queue deserves `deserved` of the resource and
-    would use `used` with the gang, where that is why nothing is taken back from others for it. keeping are the groups that go first and for
-    which the room is kept that the gang would need. withholding are queues that have more than they deserve of what is missing, and of which
-    nothing is taken back. since, expected (ms) and places are those of a reservation, that of the gang or that in
-    its way: since when room is kept, when it is to start, on which nodes. spared is the device for which some of the resource is kept,
-    without which some node would have enough. lacking is the label that no node has, where one alone closes them all.
-    Lists of groups, queues, nodes and of what protects are those that `listed` returns.
+    fit of `needed` pods found room. Each pod that did not asks for `requested` of `resource`; the most that one node has free of
+    it is `free` (on free_node), the most that one has at all is `whole` (on whole_node). resource is empty when no single
+    resource is to blame. started: the minimum runs, the cause is about pods beyond it. entering: the pods are not even created,
+    since the cluster or the queue has no room for the minimum as a whole; promise is then the largest part of what was given out
+    and is not taken yet. keepers are the queues whose guarantees keep some of the resource, with the unused amounts, most first.
+    excluded counts the nodes that are closed to the pod, by what closes them; tally is the same for all nodes in kube-scheduler's
+    words. victims are the groups whose pods were just evicted to make room for the gang, with numbers of pods. protected is what
+    protects pods from eviction for it, in words, with numbers of pods. queue deserves `deserved` of the resource and would use
+    `used` with the gang, where that is why nothing is reclaimed for it. keeping are the groups that go first and hold the
+    reserved room that the gang would need. withholding are queues that have more than they deserve of what is missing, and from
+    which nothing is reclaimed. since, expected (ms) and places are those of a reservation, of the gang or in its way: since when
+    room is reserved, when its group is to start, on which nodes. spared is the device for which some of the resource is kept,
+    without which some node would have enough. lacking is the label that no node has, where it alone closes all nodes. Lists of
+    groups, queues, nodes and protections are as `listed` returns them.
     """
 
     reason: Reason

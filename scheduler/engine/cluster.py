@@ -26,10 +26,10 @@ class Cluster:
 
     allocatable (nodes, resources)
     free        (nodes, resources), may be negative where a node shrank
-    classes     what Bin.pod_class counts
+    classes     what Bin.pod_class refers to
     relations   what the ties of classes are about; None where no class has any
-    weights     by what nodes are compared; None where the fullest is the best
-    hyper_nodes where gangs that are arranged may be; None where there are no such gangs
+    weights     how nodes are compared; None where the fullest is the best
+    hyper_nodes where arranged gangs may be; None where there are no such gangs
     packed      the columns by which HyperNodes are compared, with their weights
     """
 
@@ -44,7 +44,7 @@ class Cluster:
     hyper_nodes: HyperNodes | None = None
     packed: tuple[Amount, ...] = ()
     when_empty: dict[int, int] = field(default_factory=dict)
-    """How many pods of a class would fit if nothing else ran, of those of which it was asked (`scheduler.reasons.explain`)."""
+    """How many pods of a class would fit if nothing else ran, as far as asked (`scheduler.reasons.explain`)."""
 
     def has_rules(self, gang: Gang) -> bool:
         """Tell whether some pods of a gang have rules about other pods."""

@@ -1,10 +1,8 @@
 """Putting pods of a gang on nodes.
 
-Pods with rules about other pods (`scheduler.engine.relations`) are placed one
-by one, each on the best node that the rules leave open. Where pods of a gang
-need each other, the first of them decides for all in which domain they are: it
-goes where there is room for as many as must start, and when the gang is short
-all the same, the next best domain is tried, up to STARTS of them.
+Pods with rules about other pods (`scheduler.engine.relations`) are placed one by one, each on the best node that the rules leave
+open. Where pods of a gang need each other, the first one decides the domain for all: it goes where there is room for as many as
+must start, and if the gang is still short, the next best domain is tried, up to STARTS of them.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ class Filler:
         self._most_free = cluster.free.max(axis=0) if len(cluster.free) else None
 
     def start_anywhere(self, gang: Gang, place: Callable[[Gang, NodeSet | None], Attempt]) -> Attempt:
-        """Place a minimum, of pods that need each other in one domain after the other; if it is short, nothing is placed."""
+        """Place a minimum, trying one domain after the other for pods that need each other; if it is short, nothing is placed."""
         avoided: NodeSet | None = None
         for _ in range(STARTS):
             attempt = place(gang, avoided)
@@ -54,8 +52,8 @@ class Filler:
     def place_part(self, gang: Gang, avoided: NodeSet | None = None) -> Attempt:
         """Place as much of the minimum as fits, up to the first step that is short.
 
-        Where pods have rules about others, later steps may make room for earlier ones: then all
-        steps are tried as long as one of them places pods.
+        Where pods have rules about others, later steps may make room for earlier ones: then all steps are repeated as long as one
+        of them places pods.
         """
         attempt = Attempt(gang, avoided)
         has_rules = self.cluster.has_rules(gang)
@@ -78,7 +76,7 @@ class Filler:
         self.undo_since(attempt, [0] * len(gang.bins), range(len(gang.bins)))
 
     def undo_since(self, attempt: Attempt, runs: Sequence[int] | Mapping[int, int], bins: Iterable[int]) -> None:
-        """Take off what was placed of some bins since each of them had so many runs."""
+        """Take off the pods of some bins placed since each bin had so many runs."""
         gang = attempt.gang
         for number in bins:
             pod_class = self._class_of(gang, number)
@@ -109,9 +107,9 @@ class Filler:
         return self.cluster.classes[gang.bins[number].pod_class].requests
 
     def take(self, attempt: Attempt, bin_number: int, wanted: int, *, together: int = 1) -> int:
-        """Place up to so many pods of a bin; return how many found room.
+        """Place up to `wanted` pods of a bin; return how many found room.
 
-        If they need each other, they start where there is room for `together` of them, if there is such a place.
+        Pods that need each other start where there is room for `together` of them, if there is such a place.
         """
         gang = attempt.gang
         some = gang.bins[bin_number]
@@ -148,7 +146,7 @@ class Filler:
         return taken
 
     def _take_tied(self, attempt: Attempt, bin_number: int, wanted: int, together: int, relations: Relations) -> int:
-        """Place up to so many pods of a bin that has rules about other pods, each where the rules allow it by then."""
+        """Place up to `wanted` pods of a bin that has rules about other pods, each where the rules allow it by then."""
         some = attempt.gang.bins[bin_number]
         ties = self.cluster.classes[some.pod_class].ties
         taken = 0
@@ -173,7 +171,7 @@ class Filler:
     def _places_to_start(
         self, attempt: Attempt, among: NodeSet, regions: Vector, ranking: Ranking, together: int
     ) -> NodeSet:
-        """Return the nodes for the first of pods that need each other: where there is room for all, if there is."""
+        """Return where the first of pods that need each other may go: where all have room, if there is such a place."""
         if attempt.start is None and attempt.avoided is not None:
             among = among & ~attempt.avoided
         if not among.any():
@@ -186,7 +184,7 @@ class Filler:
         return self.cluster.classes[gang.bins[bin_number].pod_class]
 
     def may_fit(self, gang: Gang) -> bool:
-        """Whether each step has room if it had the cluster to itself; cheap and never wrongly no."""
+        """Tell whether each step would have room with the cluster to itself; cheap, and never wrongly False."""
         for step in gang.steps:
             bins = [gang.bins[b] for b in step.bins if self._may_fit_one(gang.bins[b].pod_class)]
             if sum(min(some.count, self.room(some.pod_class)) for some in bins) < step.need:
@@ -194,7 +192,7 @@ class Filler:
         return True
 
     def _may_fit_one(self, pod_class: int) -> bool:
-        """Whether some node has enough of each resource; spares ranking the nodes for what cannot fit."""
+        """Tell whether some node has enough of each resource; saves ranking the nodes for what cannot fit."""
         if self._most_free is None or pod_class in self._rankings:
             return self._most_free is not None
         request = self.cluster.classes[pod_class].request

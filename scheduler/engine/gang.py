@@ -1,11 +1,8 @@
-"""The types of gangs and of what came out of placing them; `scheduler.engine.place` does that.
+"""The types of gangs and of the results of placing them (`scheduler.engine.place`).
 
-Which pods make the minimum is said by steps, each "at least `need` pods of
-these bins, counting those that earlier steps placed". A driver of higher
-priority and five executors with a minimum of 3 are the bins (driver, 1),
-(executor, 5) and the steps (1, driver), (2, executor): the driver and two
-executors start, or nobody does. Equal tasks share a step, so that either may
-fill it.
+Steps define the minimum, each "at least `need` pods of these bins, counting those that earlier steps placed". A driver of higher
+priority and five executors with a minimum of 3 are the bins (driver, 1), (executor, 5) and the steps (1, driver), (2, executor):
+the driver and two executors start, or nothing does. Equal tasks share a step, so that either may fill it.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from scheduler.engine.relations import NodeSet
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """`count` pods of one class that wait for nodes; part is the number of the part that they belong to, None for none."""
+    """`count` pods of one class that wait for nodes; part is the number of their part, None for none."""
 
     pod_class: int
     count: int
@@ -43,7 +40,7 @@ class GangStep:
 class Part:
     """Pods of a gang that start together or not at all (a sub-group): at least `need` of these bins.
 
-    policy is the number of the rule that made it, by which parts are counted. Of a part that runs already nobody is needed, and
+    policy is the number of the rule that made it, by which parts are counted. A part that runs already needs no more pods, and
     others join it one by one.
     """
 
@@ -64,7 +61,7 @@ class PartStep:
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """What a gang asks beyond room: how close together all of its pods are to be, which of them start together, and how many such parts do."""
+    """What a gang asks beyond room: how close together its pods are to be, which start together, and how many such parts do."""
 
     topology: Topology | None = None
     parts: tuple[Part, ...] = ()
@@ -75,10 +72,9 @@ class Arranged:
 class Gang:
     """Bins in task order, highest priority first, and the minimum as steps.
 
-    No steps: whatever fits may start. account is that of its queue; None is
-    for gangs that no queue limits. Gangs of one level are equals: their minima
-    go before the rest of any of them. held is what its pods use already, by column. arranged is None for most:
-    `scheduler.engine.arrange` places the others.
+    No steps: whatever fits may start. account is that of its queue, None for gangs that no queue limits. Gangs of one level are
+    equals: their minima go before the rest of any of them. held is what its pods use already, by column. arranged is None for
+    most: `scheduler.engine.arrange` places the others.
     """
 
     bins: tuple[Bin, ...]
@@ -105,7 +101,7 @@ class Gang:
 
 
 def minimum(gang: Gang) -> list[int]:
-    """Return how many pods of each bin make the minimum where all fit that are first; parts are in it as wholes."""
+    """Return how many pods of each bin make the minimum if the first ones all fit; parts are in it as wholes."""
     taken = [0] * len(gang.bins)
     started = {number for number, part in enumerate(gang.parts) if part.need <= 0}
     for each in gang.part_steps:
@@ -126,7 +122,7 @@ def minimum(gang: Gang) -> list[int]:
 
 
 def _add_first(gang: Gang, taken: list[int], bins: Sequence[int], missing: int) -> None:
-    """Count so many pods of some bins as taken, the first that are left."""
+    """Count up to `missing` pods of some bins as taken, the first that are left."""
     for some in bins:
         more = max(min(missing, gang.bins[some].count - taken[some]), 0)
         taken[some] += more
@@ -140,12 +136,11 @@ NOBODY: AbstractSet[int] = frozenset()
 class Attempt:
     """The nodes found for one gang so far.
 
-    short is the (step, bin) at which the minimum ran out of room, None when all of it has nodes. full are
-    the bins that found no more room. behind is the number of the gang for which the queue waits. start are the
-    nodes among which the pods stay that need each other (engine.relations), None while none of them has a node;
-    avoided are the nodes where they do not start, as earlier attempts were short there. Of an arranged gang,
-    allowed are the nodes to which a bin is kept, and started the parts that have what they need; few says at which
-    step of parts it was short, and how many of them started.
+    short is the (step, bin) at which the minimum ran out of room, None when all of it has nodes. full are the bins that found no
+    more room. behind is the number of the gang that the queue waits for. start are the nodes within which pods that need each
+    other stay (engine.relations), None while none of them has a node; avoided are the nodes where they do not start, as earlier
+    attempts were short there. For an arranged gang, allowed are the nodes to which a bin is kept, started the parts that have
+    what they need, and few the step of parts at which it was short, with how many of them started.
     """
 
     __slots__ = ("allowed", "avoided", "behind", "few", "full", "gang", "runs", "short", "start", "started", "taken")
@@ -164,7 +159,7 @@ class Attempt:
         self.few: tuple[int, int] | None = None
 
     def has_minimum(self) -> bool:
-        """Tell whether all that must start together has nodes."""
+        """Tell whether all pods that must start together have nodes."""
         return self.short is None and self.behind is None
 
     def rest(self) -> int | None:

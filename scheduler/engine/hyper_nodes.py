@@ -1,8 +1,7 @@
 """HyperNodes as the engine has them: sets of nodes, by tiers.
 
-Tiers are looked at from the lowest, in which nodes are closest together. A HyperNode is a *domain* here, known by its number, which
-counts them by tier, then by name. Sums over the nodes of all domains of a tier take one step for each node in them, whatever
-their number.
+Tiers are tried from the lowest, in which nodes are closest together. A HyperNode is a *domain* here, known by its number, which
+goes by tier, then by name. Sums over all domains of a tier take one step per node in them, however many domains there are.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ NodeList = NDArray[np.int64]
 class Topology:
     """How close together pods are to be (reference/volcano-queue-podgroup-cli §3.1).
 
-    is_hard  they wait where they would not be; otherwise it is a wish
+    is_hard  pods wait rather than be further apart; otherwise it is a wish
     highest  the highest tier that they may span, None for any
-    name     the same by the name of the tier, "" where none is given
-    on       the nodes on which pods are already, by name: the others come to them
+    name     the name of that tier if given by name, else ""
+    on       the names of nodes that hold pods already: the others join them
     """
 
     is_hard: bool
@@ -61,7 +60,7 @@ class Tier:
 
 
 class HyperNodes:
-    """All domains, of a cluster with nodes of these names. The whole cluster is one tier above the highest one that is written."""
+    """All domains, of a cluster with nodes of these names. The whole cluster is one tier above the highest one stated."""
 
     def __init__(self, named: Iterable[Named], nodes: Sequence[str]) -> None:
         """Of HyperNodes without nodes only the tier counts."""
@@ -73,7 +72,7 @@ class HyperNodes:
         self.tiers = [self._tier(tier) for tier in sorted({each.tier for each in self.named})]
 
     def binds(self, topology: Topology) -> bool:
-        """Tell whether pods wait rather than be on any nodes: where a highest tier is named below that of the whole cluster."""
+        """Tell whether pods wait rather than use any nodes: where they are limited to tiers below the whole cluster."""
         if not topology.is_hard or (topology.highest is None and not topology.name):
             return False
         highest = self.highest(topology)
@@ -87,7 +86,7 @@ class HyperNodes:
         return [tier for tier in self.tiers if highest is not None and tier.tier <= highest]
 
     def highest(self, topology: Topology) -> int | None:
-        """Return the highest tier that pods may span; None where it is named by a name that no tier has."""
+        """Return the highest tier that pods may span; None where no tier has the given name."""
         if topology.highest is not None:
             return topology.highest
         return max((each.tier for each in self.named if each.tier_name == topology.name), default=None)
@@ -99,7 +98,7 @@ class HyperNodes:
         return found
 
     def occupied(self, topology: Topology) -> NodeList:
-        """Return the node of each pod that has one already, as far as there are such nodes."""
+        """Return the node of each pod that has one already; unknown nodes are left out."""
         if not topology.on:
             return np.zeros(0, dtype=np.int64)
         if self._index is None:
@@ -108,7 +107,7 @@ class HyperNodes:
         return np.asarray(there, dtype=np.int64)
 
     def lowest_around(self, nodes: Iterable[str]) -> str:
-        """Return the first HyperNode of the lowest tier that has all of some nodes; "" where none has."""
+        """Return the name of the first HyperNode of the lowest tier that contains these nodes; "" where none does."""
         occupied = np.unique(self.occupied(Topology(False, on=tuple(nodes))))
         if len(occupied):
             marks = np.bincount(occupied, minlength=self.size)

@@ -1,8 +1,8 @@
 """What nodes are worth to pods because of others of their gang: those of their bucket there, and those that may follow.
 
-Semantics are those of Volcano's plugin task-topology (reference/volcano-scheduler §3.11): a node counts for the pods of
-the bucket that are on it, less those that the pod does not want beside it, and for the pods of the bucket that still
-wait and would find room there as well. So the first of a bucket goes where the others can follow.
+Semantics are those of Volcano's plugin task-topology (reference/volcano-scheduler §3.11): a node scores the pods of the bucket
+that are on it, less those that the pod avoids, plus the pods of the bucket that still wait and would find room there as well. So
+the first of a bucket goes where the others can follow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Following:
-    """Pods that come to the same node if they can: so many less those that have the mark by now, each asks for so much."""
+    """Pods that go to the same node if they can: `pods` less those that have the mark by now, each asking for `request`."""
 
     mark: Mark
     pods: int
@@ -29,11 +29,11 @@ class Following:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kin:
-    """The others of a gang, as a pod that asks for `request` sees them.
+    """The others of a gang, as seen by a pod that asks for `request`.
 
-    bucket    the mark of those with which it is to be on a node; None where there are none
-    parted    the marks of those with which it is not
-    following those of the bucket that waited when the cycle began, without the pod itself
+    bucket    the mark of the pods with which it is to share a node; None where there are none
+    parted    the marks of the pods with which it is not to
+    following the pods of the bucket that waited when the cycle began, without the pod itself
     weight    how much all that counts
     """
 
@@ -44,7 +44,7 @@ class Kin:
     weight: int = 1
 
     def raw(self, nodes: Indices, relations: Relations, free: Matrix) -> Vector:
-        """Return what each of these nodes counts. Among equals those come first on which some of the bucket are."""
+        """Return the raw score of each of these nodes. Among equals, those with pods of the bucket come first."""
         there = np.zeros(len(nodes), dtype=np.int64)
         if self.bucket is not None:
             there += relations.tally(self.bucket, OWN_NODE).counts[nodes]
@@ -53,7 +53,7 @@ class Kin:
         return 2 * (there + self._expected(nodes, relations, free)) + (there > 0)
 
     def _expected(self, nodes: Indices, relations: Relations, free: Matrix) -> Vector:
-        """Return how many of those that follow find room on each node after the pod, in order."""
+        """Return how many of the following pods, in order, find room on each node after the pod."""
         found = np.zeros(len(nodes), dtype=np.int64)
         left = free[nodes] - self.request if self.following else free[:0]
         for each in self.following:

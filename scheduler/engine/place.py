@@ -1,4 +1,4 @@
-"""Placing gangs: the minimum of each gets nodes together, or nobody of it does."""
+"""Placing gangs: the minimum of each gets nodes as a whole, or none of it does."""
 
 from __future__ import annotations
 
@@ -38,12 +38,10 @@ def place(
 ) -> list[Attempt]:
     """Place gangs in the order of `scheduler.engine.turns`, and return one attempt for each.
 
-    First fit with skipping: a gang whose minimum does not fit holds nothing
-    and the next one is tried, unless its queue is first in, first out. All nodes are
-    scored as scheduler.engine.ranking says, or by the weights of the cluster, with the same result as placing
-    pod after pod; the same input always gives the same answer. cluster.free
-    and the accounts are left as after placing. pods is the column of `pods`. tried are attempts, by the numbers of
-    their gangs, whose minima stand as they are: on the cluster already, or short.
+    First fit with skipping: a gang whose minimum does not fit holds nothing and the next one is tried, unless its queue is FIFO.
+    All nodes are scored as scheduler.engine.ranking says, or by the weights of the cluster, with the same result as placing pod
+    after pod; the same input always gives the same answer. cluster.free and the accounts are left as after placing. pods is the
+    column of `pods`. tried are attempts, by gang number, whose minima are settled: on the cluster already, or short.
     """
     placer = Placer(cluster, pods=pods)
     tried = tried or {}
@@ -81,6 +79,6 @@ def _place_rest(placer: Placer, turns: Turns, number: int, attempt: Attempt) -> 
         taken = placer.take(attempt, some, due)
         turns.placed(number, request, taken)
         if taken < due:
-            attempt.full.add(some)  # room only shrinks; where others who come make some, the next cycle finds it
+            attempt.full.add(some)  # room only shrinks; if pods placed later make some, the next cycle finds it
     if attempt.rest() is not None:
         turns.again(number)

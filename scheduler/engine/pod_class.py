@@ -1,4 +1,4 @@
-"""Pods that are alike to the engine, as a class."""
+"""Classes of pods that are alike to the engine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class PodClass:
     request  (resources,)
     verdicts (nodes,) index into Cluster.exclusions; 0 = the node may be used
     foreign  amounts of resources that no node has; not empty = fits nowhere
-    worth    (nodes,) what nodes are worth beside their other scores; None where it is all the same
+    worth    (nodes,) what nodes are worth beside their other scores; None where all are worth the same
     avoided  (nodes,) how many reasons there are to use other nodes first; None where there are none
-    ties     what it has to do with other pods; None for most
-    spared   what of nodes is kept from it for idle devices; empty for most
-    wishes   what it prefers; None for most. Where these are about taints as well, avoided is None
-    lacking  tells which label no node has, where one alone closes them all; None where nobody knows
-    asked    the request again: the columns of which it asks for something, with the amounts
+    ties     its marks, and its rules about other pods; None for most
+    spared   what nodes keep from it for idle devices; empty for most
+    wishes   what it prefers; None for most. Where these cover taints, avoided is None
+    lacking  returns the label that no node has, where it alone closes all nodes; None where that is unknown
+    requests the request again: (column, amount) where it asks for something
     """
 
     request: Vector
@@ -46,7 +46,7 @@ class PodClass:
         object.__setattr__(self, "requests", amounts)
 
     def rooms_on(self, free: Matrix) -> Vector:
-        """Return how many pods of the class would fit on each node if so much were free, whatever they have to do with other pods."""
+        """Return how many pods of the class would fit on each node with so much free, ignoring rules about other pods."""
         requested = self.request > 0
         rooms = np.zeros(len(free), dtype=np.int64)
         if self.foreign:

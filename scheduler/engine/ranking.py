@@ -1,22 +1,17 @@
 """The order in which the pods of one class fill the nodes.
 
-The score is bin packing: the sum, over the resources that the class asks for,
-of the share of the node that would be in use after placing one more pod
-(`pods` counts only for classes that ask for nothing else). The fullest node
-wins, so that large holes stay large and whole nodes stay empty for gangs that
-need them; among equals the lowest index wins. Nodes that the class avoids come
-after all others. What a class prefers (`scheduler.engine.wishes`) is asked node by node. Where the policy has weights for nodes, `scheduler.engine.scored_ranking` stands in for this.
+The score is bin packing: the sum, over the resources that the class asks for, of the share of the node that would be in use after
+placing one more pod (`pods` counts only for classes that ask for nothing else). The fullest node wins, so that large holes stay
+large and whole nodes stay empty for gangs that need them; among equals the lowest index wins. Nodes that the class avoids come
+after all others. What a class prefers (`scheduler.engine.wishes`) is asked node by node. Where the policy has weights for nodes,
+`scheduler.engine.scored_ranking` is used instead.
 
-The score of a node only grows while pods are placed on it. So the best node
-stays the best until it is full, and placing n pods is: walk down the order,
-fill each node to its capacity. The result is the one that placing pod after
-pod gives, at the price of one step a node instead of one pass over all nodes
-a pod.
+The score of a node only grows while pods are placed on it. So the best node stays the best until it is full, and placing n pods
+walks down the order and fills each node to its capacity. The result is that of placing pod after pod, at one step per node
+instead of one pass over all nodes per pod.
 
-A ranking is kept between gangs. Others fill nodes too; each change is in
-Cluster.touched, and a ranking measures again only what it has not seen. The
-sorted order is therefore never sorted again: a touched node leaves it and
-goes on in a heap.
+A ranking is kept between gangs. Others fill nodes too; each change is in Cluster.touched, and a ranking measures again only what
+it has not seen. A touched node leaves the sorted order for a heap; only after many changes are all nodes sorted again.
 """
 
 from __future__ import annotations
@@ -37,7 +32,7 @@ MOST = 1 << 31
 """Capacity of a node for pods that ask for nothing at all; keeps sums in range."""
 
 AVOIDANCE = 1e9
-"""What each reason to avoid a node takes off its score: more than any fullness, or any sensible weight, adds."""
+"""What each reason to avoid a node takes off its score: more than any fullness or sensible weight adds."""
 
 FEW = 12
 """Up to so many changed nodes are measured one by one."""
@@ -84,7 +79,7 @@ class Ranking:
         return self._capacity
 
     def choose(self, wanted: int, among: NodeSet) -> tuple[list[int], list[int]]:
-        """Choose as `take` does, but among some nodes only, and leave the ranking right whatever comes of it."""
+        """Choose as `take` does, but among some nodes only; the ranking stays right even if nothing is placed."""
         self._refresh()
         nodes = np.flatnonzero(among & (self._capacity > 0))
         if not len(nodes):
@@ -133,7 +128,7 @@ class Ranking:
             self._settle(node, room, fullness)
 
     def _settle(self, node: int, capacity: int, score: float) -> None:
-        """Take over a new measurement: the node leaves the sorted order for the heap."""
+        """Record a new measurement: the node leaves the sorted order for the heap."""
         self._total += capacity - int(self._capacity[node])
         self._capacity[node] = capacity
         self._score[node] = score
@@ -142,7 +137,7 @@ class Ranking:
             heappush(self._heap, (-score, node))
 
     def _measure_one(self, node: int) -> tuple[int, float]:
-        """Do what _measure does for one node; for a few nodes this is ten times faster."""
+        """Measure one node as _measure does; for a few nodes this is ten times faster."""
         if self._class.verdicts[node] or self._class.foreign:
             return 0, 0.0
         free = self._cluster.free[node].tolist()
@@ -205,7 +200,7 @@ class Ranking:
 
 
 def _fixed(pod_class: PodClass) -> Scores | None:
-    """Return what nodes are worth to a class whatever is on them; None where it is nothing."""
+    """Return the part of scores that does not depend on what is on nodes; None where there is none."""
     if pod_class.avoided is None:
         return pod_class.worth
     aversion = np.float64(-AVOIDANCE) * pod_class.avoided

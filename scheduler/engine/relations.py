@@ -1,15 +1,11 @@
 """Where pods may be because of other pods: host ports, affinity, anti-affinity, spreading.
 
-Every one of these rules asks how many pods with some *mark* are in a
-*domain*. A mark is whatever makes pods count: that a selector selects them,
-that they repel others, that they use a port. A domain is the nodes that have
-one value of a topology label, or, for the empty label, a node by itself.
-A class has the marks that its pods bring along, and the rules that its pods
-obey (`Ties`). Counts follow every pod that is placed or taken away again, so
-that the rules judge pod after pod, whoever was placed in between.
+Every one of these rules asks how many pods with some *mark* are in a *domain*. A mark is whatever makes pods count: that a
+selector selects them, that they repel others, that they use a port. A domain is the nodes that have one value of a topology
+label, or, for the empty label, a node by itself. A class has the marks of its pods, and the rules that its pods obey (`Ties`).
+Counts follow every pod that is placed or taken away again, so that the rules judge pod after pod, whatever was placed in between.
 
-Semantics are those of kube-scheduler's filters NodePorts, InterPodAffinity and
-PodTopologySpread.
+Semantics are those of kube-scheduler's filters NodePorts, InterPodAffinity and PodTopologySpread.
 """
 
 from __future__ import annotations
@@ -36,14 +32,14 @@ NodeSet = NDArray[np.bool_]
 
 
 class Domains(NamedTuple):
-    """The domains of one topology. of_node counts names; -1 where a node is in none."""
+    """The domains of one topology. of_node has for each node an index into names; -1 where it is in none."""
 
     of_node: NDArray[np.int32]
     names: Sequence[str]
 
 
 class Counted(Protocol):
-    """What says which pods are counted by which domains, and on which nodes: a spread, firm or wished."""
+    """What a spread, as a rule or a wish, counts: which pods, by which domains, on which nodes."""
 
     @property
     def mark(self) -> Mark: ...
@@ -96,11 +92,10 @@ class Together:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """No domain may have more than `skew` pods with the mark more than the one that has fewest.
+    """No domain may have over `skew` pods with the mark more than the domain with the fewest.
 
-    Only nodes of `eligible` make domains. With fewer than `least` domains the
-    fewest is 0. counts_itself: the pods have the mark. none_stands: the mark is of
-    a selector without conditions, by which kube-scheduler counts no pod but the one that it places.
+    Only nodes of `eligible` make domains. With fewer than `least` domains the fewest is 0. counts_itself: the pods have the mark.
+    none_stands: the mark is of a selector without conditions, by which kube-scheduler counts no pod but the one that it places.
     """
 
     mark: Mark
@@ -137,7 +132,7 @@ class Ties:
 
 
 class Tally:
-    """Pods with one mark by domain. The slot at the end stands for nodes in no domain, and counts nothing."""
+    """Pods with one mark by domain. The last slot stands for nodes in no domain, and counts nothing."""
 
     __slots__ = ("counts", "names", "of_node")
 
@@ -155,7 +150,7 @@ class Tally:
 class Relations:
     """The marks of all pods, as they stand and as they are placed.
 
-    Tallies are made when a rule asks for the first time, so that what nobody asks about costs nothing.
+    Tallies are made when a rule first asks for them, so that unused ones cost nothing.
     """
 
     def __init__(self, ground: Ground) -> None:
@@ -170,18 +165,18 @@ class Relations:
         self.shift((mark, node, pods) for mark in ties.marks for node, pods in zip(nodes, counts, strict=True))
 
     def shift(self, marked: Iterable[Marked], sign: int = 1) -> None:
-        """Note that pods with marks come to nodes; with -1 that they go, also those that stood there from the start."""
+        """Note that pods with marks come to nodes; with -1 that they leave, also those that were there from the start."""
         for mark, node, pods in marked:
             self._placed[mark][node] += pods * sign
             for tally in self._by_mark.get(mark, ()):
                 tally.add(node, pods * sign)
 
     def open_nodes(self, ties: Ties) -> NodeSet:
-        """Return the nodes to which no rule of a class is opposed."""
+        """Return the nodes that no rule of a class forbids."""
         return in_all([self.allowed(rule) for rule in ties.rules])
 
     def allowed(self, rule: Rule) -> NodeSet:
-        """Return the nodes to which one rule is not opposed."""
+        """Return the nodes that one rule does not forbid."""
         if isinstance(rule, Apart):
             tally = self.tally(rule.mark, rule.topology)
             free: NodeSet = (tally.counts == 0)[tally.of_node]
@@ -195,17 +190,17 @@ class Relations:
         return even
 
     def is_start(self, rule: Together) -> bool:
-        """Whether a pod that obeys the rule now would be the first of its kind."""
+        """Tell whether a pod that obeys the rule now would be the first of its kind."""
         return rule.starts and not any(self.tally(rule.mark, each).counts.any() for each in rule.topologies)
 
     def is_beside(self, rule: Together, node: int) -> bool:
-        """Whether a rule is not opposed to one node."""
+        """Tell whether a rule allows one node."""
         tallies = [self.tally(rule.mark, each) for each in rule.topologies]
         least = 0 if self.is_start(rule) else 1
         return all(tally.of_node[node] >= 0 and tally.counts[tally.of_node[node]] >= least for tally in tallies)
 
     def regions(self, rule: Together) -> NDArray[np.int64]:
-        """Return for each node the number of its domains in all topologies of a rule together; -1 where it is in none."""
+        """Return for each node the number of its domains in all topologies of a rule together; -1 where it lacks one."""
         domains = [self.tally(rule.mark, each).of_node for each in rule.topologies]
         if len(domains) == 1:
             return domains[0].astype(np.int64)
@@ -219,7 +214,7 @@ class Relations:
         return self.spread(rule).counts + int(rule.counts_itself)
 
     def fewest(self, rule: Spread) -> int:
-        """Return how many pods the domain has that has fewest."""
+        """Return how many pods the domain with the fewest has; 0 with fewer domains than `least`."""
         counts = self.spread(rule).counts[:-1]
         return int(counts.min()) if len(counts) and len(counts) >= rule.least else 0
 

@@ -1,8 +1,8 @@
 """The order in which the pods of one class go to nodes that are compared by weights.
 
-Other than by `Ranking`, a node may be worth less for the next pod than it was for this one. So each pod goes to the
-node that is best for it, and the node is measured again before the next: a step costs as much as the nodes' heap is
-deep, whatever their number. Among equals the lowest index wins.
+Unlike in `Ranking`, a node may be worth less for the next pod than it was for this one. So each pod goes to the node that is best
+for it, and that node is measured again before the next: a step costs as much as the nodes' heap is deep. Among equals the lowest
+index wins.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ScoredRanking(Ranking):
         return list(taken), list(taken.values())
 
     def choose(self, wanted: int, among: NodeSet) -> tuple[list[int], list[int]]:
-        """Choose one node for one pod, since the next may be worth more elsewhere; who wants more asks again."""
+        """Choose one node for one pod, since the next may be worth more elsewhere; for more pods the caller asks again."""
         return super().choose(min(wanted, 1), among)
 
     def _score_one(self, free: Sequence[int], allocatable: Sequence[int]) -> float:

@@ -1,8 +1,8 @@
-"""Comparing nodes by the scorers of Volcano's plugins nodeorder, binpack and resource-strategy-fit (reference/volcano-scheduler §3.8, §3.9, §3.11).
+"""Comparing nodes by the scorers of Volcano's nodeorder, binpack and resource-strategy-fit (reference/volcano-scheduler §3.8, §3.9, §3.11).
 
-Each scorer gives 0 to 100, times its weight. Amounts are those that pods ask for: what pods of no request are taken to
-use elsewhere (100m CPU, 200 MB) is not counted. The arithmetic is written twice, for one node and for many, with the
-same operations in the same order, so that both give the same number to the last bit.
+Each scorer gives 0 to 100, times its weight. Amounts are requests: the use assumed elsewhere for pods without requests (100m CPU,
+200 MB) is not counted. The arithmetic is written twice, for one node and for many, with the same operations in the same order, so
+that both give the same number to the last bit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from scheduler.engine.pod_class import PodClass
 class Weights:
     """The weights of the scorers, and the columns of the resources that they look at.
 
-    packed are the columns that binpack looks at, with their weights. sized are those of CPU and memory, rare those that
-    balanced looks at for pods that ask for them. fitted are the columns that resource-strategy-fit looks at, each with
-    its weight and whether much use is good; scarce those that are spared, of all_scarce together.
+    packed are the columns that binpack looks at, with their weights. sized are those of CPU and memory, rare those that balanced
+    adds for pods that ask for them. fitted are the columns that resource-strategy-fit looks at, each with its weight and whether
+    much use is good; scarce those that it spares, with weights out of all_scarce.
     """
 
     binpack: int = 0
@@ -74,13 +74,13 @@ class Scorer:
         score = packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
         if self._fits:
             score += self._fit(free, allocatable)
-        if self._spares:  # a node is worth more that has little of what is scarce
+        if self._spares:  # nodes with less of what is scarce are worth more
             has = sum(w for c, w in weights.scarce if allocatable[c] > 0)
             score += (1.0 - has / weights.all_scarce) * (100 * weights.spare)
         return score
 
     def _fit(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
-        """Return what resource-strategy-fit gives: nothing where something is short."""
+        """Return the score of resource-strategy-fit: 0 where something is short."""
         total = 0.0
         for c, q, w, much in self._fitted:
             if (whole := allocatable[c]) <= 0:
@@ -163,7 +163,7 @@ class Scorer:
 
 
 def _deviation_of(used: Sequence[float]) -> float:
-    """Return the standard deviation, added up one after the other: `sum` of Python 3.12 rounds otherwise."""
+    """Return the standard deviation, added up one by one: `sum` of Python 3.12 rounds differently."""
     total = squares = 0.0
     for each in used:
         total += each
@@ -174,7 +174,7 @@ def _deviation_of(used: Sequence[float]) -> float:
 
 
 def _deviation(used: Scores, there: NDArray[np.bool_]) -> Scores:
-    """Return the standard deviation of those of each row that are there, added up column by column."""
+    """Return each row's standard deviation of the values that are there, added up column by column."""
     counted = there.sum(axis=1)
     total = np.zeros(len(used))
     for c in range(used.shape[1]):

@@ -1,8 +1,8 @@
 """Where a gang fits soonest, when pods leave one after the other.
 
-The cluster and the accounts of queues are put into the state in which so many of those who leave are gone, and it is found out
-by halving how many have to go at the least. Where more room never hurts, as without rules about other pods, that is the first
-moment at which the gang fits; otherwise it is a moment at which it does.
+Halving finds the least number of pods that have to leave: the cluster and the accounts of queues are put into the state in which
+so many are gone. Where more room never hurts, as without rules about other pods, that is the first moment at which the gang fits;
+otherwise it is a moment at which it does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scheduler.engine.place import Placer
 
 
 class Leaver(NamedTuple):
-    """A pod that will leave: the number of its node, None where that is not there; what it holds by column, and for which queue."""
+    """A pod that will leave: the number of its node, None if that is gone; what it holds by column, and the account."""
 
     node: int | None
     amounts: Vector
@@ -28,9 +28,9 @@ class Leaver(NamedTuple):
 
 
 def soonest(cluster: Cluster, gang: Gang, leavers: Sequence[Leaver], *, pods: int = -1) -> tuple[Attempt, int] | None:
-    """Return the minimum of a gang as it is placed once enough have left, and how many have, in their order; None where all are too few.
+    """Return the minimum of a gang as placed once enough pods have left, in order, and how many have; None where all are too few.
 
-    Nothing is changed in the end.
+    The cluster and the accounts are left as they were.
     """
     departure = _Departure(cluster, leavers)
     try:
@@ -51,7 +51,7 @@ def soonest(cluster: Cluster, gang: Gang, leavers: Sequence[Leaver], *, pods: in
 
 
 class _Departure:
-    """The cluster as it is when the first so many have left."""
+    """The cluster as it is when the first so many pods have left."""
 
     def __init__(self, cluster: Cluster, leavers: Sequence[Leaver]) -> None:
         self._cluster, self._gone = cluster, 0
@@ -65,7 +65,7 @@ class _Departure:
         self._owners = np.array([numbers[each.account] for each in leavers], dtype=np.intp)
 
     def attempt(self, gang: Gang, gone: int, pods: int) -> Attempt | None:
-        """Return the minimum as it is placed when so many have left, None where it does not fit."""
+        """Return the minimum as placed when so many have left, None where it does not fit."""
         self.move(gone)
         placer = Placer(self._cluster, pods=pods)
         attempt = placer.place_minimum(gang)

@@ -1,7 +1,7 @@
-"""What of a node is kept for its idle devices, so that who comes for them finds CPU and memory beside them (`proportional`,
+"""What is kept free on a node for its idle devices, so that pods that ask for them find CPU and memory too (`proportional`,
 reference/volcano-scheduler §3.11 resource-strategy-fit).
 
-It is kept from pods that ask for none of these devices: beside each device that nobody uses so much stays free.
+It is kept from pods that ask for none of these devices: so much for each unused device.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 class Spared(NamedTuple):
-    """So much (`each`) of a column stays free for each one of the column `device` that is free."""
+    """`each` of `column` stays free for each one of the column `device` that is free."""
 
     column: int
     device: int

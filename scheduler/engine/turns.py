@@ -1,17 +1,13 @@
 """Whose turn it is: queues by their shares, and inside a queue its gangs.
 
-The queue of the highest priority is served first, then the one that has least
-of what it deserves, then the oldest; among queues with queues below them in the same way,
-level by level. Inside a queue gangs go by priority; among equals the minima of
-all before the pods beyond a minimum; minima in the order given, the others by
-how much of the cluster their gang has (the dominant share, drf). That is the
-order of Volcano's plugins priority, gang, drf and proportion or capacity
-(reference/volcano-scheduler §2.2, §3.1 to §3.6).
+Queues go by priority, then by how little they have of what they deserve, then oldest first; in a tree of queues this holds level
+by level. Inside a queue gangs go by priority; among equals all minima come before pods beyond a minimum; minima in the order
+given, the others by how much of the cluster their gang has (the dominant share, drf). That is the order of Volcano's plugins
+priority, gang, drf and proportion or capacity (reference/volcano-scheduler §2.2, §3.1 to §3.6).
 
-Beyond the minimum Volcano gives one pod a turn. Here a turn is as many pods as it
-takes until another queue or gang is served first by a grain, which is a small part of a
-share: two large queues do not take a turn for each pod, and in small ones a grain is
-less than a pod, so that the outcome is the same.
+Beyond the minimum Volcano gives one pod a turn. Here a turn is as many pods as it takes until another queue or gang is first by a
+grain, which is a small part of a share: two large queues do not alternate at each pod, and in small ones a grain is less than a
+pod, so that the outcome is the same.
 """
 
 from __future__ import annotations
@@ -25,9 +21,9 @@ from scheduler.engine.arrays import UNLIMITED, Amount
 from scheduler.engine.gang import Gang
 
 QUEUE_GRAIN = 1 / 256
-"""Part of what a queue deserves by which it may get ahead of others in one turn."""
+"""The part of what it deserves by which a queue may get ahead of others in one turn."""
 GANG_GRAIN = 1 / 4096
-"""Part of the cluster by which a gang may get ahead of others of its queue in one turn."""
+"""The part of the cluster by which a gang may get ahead of others of its queue in one turn."""
 
 BranchKey = tuple[int, float, int, str]
 
@@ -63,7 +59,7 @@ class _Branch:
         return len(self.account.line) if self.account else 0
 
     def key(self) -> BranchKey:
-        """Return what decides among queues below the same one: the least comes first."""
+        """Return the sort key among queues with the same parent: the least comes first."""
         account = self.account
         if account is None:
             return (0, 0.0, 0, "")
@@ -72,7 +68,7 @@ class _Branch:
 
 
 class Turns:
-    """The order of one cycle. Whoever was given a turn says whether it wants another."""
+    """The order of one cycle. Whoever takes a turn says whether the gang wants another, and ends the turn."""
 
     def __init__(self, gangs: Sequence[Gang], total: Sequence[int]) -> None:
         """total is what the cluster offers, by column."""
@@ -113,7 +109,7 @@ class Turns:
         heappush(self._path[-1].entries, entry)
 
     def close(self) -> list[int]:
-        """Let no more gangs of the queue start; return those that were to come. Others go on with what is beyond their minima."""
+        """Let no more gangs of the queue start; return those still to come. Started ones go on beyond their minima."""
         branch = self._path[-1]
         behind = [entry.gang for entry in branch.entries if not entry.is_rest]
         branch.entries = [entry for entry in branch.entries if entry.is_rest]
@@ -121,7 +117,7 @@ class Turns:
         return behind
 
     def end(self) -> None:
-        """End the turn: the queue stands in line again, where it belongs by now."""
+        """End the turn: the queue rejoins the line where it belongs by now."""
         self._line(reversed(self._path[1:]))
 
     def most(self, number: int, request: tuple[Amount, ...]) -> int:
@@ -139,7 +135,7 @@ class Turns:
         return most
 
     def _pods_until(self, number: int, share: float, request: tuple[Amount, ...]) -> int:
-        """Return how many pods bring the dominant share of a gang beyond another one; at least 1."""
+        """Return how many pods raise the dominant share of a gang above another one; at least 1."""
         held = self._held.get(number) or [0] * len(self._total)
         left = (
             (int(share * self._total[column]) - held[column]) // amount
@@ -155,7 +151,7 @@ class Turns:
         return branch or self._top
 
     def _line(self, branches: Iterable[_Branch]) -> None:
-        """Put queues that have something to place in line below the queue above them."""
+        """Put queues that have something to place in line below their parent."""
         for branch in branches:
             if (branch.entries or branch.branches) and branch.above is not None:
                 heappush(branch.above.branches, (branch.key(), branch))

@@ -1,9 +1,9 @@
-"""What pods would rather have: nodes with labels, other pods near or away, an even spread, no taints.
+"""What pods prefer: nodes with labels, other pods near or away, an even spread, no taints.
 
 Semantics are those of kube-scheduler's scores NodeAffinity, TaintToleration, InterPodAffinity and PodTopologySpread
-(reference/volcano-scheduler §3.8): each gives the nodes among which a pod may choose at that moment 0 to 100 in whole
-numbers, times its weight. What they give depends on all of these nodes, and often on the pods that were placed just
-before. So nodes are compared anew for each pod, or, where nothing moves, for as many as the best node has room for.
+(reference/volcano-scheduler §3.8): each gives the nodes that a pod may choose at that moment 0 to 100 in whole numbers, times its
+weight. The scores depend on all of these nodes, and often on the pods placed just before. So nodes are compared anew for each
+pod, or, where nothing moves, for as many as the best node has room for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scheduler.engine.relations import Mark, NodeSet, Relations
 Indices = NDArray[np.int64]
 
 MOST = 100
-"""What a score gives at most."""
+"""The highest score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class WishWeights:
 
 
 DEFAULT = WishWeights()
-"""Those that Volcano's nodeorder has by default, before everything else."""
+"""The defaults of Volcano's nodeorder, which decide before everything else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Near:
-    """Each pod with the mark in the same domain counts so much; less than nothing where it is rather avoided."""
+    """Each pod with the mark in the same domain counts `weight`, which is negative where it is avoided."""
 
     mark: Mark
     topology: str
@@ -50,10 +50,10 @@ class Near:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Even:
-    """The fewer pods with the mark are in a domain, the better; by_node: each node by itself is one.
+    """The fewer pods with the mark are in a domain, the better. by_node: each node by itself is a domain.
 
-    labelled are the nodes that have the labels of all such wishes of a pod: others are worth nothing. Of these, eligible are
-    those whose pods count. none_stands: the mark is of a selector without conditions, by which kube-scheduler counts nobody.
+    labelled are the nodes that have the labels of all such wishes of a pod: others are worth nothing. Of these, pods count on the
+    eligible ones. none_stands: the mark is of a selector without conditions, by which kube-scheduler counts no pod.
     """
 
     mark: Mark
@@ -69,10 +69,10 @@ class Even:
 class Wishes:
     """What pods of a class prefer.
 
-    matched      (nodes,) the weights of the wishes for nodes that each meets; None where there are none
-    avoided      (nodes,) how many taints there are to use other nodes first; None where there are none
+    matched      (nodes,) the weights of the node preferences that each meets; None where there are none
+    avoided      (nodes,) how many taints say to use other nodes first; None where there are none
     moves_itself whether a pod of the class changes what nodes are worth to the next one
-    kin          what it has to do with others of its gang (task-topology); None where that is nothing
+    kin          how it relates to others of its gang (task-topology); None where it does not
     """
 
     weights: WishWeights

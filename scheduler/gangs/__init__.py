@@ -1,1 +1,1 @@
-"""What a pod group is to a cycle: a gang, its parts, who of it may be evicted, and how long it may wait."""
+"""What a pod group is to a cycle: a gang, its parts, which of its pods may be evicted, and how long it may wait."""

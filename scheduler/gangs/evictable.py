@@ -2,13 +2,13 @@
 
 Rules: reference/volcano-scheduler §1.3 (preemptable), §2.6 (bundles), §3.1 (gang), §3.3 (conformance).
 
-* Only pods of ours that run or have their node; those that are going already are no news.
-* A pod that says `volcano.sh/preemptable: "false"`, as annotation or label, stays; if it says nothing its group may say so.
+* Only pods of this scheduler that run or have a node may be evicted, and none that is being deleted already.
+* A pod with `volcano.sh/preemptable: "false"`, as annotation or label, stays; without it, its group's value holds.
 * Pods in kube-system and those of the classes system-cluster-critical and system-node-critical stay.
-* What a gang has beyond its minimum, and beyond the minima of its roles, goes pod by pod: *loose* pods. The rest of it goes
-  whole or not at all, and not at all when one of its pods has to stay. A gang that is below its minimum already has none left to keep.
-* Of a group with sub-groups nobody is loose: none of them is left below its size.
-* In a gang those go first that were to start last.
+* Pods that a gang has beyond its minimum, and beyond the minima of its roles, are *loose*: they go one by one. The rest goes
+  together or not at all, and not at all when one of its pods has to stay. A gang below its minimum has no minimum left to keep.
+* A group with sub-groups has no loose pods, so that no sub-group is left below its size.
+* Within a gang, pods that would start last go first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STAYING = (TaskStatus.BOUND, TaskStatus.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class Evictable:
-    """loose pods go one by one, in this order; core pods together, with those that are loose."""
+    """loose pods are evicted one by one, in this order; core pods only together, and with all loose ones."""
 
     loose: tuple[Pod, ...] = ()
     core: tuple[Pod, ...] = ()
@@ -35,7 +35,7 @@ class Evictable:
 def evictable(
     group: Group, priority_of: PriorityOf, going: Collection[str] = (), protected: Collection[str] = ()
 ) -> Evictable:
-    """Return what of a group may be evicted when pods with the keys of `going` are to go anyway, and those of `protected` stay."""
+    """Return which pods of a group may be evicted, given the keys of pods that go anyway (going) or must stay (protected)."""
     holders = [pod for pod in group.holders.values() if pod.key not in going]
     found = [pod for pod in holders if could_go(pod, group) and pod.key not in protected]
     if not group.exists or not found:
@@ -62,7 +62,7 @@ def evictable(
 
 
 def _spare_by_role(group: Group, going: Collection[str]) -> dict[str, int]:
-    """Return how many pods each role with a minimum has beyond that."""
+    """Return how many pods each role with a minimum has beyond it."""
     minima = group.roles
     if sum(minima.values()) > group.min_member:
         return {}
@@ -71,12 +71,12 @@ def _spare_by_role(group: Group, going: Collection[str]) -> dict[str, int]:
 
 
 def could_go(pod: Pod, group: Group) -> bool:
-    """Tell whether a pod holds a node, or is about to, and may be evicted."""
+    """Tell whether a pod is bound or runs, and may be evicted."""
     return pod.status in _STAYING and may_go(pod, group)
 
 
 def may_go(pod: Pod, group: Group) -> bool:
-    """Tell whether a pod may be evicted by what it is, and by what it and its group say."""
+    """Tell whether a pod may be evicted, by its namespace, its class, and its own or its group's setting."""
     if pod.namespace == KUBE_SYSTEM or pod.priority_class in CRITICAL:
         return False
     preemptable = group.preemptable if pod.preemptable is None else pod.preemptable

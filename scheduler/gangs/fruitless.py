@@ -1,6 +1,6 @@
-"""Searches of earlier cycles that are not made again at once: for victims (`evictions`) and for places to keep (`reservations`).
+"""Failed searches of earlier cycles that are not repeated at once: for victims (`evictions`) and for reservations (`reservations`).
 
-They are remembered by what makes gangs alike (`Snapshot.fruitless`).
+They are remembered by what makes gangs alike (`Memory.fruitless`).
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 Likeness = tuple[Any, ...]
-"""What is the same of gangs for which a search comes to the same."""
+"""Equal for gangs for which a search has the same outcome."""
 Protected = tuple[tuple[str, int], ...]
-"""What protects pods, in words, and how many."""
+"""What protects pods, in words, and how many pods each."""
 
 REST_MS = 5000
-"""For how long a search is not made again."""
+"""For how long a failed search is not repeated."""
 
 
 class Fruitless(NamedTuple):
-    """A search that found nobody: until when it is not made again, in ms, and whom it found protected.
+    """A search that found nothing: until when it is not repeated (ms), and which pods it found protected.
 
-    changes is `Snapshot.changes` where the outcome depends on the world alone, and not on the time: then it stands until that is another.
+    changes is `Snapshot.changes` if the outcome depends on the snapshot alone, not on the time, and then holds until that differs; else -1.
     """
 
     due: int
@@ -30,13 +30,13 @@ class Fruitless(NamedTuple):
 def note(
     searches: dict[Likeness, Fruitless], likeness: Likeness, now: int, protected: Protected = (), changes: int = -1
 ) -> None:
-    """Note a search that is to rest from now on (ms), and forget those whose time is over."""
+    """Note a failed search, which rests for REST_MS from now (ms), and forget those whose time is over."""
     for each in [each for each, search in searches.items() if search.due <= now]:
         del searches[each]
     searches[likeness] = Fruitless(now + REST_MS, protected, changes)
 
 
 def resting(searches: dict[Likeness, Fruitless], likeness: Likeness, now: int) -> Fruitless | None:
-    """Return the search that rests at a time (ms); None where none does, as after the clock was set back."""
+    """Return the search that rests now (ms); None where none does, or where the clock was set back since."""
     search = searches.get(likeness)
     return search if search is not None and now < search.due <= now + REST_MS else None

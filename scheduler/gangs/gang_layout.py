@@ -3,22 +3,22 @@
 Rules: design §4 ("which pods make the minimum"), minTaskMember of
 reference/volcano-queue-podgroup §3.1.
 
-* Task order: priority, highest first; equal pods role by role in the order of
-  their first pods; inside a role by the number at the end of the name, then
-  age, then name.
-* The minimum is made in that order: pods of higher priority are part of it or
-  nobody starts. Among pods of the priority at which the minimum ends, any that
+* Task order: highest priority first; pods of equal priority role by role in the
+  order of their first pods; inside a role by the number at the end of the name,
+  then age, then name.
+* The minimum is filled in that order: pods of higher priority are part of it, or
+  no pod starts. Among pods of the priority at which the minimum ends, any that
   fit will do.
-* Where the plugin task-topology is listed and the group says so, some tasks come first among equals of priority, and pods
-  that are to be on one node are together (`scheduler.gangs.task_topology`).
+* Where the plugin task-topology is listed and the group says so, some tasks come first among pods of equal priority, and pods
+  that should share a node are kept together (`scheduler.gangs.task_topology`).
 * minTaskMember holds as well, unless its sum is larger than minMember.
-* Pods that have a node already, run or succeeded count; failed ones do not. A
-  pod that a scheduling gate holds back does not exist yet.
-* What a group asks of the network, and its sub-groups, are added to that by `scheduler.gangs.sub_groups`.
-* When some have failed and nobody runs any more, those that failed count too:
-  they were started with the others, and nobody makes them again, or they would
-  be gone. Without this the last pod of a gang, made or given room when the
-  others had failed already, would wait for them without end, and its job too.
+* Pods that have a node, run or succeeded count; failed ones do not. A pod that
+  a scheduling gate holds back does not exist yet.
+* `scheduler.gangs.sub_groups` adds the group's network topology and its sub-groups.
+* When some pods failed and none runs any more, failed ones count too: they
+  started with the others, and nobody makes them again, or they would be gone.
+  Otherwise the last pod of a gang, created or given room after the others had
+  failed, would wait for them forever, and its job too.
 """
 
 from __future__ import annotations
@@ -43,43 +43,43 @@ SubGroupOf = Callable[[Pod], SubGroup | None]
 
 @dataclass(frozen=True, slots=True)
 class _Ordering:
-    """What decides, among pods of one priority, which are first and which are alike. first: the tasks that come first, by number."""
+    """What decides which pods of one priority come first and which are alike. first: the position of each task that comes first."""
 
     of: SubGroupOf | None = None
     first: Mapping[str, int] = field(default_factory=dict)
     kinships: Kinships | None = None
 
     def key(self, pod: Pod) -> tuple[int, int, int]:
-        """Return what comes before the number of a pod."""
+        """Return what is compared before the numbers of pods."""
         first, rank = self.rank(pod.role)
         return first, self.kinships.bucket_rank(pod) if self.kinships else 0, rank
 
     def rank(self, role: str) -> tuple[int, int]:
-        """Return which roles come first: as the group says, then those of which a bucket is made first."""
+        """Return the sort key of a role: its position as the group states it, then its rank in filling buckets."""
         return self.first.get(role, len(self.first)), self.kinships.rank(role) if self.kinships else 0
 
 
 def first_pods(group: Group, count: int) -> list[Pod]:
     """Return the first waiting pods of a group, whatever their priority.
 
-    Those behind scheduling gates are left with what the API server said of them.
+    Gated pods are left out: they keep the condition that the API server gave them.
     """
     return nsmallest(count, [pod for pod in group.pending.values() if not pod.gated], key=_rank)
 
 
 def started(group: Group) -> int:
-    """Return how many pods count for the minimum: those that are ready and, of a gang that is over, those that failed."""
+    """Return how many pods count for the minimum: the ready ones and, in a gang that is over, the failed ones."""
     return group.scheduled() if _is_over(group) else group.ready()
 
 
 def _is_over(group: Group) -> bool:
-    """Tell whether pods of a gang have failed, nobody of it runs any more, and those that are left are no whole minimum."""
+    """Tell whether pods of a gang have failed, none is on a node any more, and the rest are fewer than the minimum."""
     is_short = group.ready() + len(group.pending) < group.min_member
     return is_short and bool(group.counts[TaskStatus.FAILED]) and not group.holders
 
 
 def lay_out(group: Group, priority_of: PriorityOf, tasks: TaskTopologies | None = None) -> Layout:
-    """Return the layout of a group. tasks: what comes of the topology of its tasks."""
+    """Return the layout of a group. tasks: the policy for task topologies, None where there is none."""
     if not group.is_arranged:
         return _lay_out(group, priority_of, _ordering(group, None, tasks))
     of = None if _is_over(group) else sub_groups.sub_group_of(group)
@@ -87,7 +87,7 @@ def lay_out(group: Group, priority_of: PriorityOf, tasks: TaskTopologies | None 
 
 
 def _ordering(group: Group, of: SubGroupOf | None, tasks: TaskTopologies | None) -> _Ordering | None:
-    """Return by what pods are put in order; None for most groups, where it is priority, role and number alone."""
+    """Return how pods are ordered; None for most groups, where priority, role and number decide alone."""
     topology = group.task_topology if tasks is not None else None
     if tasks is None or topology is None:
         return None if of is None else _Ordering(of)
@@ -100,9 +100,9 @@ def _ordering(group: Group, of: SubGroupOf | None, tasks: TaskTopologies | None)
 
 
 def _lay_out(group: Group, priority_of: PriorityOf, ordering: _Ordering | None) -> Layout:
-    """Return the layout of a group without what it asks of the network."""
+    """Return the layout of a group without network topology and parts."""
     missing = max(group.min_member - started(group), 0)
-    if len(group.pending) < missing:  # while pods of a large gang are being created, each round
+    if len(group.pending) < missing:  # a shortcut: true in each cycle while the pods of a large gang are being created
         return Layout([], Gang(()), missing, missing - len(group.pending), 0)
     waiting = [pod for pod in group.pending.values() if not pod.gated]
     sets = _pod_sets(waiting, priority_of, ordering)
@@ -146,7 +146,7 @@ def _pod_sets(pods: list[Pod], priority_of: PriorityOf, ordering: _Ordering | No
 
 
 def task_order(pod: Pod, priority_of: PriorityOf) -> tuple[int, tuple[int, int, str]]:
-    """Return what orders the pods of a gang: who is to run first, and to go last."""
+    """Return the sort key of a pod in its gang: the first pods start first and are evicted last."""
     return -_priority(pod, priority_of), _rank(pod)
 
 
@@ -161,7 +161,7 @@ def _rank(pod: Pod) -> tuple[int, int, str]:
 
 
 def _role_minima(group: Group) -> dict[str, int]:
-    """Return how many more pods each role must get; empty when roles set no minimum."""
+    """Return how many more pods each role must get; empty when roles set no minimum that counts."""
     minima = group.roles
     if _is_over(group) or sum(minima.values()) > group.min_member:
         return {}
@@ -170,7 +170,7 @@ def _role_minima(group: Group) -> dict[str, int]:
 
 
 def _steps(sets: list[PodSet], roles: Mapping[str, int], missing: int) -> Iterable[GangStep]:
-    """Yield the minima of roles, then what is left of the minimum by priority."""
+    """Yield a step per role minimum, then the rest of the minimum by priority."""
     taken: Counter[int] = Counter()
     left = dict(roles)
     for some in sets:

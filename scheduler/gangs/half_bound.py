@@ -1,10 +1,10 @@
 """Gangs whose pods a cluster binds one by one, so that a scheduler can be stopped in the middle of one.
 
-Before such a gang is bound, its condition Scheduled is announced as Unknown, with the reason Binding; with the last
-of it the condition becomes True. A scheduler that finds it Unknown, and some of the pods on nodes, goes on
-where another one has stopped: it binds the others, or gives back what they hold, if they find no room now. Otherwise two
-half gangs could wait for each other for ever. In the embedded cluster a gang is bound in one transaction, and
-nothing of this is ever written.
+Before such a gang is bound, its condition Scheduled is written as Unknown, with the reason Binding; with the last
+bind it becomes True. A scheduler that finds it Unknown, and some of the pods on nodes, continues where another one
+stopped: it binds the other pods or, if they find no room now, gives back the nodes of the bound ones. Otherwise two
+half-bound gangs could wait for each other forever. In the embedded cluster a gang is bound in one transaction, and
+none of this is written.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ GIVEN_BACK = "GivenBack"  # the reason of the event
 
 
 def needs(gang: Gang, taken: Sequence[int], binds: Sequence[Bind]) -> list[Need]:
-    """Return the minima of a gang over its binds, which are of its bins in their order, so many of each.
+    """Return the minima of a gang over its binds, which come bin by bin, taken[i] of bin i.
 
-    None where nobody would make one of the pods again: what cannot be taken back has no use for a minimum.
+    Empty if one of the pods has no controller that would make it again: such a gang cannot be taken back.
     """
     if not all(bind.pod.controlled for bind in binds):
         return []
@@ -42,9 +42,9 @@ def needs(gang: Gang, taken: Sequence[int], binds: Sequence[Bind]) -> list[Need]
 def announcement(
     group: Group, binds: Sequence[Bind], minima: Sequence[Need], time: str, now: int
 ) -> GroupCondition | None:
-    """Return the condition that is written before a gang is bound; None where it cannot be stopped half way.
+    """Return the condition that is written before a gang is bound; None if fewer than two of its pods start together.
 
-    Beside pods that hold nodes already it is none: those are not to be given back with the others.
+    Also None if pods of the group have nodes already: those must not be given back with the others.
     """
     if group.holders or group.ready() or sum(need for need, _ in minima) < 2:
         return None
@@ -59,7 +59,7 @@ def announcement(
 
 
 def is_half_bound(group: Group, layout: Layout) -> bool:
-    """Say whether another scheduler was stopped in the middle of a gang; one of which a pod has ended was whole."""
+    """Tell whether another scheduler was stopped in the middle of a gang; False once a pod has ended, as the gang was whole then."""
     has_ended = group.counts[TaskStatus.SUCCEEDED] or group.counts[TaskStatus.FAILED]
     conditions = (group.view.status.conditions if group.view else None) or ()
     is_announced = any((each.type, each.status, each.reason) == (SCHEDULED, "Unknown", BINDING) for each in conditions)
@@ -67,12 +67,12 @@ def is_half_bound(group: Group, layout: Layout) -> bool:
 
 
 def given_back(group: Group) -> list[Pod]:
-    """Return the pods of a half bound gang that are to be made again, by name."""
+    """Return the pods of a half-bound gang that are to be made again, by name."""
     return [pod for _, pod in sorted(group.holders.items()) if not pod.deleting]
 
 
 def event_text(group: Group) -> str:
-    """Return what the owner of a gang is told whose nodes are given back."""
+    """Return the message of the event for a gang whose nodes are given back."""
     return (
         f"{group.ready()} of the {group.min_member} pods that start together had nodes when the scheduler was stopped,"
         " and the others find no room now, so all are made again."

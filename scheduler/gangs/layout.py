@@ -1,4 +1,4 @@
-"""A group as a gang: which of its pods are alike, and how many must start together. `gang_layout` makes it."""
+"""A group as a gang: which of its pods are alike, and how many must start together. Built by `gang_layout`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PodSet:
 class Layout:
     """A group as a gang: gang.bins[i] is pod_sets[i]. needed pods must start together; absent of them do not exist.
 
-    gated pods are in no set.
+    gated pods, as many, are in no set.
     """
 
     pod_sets: list[PodSet]
@@ -49,5 +49,5 @@ class Layout:
         return [pod for some in self.pod_sets for pod in some.pods]
 
     def constraint(self) -> Constraint | None:
-        """Return the first demand of the pods that the scheduler cannot judge, or None."""
+        """Return the first constraint of the pods that the scheduler cannot judge, or None."""
         return next((some.shape.constraint for some in self.pod_sets if some.shape.constraint), None)

@@ -1,6 +1,6 @@
-"""A reservation as it stands in the status of its pod group (`kube.volcano.reserved_room`), made, read and ended by the scheduler.
+"""A reservation in the status of its pod group (`kube.volcano.reserved_room`): made, read and ended by the scheduler.
 
-One that did not start in time says in the same place after how long its room was given back.
+If the group did not start in time, the same condition says after how long the reservation was given back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ReleasedReservation(msgspec.Struct, frozen=True):
 
 
 def reservation_of(conditions: Iterable[GroupCondition]) -> Reservation | None:
-    """Return the reservation of a group; None where it has none, or what stands there cannot be read."""
+    """Return the reservation of a group; None where it has none, or it cannot be read."""
     condition = find_condition(conditions, reserved_room.DATA)
     if condition is None or condition.status != "True":
         return None
@@ -40,7 +40,7 @@ def reservation_of(conditions: Iterable[GroupCondition]) -> Reservation | None:
 
 
 def given_back_of(conditions: Iterable[GroupCondition]) -> ReleasedReservation | None:
-    """Return when room was given back that was kept in vain; None where it was not."""
+    """Return when, and after how long, a reservation was given back unused; None where none was."""
     condition = find_condition(conditions, reserved_room.DATA)
     if condition is None or (condition.status, condition.reason) != ("False", GIVEN_BACK):
         return None
@@ -52,7 +52,7 @@ def given_back_of(conditions: Iterable[GroupCondition]) -> ReleasedReservation |
 
 
 def is_announced(conditions: Iterable[GroupCondition]) -> bool:
-    """Tell whether people are told that room is kept, be there a reservation that can be read or not."""
+    """Tell whether the condition for people says that room is reserved, whether the reservation can be read or not."""
     condition = find_condition(conditions, reserved_room.CONDITION)
     return condition is not None and condition.status == "True"
 
@@ -64,7 +64,7 @@ def written(reservation: Reservation, now: int) -> list[GroupCondition]:
 
 
 def ended(reservation: Reservation | None, now: int, *, in_vain: bool, released: bool = False) -> list[GroupCondition]:
-    """Return the conditions of a reservation that is over, None of one that cannot be read.
+    """Return the conditions for a reservation that is over; reservation is None if it cannot be read.
 
     in_vain: the group has not started, and others may have the room. released: somebody gave the room back.
     """
@@ -78,7 +78,7 @@ def ended(reservation: Reservation | None, now: int, *, in_vain: bool, released:
 
 
 def _conditions(status: str, reason: str, text: str, data: str, since: int, now: int) -> list[GroupCondition]:
-    """Return the condition for people, and the one for programs if there is anything for them."""
+    """Return the condition for people, and the one for programs unless data is empty."""
     messages = [(reserved_room.CONDITION, text), *([(reserved_room.DATA, data)] if data else [])]
     return [
         GroupCondition(

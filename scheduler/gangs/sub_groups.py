@@ -1,13 +1,13 @@
-"""What a pod group asks of the network, and which of its pods start together, as parts of a gang.
+"""A pod group's network topology, and its sub-groups as parts of a gang.
 
 Rules: reference/volcano-scheduler §1.4 (sub-jobs), reference/volcano-queue-podgroup §3.1 (subGroupPolicy, networkTopology).
 
-* A pod belongs to the first policy whose selector it matches and of whose matchLabelKeys it has each with a value. Pods of one policy
-  with equal values are a sub-group. Without a selector all pods match; without keys those that match are one sub-group.
-* A sub-group needs subGroupSize pods to start. Those of it that have nodes or succeeded count; one that has as many runs, and others
-  join it one by one.
-* minSubGroups of a policy run or start with the minimum of the gang. When a gang is over (`gang_layout`), sub-groups hold nobody back.
-* Pods that are on nodes say where the others have to be, but for those that are going.
+* A pod belongs to the first policy whose selector it matches and for all of whose matchLabelKeys it has values. Pods of one policy
+  with equal values are a sub-group. Without a selector all pods match; without keys all matching pods are one sub-group.
+* A sub-group needs subGroupSize pods to start. Its pods that have nodes or succeeded count; once they are that many it runs, and
+  others join it one by one.
+* minSubGroups of a policy run, or start with the minimum of the gang. When a gang is over (`gang_layout`), sub-groups hold no pod back.
+* Pods on nodes, unless they are being deleted, determine where the others have to be.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOFT = "soft"
 
 
 def sub_group_of(group: Group) -> Callable[[Pod], SubGroup | None] | None:
-    """Return what tells the sub-group of a pod; None where a group has no policy."""
+    """Return a function from a pod to its sub-group; None if the group has no policy."""
     policies = [(_selector(each), tuple(each.match_label_keys or ())) for each in group.policies]
     if not policies:
         return None
@@ -45,7 +45,7 @@ def sub_group_of(group: Group) -> Callable[[Pod], SubGroup | None] | None:
 
 
 def arranged(layout: Layout, group: Group, of: Callable[[Pod], SubGroup | None] | None) -> Layout:
-    """Return the layout of a group with what it asks of the network, and with its sub-groups as parts."""
+    """Return the layout of a group with its network topology, and with its sub-groups as parts."""
     view = group.view.spec.network_topology if group.view else None
     gang, topology = layout.gang, _topology(view, group.holders.values())
     if of is None:
@@ -108,7 +108,7 @@ def _size(policy: SubGroupView) -> int:
 
 
 def _selector(policy: SubGroupView) -> LabelSelector:
-    """Return whom a policy is for; nobody where its selector cannot be read."""
+    """Return the selector of a policy; one that matches nothing if it cannot be read."""
     try:
         return selector.from_object(policy.label_selector or {})
     except selector.SelectorError:

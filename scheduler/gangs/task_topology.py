@@ -1,12 +1,12 @@
-"""Which pods of a gang are to be on one node, by their tasks (Volcano's plugin task-topology, reference/volcano-scheduler §3.11).
+"""Which pods of a gang should share a node, by their tasks (Volcano's plugin task-topology, reference/volcano-scheduler §3.11).
 
-Pods of tasks that are drawn to some task are put into buckets, those parted from themselves first. Each goes into the
-bucket where most pods draw it, less those it is parted from; among equals into the one that asks for least, so that
-buckets are alike; into a new one where more part it than draw it. Pods that have a node make the bucket of that node.
-Then the pods of a bucket are placed as `scheduler.engine.kin` says. Tasks that are only parted are in no bucket: they
-keep away from each other, nothing else.
+Pods of tasks with an affinity go into buckets, tasks with an anti-affinity to themselves first. Each pod goes into the
+bucket with the most pods it has an affinity to, less those it has an anti-affinity to; among equals into the one that
+requests least, so that buckets stay alike; into a new one if that number is negative. Pods on a node make that node's bucket.
+The pods of a bucket are then placed as `scheduler.engine.kin` says. Tasks with only anti-affinities are in no bucket:
+they just keep away from each other.
 
-All of this is a wish: a bucket that is too large for one node is on several.
+All of this is a preference: a bucket too large for one node is spread over several.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Waited(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Bucket:
-    """Pods that are to be on one node: by task, how much they ask for, those that wait by task and shape, those on nodes by node."""
+    """Pods that should share a node: tasks counts them by task, load is their request, waiting and placed are those without and with a node."""
 
     number: int
     tasks: Counter[str] = field(default_factory=Counter)
@@ -72,7 +72,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinship:
-    """What pods of one task have to do with others of their group. parted: where those pods are from which they are parted, by task."""
+    """How pods of one task relate to others of their group. parted: by task with an anti-affinity to theirs, its pods by node."""
 
     group: str
     task: str
@@ -96,14 +96,14 @@ class Kinship:
         )
 
     def placed_by_mark(self) -> dict[Mark, Counter[str]]:
-        """Return how many pods with each mark that it looks at are on nodes, by their names."""
+        """Return, for each mark that matters to these pods, how many pods that have it are on which node."""
         found: dict[Mark, Counter[str]] = {OfTask(self.group, task): on for task, on in self.parted.items() if on}
         if self.bucket is not None:
             found[InBucket(self.group, self.bucket.number)] = self.bucket.placed
         return found
 
     def kin(self, shape: PodShape, vector: Callable[[PodShape], Vector], weight: int) -> Kin:
-        """Return the same as the engine has it; vector gives what pods of a shape ask for."""
+        """Return this for the engine; vector gives what pods of a shape request."""
         parted = tuple(OfTask(self.group, task) for task in self.parted)
         if self.bucket is None:
             return Kin(vector(shape), None, parted, (), weight)
@@ -120,7 +120,7 @@ class Kinship:
 
 
 class Kinships:
-    """The kinship of the pods of a group. waiting, and those on nodes, come in the order of tasks."""
+    """The kinship of the pods of a group. waiting and on_nodes are sorted by number, age and name."""
 
     def __init__(self, group: str, topology: TaskTopology, waiting: Sequence[Pod], on_nodes: Sequence[Pod]) -> None:
         self._group, self._topology = group, topology
@@ -145,7 +145,7 @@ class Kinships:
         self._by_task: dict[tuple[str, int], Kinship] = {}
 
     def of(self, pod: Pod) -> Kinship | None:
-        """Return what a pod has to do with others, None where its task has nothing to do with any."""
+        """Return a pod's kinship; None where its task has neither affinities nor anti-affinities."""
         if pod.role not in self._tasks:
             return None
         bucket = self._bucket_of.get(pod.key)
@@ -157,13 +157,13 @@ class Kinships:
         return found
 
     def rank(self, task: str) -> int:
-        """Return which tasks of a bucket come first: those parted from themselves, then those drawn to others, then the rest."""
+        """Return the rank of a task in a bucket: 0 with an anti-affinity to itself, 1 with an affinity to others, else 2."""
         if task in self._parted.get(task, ()):
             return 0
         return 1 if any(task in pair and len(pair) > 1 for pair in self._topology.near) else 2
 
     def bucket_rank(self, pod: Pod) -> int:
-        """Return which bucket is served first: the one of which most wait; pods in none come last."""
+        """Return the rank of a pod's bucket: that with most waiting pods comes first; pods in none come last."""
         bucket = self._bucket_of.get(pod.key)
         return len(self._ranks) if bucket is None else self._ranks[bucket.number]
 
@@ -175,7 +175,7 @@ class Kinships:
         return bucket
 
     def _pull(self, task: str, bucket: Bucket) -> int:
-        """Return how many pods of a bucket draw a task, less those that it is parted from."""
+        """Return how many pods of a bucket a task has an affinity to, less those it has an anti-affinity to."""
         near, apart = self._topology.near, self._topology.apart
         pairs = ((frozenset((task, other)), pods) for other, pods in bucket.tasks.items())
         return sum(pods * ((pair in near) - (pair in apart)) for pair, pods in pairs)
@@ -186,7 +186,7 @@ class Kinships:
 
 
 def _load(pod: Pod) -> int:
-    """Return how much a pod asks for, as Volcano counts it: thousandths of CPU and of devices, and MiB."""
+    """Return how much a pod requests, as Volcano sums it up: thousandths of CPU and of devices, plus MiB."""
     load = 0
     for name, amount in pod.shape.request.items():
         if name in BYTES:

@@ -1,4 +1,4 @@
-"""How long groups may wait: before they are let in by the plugin sla (reference/volcano-scheduler §3.11), and for their pods to be made."""
+"""How long groups may wait: until the plugin sla admits them (reference/volcano-scheduler §3.11), and for their pods to be created."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from scheduler.policy.policy import Policy
 from scheduler.records.records import Group
 
 GRACE_MS = 10_000
-"""How long pods of a gang may be about to be made before that is called waiting."""
+"""How long the pods of a gang may take to be created before that counts as waiting."""
 
 
 class Waiter(Protocol):
-    """A group that waits, as far as its place depends on it."""
+    """A group that waits: the fields on which its place in line depends."""
 
     @property
     def key(self) -> str: ...
@@ -26,9 +26,9 @@ class Waiter(Protocol):
 
 
 def deadline(policy: Policy, group: Waiter) -> int | None:
-    """Return when a group has waited long enough, in ms; None where it may wait for ever.
+    """Return when a group has waited long enough, in ms; None where it may wait forever.
 
-    What the group says itself goes before what the policy says, unless it is no duration.
+    The group's own duration takes precedence over the policy's, unless it cannot be read.
     """
     if not policy.sla:
         return None
@@ -37,10 +37,10 @@ def deadline(policy: Policy, group: Waiter) -> int | None:
 
 
 def made_until(group: Group, now: int) -> int | None:
-    """Return until when pods of a group may be about to be made, in ms; None once that is over.
+    """Return until when pods of a group may be about to be created, in ms; None once that is over.
 
-    What changed later than now did so before the clock was set back: it
-    would be waited for until the clock shows that time again.
+    None also if it changed later than now, before the clock was set back:
+    the wait would last until the clock shows that time again.
     """
     due = group.changed + GRACE_MS
     return due if group.changed <= now < due else None

@@ -1,5 +1,5 @@
-"""Who could start on room that nobody uses: a second answer to what the scheduler decides, for tests and for operators.
+"""Which pod groups could start on room that nobody uses: a second opinion on the scheduler's decisions, for tests and operators.
 
-It is worked out naively from nodes, pods, queues and pod groups themselves and shares no code with the scheduler that it judges
-(import-linter holds it to that). So it is slow, and speaks only where a naive count is exact; it accuses nobody elsewhere.
+It is computed naively from the nodes, pods, queues and pod groups themselves and shares no code with the scheduler that it judges
+(import-linter enforces that). So it is slow, and reports only where a naive count is exact.
 """

@@ -1,4 +1,4 @@
-"""What the checker is told of a cluster; amounts are integers in their resource's smallest unit."""
+"""What the checker knows of a cluster; amounts are integers in their resource's smallest unit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT_QUEUE = "root"
 
 
 class Node(NamedTuple):
-    """A node that is there: what pods may use of it, and which may."""
+    """A node that exists: what it offers to pods, and what decides which pods may use it."""
 
     offers: Amounts
     labels: Mapping[str, str]
@@ -24,7 +24,7 @@ class Node(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """A queue; parent is "" for root alone, and own what the pods of the queue itself take."""
+    """A queue; parent is "" only for root; own is what the queue's own pods use."""
 
     parent: str
     capability: Amounts
@@ -36,12 +36,12 @@ class Queue(NamedTuple):
 class Group(NamedTuple):
     """A pod group that waits.
 
-    reason, message  of its condition Unschedulable, "" where that does not stand
-    kept             its reservation, None where it has none
+    reason, message  of its condition Unschedulable; "" where that is not True
+    reservation      its reservation, None where it has none
     roles            how many pods of each role must start, as its spec says
-    is_arranged      whether it matters to it which HyperNodes or sub-groups its pods are in
-    ready            the roles of its pods that count for its minimum
-    pods             those that wait for a node and may have one: what each asks for, and what decides where it may be
+    is_arranged      whether HyperNodes, sub-groups or volumes decide where its pods may be
+    ready            the role of each pod that counts for its minimum
+    pods             those that wait for a node and may get one: each one's request, and what decides where it may be
     """
 
     key: str
@@ -59,7 +59,7 @@ class Group(NamedTuple):
 
     @property
     def needed(self) -> int:
-        """How many pods must get nodes together. Roles are ignored when they are more than the minimum."""
+        """How many pods must get nodes together. Roles are ignored when their sum exceeds the minimum."""
         missing = 0
         if sum(self.roles.values()) <= self.minimum:
             missing = sum(max(least - self.ready.count(role), 0) for role, least in self.roles.items() if least > 0)
@@ -67,7 +67,7 @@ class Group(NamedTuple):
 
 
 class World(NamedTuple):
-    """A cluster at one moment: `used` is what pods take of nodes, also of those that are gone; `limited` the namespaces with quotas."""
+    """A cluster at one moment: used is what pods use by node, including nodes that are gone; limited are the namespaces with quotas."""
 
     nodes: Mapping[str, Node]
     used: Mapping[str, Mapping[str, int]]

@@ -1,10 +1,10 @@
 """Which pod groups could start on idle room although they wait.
 
-Source: design §4, "the KEP's backfill", and what users expect: whoever could start on what nobody uses does.
+Source: design §4, "the KEP's backfill", and what users expect: a group that could start on room that nobody uses does so.
 
-A group is judged only where a naive count is exact: its pods are alike and have no rules about others, or it is outside and its task says how
-many equal pods it will have. And only if it is told that room is missing, or nothing at all; who waits for something else is told so. Room that
-is kept by a reservation is what its data say. While somebody waits for victims that have not gone, nobody is judged.
+A group is judged only where a naive count is exact: its pods are alike and have no rules about others, or it is not admitted yet and its
+only task says how many equal pods it will have. And only if its reason is missing room, or if it has no reason.
+What a reservation reserves is what its data say. While any group waits for victims that are not gone, no group is judged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduler.idle.facts import Group, World
 from scheduler.idle.room import ReservedRoom, Room
 from scheduler.idle.waiting_pod import WaitingPod
 
-# Reasons by which somebody is told that room is missing: on nodes, under a queue's ceiling, or because it is kept for others.
+# Reasons that mean missing room: on nodes, under a queue's limit, or because it is reserved for others.
 OF_ROOM = frozenset(
     {
         "NotEnoughResources",
@@ -31,7 +31,7 @@ OF_ROOM = frozenset(
         "Reserved",
     }
 )
-OF_ORDER = "QueueOrder"  # somebody before it in its queue comes first; a reason where the queue is first in, first out
+OF_ORDER = "QueueOrder"  # another group in its queue comes first; valid only where the queue is first in, first out
 OF_VICTIMS = "WaitingForVictims"
 NOT_LET_IN = ("", "Pending")
 REQUESTS = "requests."
@@ -39,7 +39,7 @@ OF_QUOTAS = (REQUESTS, "limits.", "count/")
 
 
 class GroupRequest(NamedTuple):
-    """What each pod of a group asks for, how many must start, and what says where they may be."""
+    """What each pod of a group requests, how many must start, and what decides where they may be."""
 
     request: Amounts
     pods: int
@@ -47,13 +47,13 @@ class GroupRequest(NamedTuple):
 
 
 def is_about_room(world: World, group: Group) -> bool:
-    """Say whether a group is told that room is missing, in whichever words."""
+    """Tell whether a group's reason means that room is missing."""
     queue = world.queues.get(group.queue)
     return group.reason in OF_ROOM or (group.reason == OF_ORDER and not (queue and queue.is_fifo))
 
 
 def startable(world: World, groups: Iterable[Group]) -> Iterator[tuple[Group, int]]:
-    """Yield those of some groups that could start on idle room, each with how many pods; the world's groups say for whom room is kept."""
+    """Yield those of `groups` that could start on idle room, each with how many pods. Reservations are those of all groups in the world."""
     every = world.groups.values()
     if any(group.reason == OF_VICTIMS for group in every):
         return
@@ -82,7 +82,7 @@ def startable(world: World, groups: Iterable[Group]) -> Iterator[tuple[Group, in
 
 
 def _reserved_room(world: World, group: Group, reservation: Reservation) -> ReservedRoom | None:
-    """Return what a reservation keeps; None where that is unknown."""
+    """Return what a reservation holds; None where that is unknown."""
     if not reservation.places:
         return ReservedRoom(group.queue, {}, {})  # a place in line
     demand = _request(world, group)
@@ -92,7 +92,7 @@ def _reserved_room(world: World, group: Group, reservation: Reservation) -> Rese
 
 
 def _request(world: World, group: Group) -> GroupRequest | None:
-    """Return what a group asks for; None where its pods differ, or other pods matter to them."""
+    """Return what a group requests; None where a naive count would not be exact, as where its pods differ."""
     if group.is_arranged:
         return None
     if not group.pods:
@@ -106,8 +106,8 @@ def _request(world: World, group: Group) -> GroupRequest | None:
 
 
 def _request_outside(world: World, group: Group) -> GroupRequest | None:
-    """Return what a group will ask for that has no pods yet, where its only task says it."""
-    # Job controllers write amounts once more as quotas spell them; where only those are there, nothing is said.
+    """Return what a group without pods will request; None unless it is not admitted yet and its only task tells."""
+    # Job controllers repeat amounts under the names that quotas use; where only those exist, the group is not judged.
     written = group.min_resources
     whole = {name: amount for name, amount in written.items() if not name.startswith(OF_QUOTAS)}
     if any(name.startswith(REQUESTS) and name.removeprefix(REQUESTS) not in whole for name in written):

@@ -1,7 +1,7 @@
 """Which nodes a waiting pod may use, and how many pods like it they have room for: a naive count.
 
 The rules are Kubernetes' (reference: volcano-scheduler §3.7, filters
-NodeUnschedulable, NodeAffinity and TaintToleration), written down once more.
+NodeUnschedulable, NodeAffinity and TaintToleration), implemented a second time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder(WaitingPod).decode
 
 
 def read(body: bytes) -> WaitingPod | None:
-    """Return what a pod waits for, from its JSON; None for what cannot be read."""
+    """Read a waiting pod from its JSON; None for what cannot be read."""
     try:
         return _decode(body)
     except msgspec.ValidationError:
@@ -39,7 +39,7 @@ def room(
     used: Mapping[str, Mapping[str, int]],
     most: int | None = None,
 ) -> int:
-    """Return for how many pods that ask for the same there is room on nodes that they may use; it stops counting at `most`."""
+    """Return how many pods with this request fit on the nodes that they may use; counting stops at `most`."""
     requested = {name: amount for name, amount in request.items() if amount > 0}
     total = 0
     for name, node in nodes.items():
@@ -53,7 +53,7 @@ def room(
 
 
 def may_use(spec: WaitingSpec, name: str, node: Node) -> bool:
-    """Say whether a node is open to a pod."""
+    """Tell whether a node is open to a pod."""
     labels = node.labels
     if not node.is_ready or any(labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
@@ -70,7 +70,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.operator == "Exists":
         return True
-    # A comparison of numbers is not done here: such a node counts as closed, which accuses nobody.
+    # Numeric comparisons are not implemented: such a node counts as closed, which reports nothing false.
     return toleration.operator in ("", "Equal") and bool(toleration.key) and toleration.value == taint.value
 
 
@@ -87,6 +87,6 @@ def _matches(term: dict[str, Any], name: str, labels: Mapping[str, str]) -> bool
 
 
 def likeness(request: Amounts, waiting: WaitingPod) -> bytes:
-    """Return something that is the same for pods that are the same to every node."""
+    """Return a key that is equal for pods that no node distinguishes."""
     spec = waiting.spec
     return msgspec.json.encode([request, spec.node_selector, spec.affinity, spec.tolerations], order="sorted")

@@ -1,6 +1,6 @@
-"""What a process knows of a cluster to answer who could start on idle room, kept up to date change by change.
+"""What a process knows of a cluster to tell which groups could start on idle room, kept up to date change by change.
 
-Of pods that wait those of one template share what is decoded, so ten thousand of them cost little more than their names.
+Waiting pods of one template share what is decoded, so ten thousand of them cost little more than their names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WAITING = ("", "Pending", "Inqueue", "Unknown")
 
 
 class Changed(Protocol):
-    """An object as a change of the log, or the store, has it."""
+    """An object as it stands in a change of the log, or in the store."""
 
     @property
     def resource(self) -> str: ...
@@ -88,7 +88,7 @@ class _Group(View):
 
 
 class _Member(NamedTuple):
-    """A pod that has not ended; template is what it waits for, None where it waits for no node or may not have one yet."""
+    """A pod that has not ended; template is None where it does not wait for a node, may not have one yet, or cannot be read."""
 
     group: str
     role: str
@@ -97,14 +97,14 @@ class _Member(NamedTuple):
 
 
 class _Template(NamedTuple):
-    """What pods of one likeness ask for, and what decides where they may be."""
+    """What pods that are alike request, and what decides where they may be."""
 
     request: Amounts
     waiting: WaitingPod
 
 
 class Reader:
-    """The cluster at one revision. schedulers are the names of ours; with heeds_claims volumes bind pods to nodes."""
+    """The cluster at one revision. schedulers are the names of this scheduler; with heeds_claims, volumes bind pods to nodes."""
 
     def __init__(self, revision: int, schedulers: Collection[str], *, heeds_claims: bool) -> None:
         self.revision = revision
@@ -112,22 +112,22 @@ class Reader:
         self._usage = Usage()
         self._nodes: dict[str, facts.Node] = {}
         self._queues: dict[str, Queue] = {}
-        self._groups: dict[str, _Group] = {}  # that wait
+        self._groups: dict[str, _Group] = {}  # those that wait
         self._quotas: set[str] = set()
         self._pods: dict[str, _Member] = {}
         self._members: defaultdict[str, dict[str, _Member]] = defaultdict(dict)  # group → its pods
-        self._repelling: defaultdict[str, set[str]] = defaultdict(set)  # node → its pods that keep others off
+        self._repelling: defaultdict[str, set[str]] = defaultdict(set)  # node → its pods with pod anti-affinity
         self._at: dict[str, str] = {}  # the same pods → their nodes
         self._templates: dict[bytes, _Template] = {}
         self._unreadable: set[tuple[str, str]] = set()
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything could be read: of what a pod takes that cannot be read nothing is known."""
+        """Whether everything could be read: what an unreadable pod uses is unknown."""
         return not self._unreadable
 
     def take(self, change: Changed, *, gone: bool) -> None:
-        """Take over an object as it is now, or that it is gone."""
+        """Take over an object as it is now; gone: it was deleted."""
         key = f"{change.namespace}/{change.name}" if change.namespace else change.name
         self._unreadable.discard((change.resource, key))
         try:
@@ -137,7 +137,8 @@ class Reader:
             self._unreadable.add((change.resource, key))
 
     def world(self) -> facts.World:
-        """Return what the checker is told."""
+        """Return what the checker works on."""
+        # A pod with an anti-affinity may keep others off its node, which no naive count can tell: such a node counts as closed.
         nodes = {
             name: node._replace(is_ready=False) if self._repelling.get(name) else node
             for name, node in self._nodes.items()
@@ -148,11 +149,11 @@ class Reader:
         return facts.World(nodes, used, queues, groups, {key.partition("/")[0] for key in self._quotas})
 
     def created(self, key: str) -> str:
-        """Return when a pod group that waits was made."""
+        """Return when a waiting pod group was created."""
         return self._groups[key].metadata.creation_timestamp
 
     def takes_work(self, queue: str) -> bool:
-        """Say whether a queue is there, open, and has none below it."""
+        """Tell whether a queue exists, is open, and has no child queues."""
         found = self._queues.get(queue)
         if found is None or (found.status.state or found.spec.state or QueueState.OPEN) != QueueState.OPEN:
             return False
@@ -245,7 +246,7 @@ class Reader:
             self._pods[key] = self._members[member.group][key] = member
 
     def _member(self, key: str, pod: _Pod, body: bytes) -> _Member | None:
-        """Return a pod as one of a group; None for pods of none and of other schedulers."""
+        """Return a pod as a member of its group; None for pods without a group or of other schedulers."""
         notes, labels = pod.metadata.annotations, pod.metadata.labels
         if notes is None or not notes.group or (pod.spec.scheduler_name or "") not in self._schedulers:
             return None
@@ -262,7 +263,7 @@ class Reader:
             return None
         try:
             request = usage.request_of(usage.request_key(pod.spec))
-        except ValueError:  # no quantity: nobody can say what it asks for
+        except ValueError:  # not a quantity: its request is unknown
             return None
         like = placing.likeness(request, waiting) + bytes((waiting.has_rules, waiting.has_claims))
         return self._templates.setdefault(like, _Template(request, waiting))
@@ -283,7 +284,7 @@ _pod = msgspec.json.Decoder(_Pod).decode
 
 
 def _readable(quantities: Mapping[str, Any]) -> Amounts:
-    """Return quantities as amounts by their names, plain or as quotas spell them; what is no quantity is left out."""
+    """Return quantities as amounts by name, plain or as quotas spell it; values that are no quantities are left out."""
     found: Amounts = {}
     for name, written in quantities.items():
         try:

@@ -1,4 +1,4 @@
-"""What nobody uses: on nodes, and under the ceilings of queues. A naive count over the objects themselves."""
+"""What nobody uses, on nodes and under the limits of queues: a naive count over the objects themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.idle.waiting_pod import WaitingPod
 
 
 class ReservedRoom(NamedTuple):
-    """What a reservation keeps: for which queue, what each pod asks for, and how many are to be on which node."""
+    """What a reservation holds: for which queue, what each pod requests, and how many pods on which node."""
 
     queue: str
     request: Amounts
@@ -22,13 +22,13 @@ class ReservedRoom(NamedTuple):
 
 
 class Room:
-    """What is idle beside what is kept for some."""
+    """What is idle and not reserved."""
 
     def __init__(self, world: World, reserved: Iterable[ReservedRoom]) -> None:
         self._world = world
         self._used = {name: Counter(world.used.get(name, {})) for name in world.nodes}
-        self._more: defaultdict[str, Counter[str]] = defaultdict(Counter)  # queue → what is kept for it
-        self._reserved: Counter[str] = Counter()  # that of what is kept which nobody uses
+        self._more: defaultdict[str, Counter[str]] = defaultdict(Counter)  # queue → what is reserved for it
+        self._reserved: Counter[str] = Counter()  # the reserved part that nobody uses
         self._lines: dict[str, list[str]] = {}
         self._below: defaultdict[str, list[str]] = defaultdict(list)
         for name in world.queues:
@@ -39,10 +39,10 @@ class Room:
             self._keep(*each)
 
     def holds(self, name: str, request: Amounts, pods: int, waiting: WaitingPod) -> bool:
-        """Say whether there is room for so many pods of a queue: on nodes that are open to them, and under each ceiling."""
+        """Tell whether there is room for this many pods of a queue: on nodes that they may use, and under each queue's limit."""
         line = self._line(name)
         if self._parent(line[-1]):
-            return False  # a circle of parents is refused; of one that is stored all the same nothing is said
+            return False  # a cycle of parents is refused; if one is stored all the same, it is not judged
         requested = {resource: amount * pods for resource, amount in request.items() if amount > 0}
         return all(self._is_below(above, name, requested) for above in line) and (
             placing.room(request, waiting, self._world.nodes, self._used, pods) >= pods
@@ -76,7 +76,7 @@ class Room:
         return limits
 
     def _whole(self, resource: str) -> int:
-        """Return what is of a resource on nodes that take pods, and what pods use on the others."""
+        """Return how much of a resource is on nodes that take pods, plus what pods use on the others."""
         whole = 0
         for name, node in self._world.nodes.items():
             used = self._world.used.get(name, {}).get(resource, 0)
@@ -85,7 +85,7 @@ class Room:
         return whole
 
     def _held(self, name: str, resource: str, taker: str, amount: int) -> int:
-        """Return what a queue holds with what is guaranteed below it and not used there, if another one takes more."""
+        """Return what a queue would hold, including unused guarantees of queues below it, if queue `taker` took `amount` more."""
         held = self._own(name, resource)
         held += amount if name == taker else 0
         if name == ROOT_QUEUE:
@@ -99,7 +99,7 @@ class Room:
             if each == name or self._world.queues[each].parent != name:
                 continue
             inner = self._held(each, resource, taker, amount)
-            if name == ROOT_QUEUE:  # which counts what is kept by itself
+            if name == ROOT_QUEUE:  # root counts what is reserved on its own
                 inner -= sum(self._more[below][resource] for below in self._below[each])
             held += max(inner, self._world.queues[each].guarantee.get(resource, 0))
         return held
@@ -109,7 +109,7 @@ class Room:
         return queue.own.get(resource, 0) if queue else 0
 
     def _line(self, name: str) -> list[str]:
-        """Return a queue and those above it; a circle of parents ends where it began."""
+        """Return a queue and those above it; a cycle of parents ends before it repeats."""
         if name not in self._lines:
             line, above = [], name
             while above and above not in line:

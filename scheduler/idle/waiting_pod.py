@@ -10,13 +10,13 @@ from kube.kinds.pod import Toleration
 
 
 class WaitingContainer(View):
-    """As much of a container as that."""
+    """The part of a container that matters."""
 
     ports: list[dict[str, Any]] | None = None
 
 
 class WaitingSpec(View):
-    """What decides about the nodes that a pod may use."""
+    """The part of a pod's spec that decides which nodes it may use."""
 
     node_selector: dict[str, str] = {}
     affinity: Any = None
@@ -29,13 +29,13 @@ class WaitingSpec(View):
 
 
 class WaitingStatus(View):
-    """What a pod that waits was told."""
+    """The status of a waiting pod."""
 
     conditions: list[Condition] = []
 
 
 class WaitingPod(View):
-    """A pod that waits for its node."""
+    """A pod that waits for a node."""
 
     spec: WaitingSpec = WaitingSpec()
     status: WaitingStatus = WaitingStatus()
@@ -47,7 +47,7 @@ class WaitingPod(View):
 
     @property
     def has_rules(self) -> bool:
-        """Whether more than labels and taints decides where it may be: other pods on a node, devices that it claims."""
+        """Whether more than labels and taints decides where it may be: other pods on a node, or devices that it claims."""
         spec = self.spec
         affinity = spec.affinity or {}
         return bool(

@@ -1,1 +1,1 @@
-"""How the scheduler is to work: which actions it takes, and with which plugins."""
+"""The scheduler's configuration: which actions it takes, and with which plugins."""

@@ -1,4 +1,4 @@
-"""What the door says to a new configuration of the scheduler: nothing that cannot be used is stored."""
+"""Admission of a new scheduler configuration: one that cannot be used is not stored."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from scheduler.policy.findings import Finding
 
 
 def validate(obj: Object, old: Object | None, view: object) -> list[Cause]:
-    """Return what makes a configuration unusable; one that is stored already may stay as it is."""
+    """Return what makes a configuration unusable; empty where its text does not change."""
     if not _is_new(obj, old):
         return []
     return [Cause("FieldValueInvalid", _text(finding), FIELD) for finding in reading_of(obj).errors]
 
 
 def warn(obj: Object, old: Object | None, view: object) -> list[str]:
-    """Return what a configuration says without effect."""
+    """Return warnings, such as of settings without effect."""
     if not _is_new(obj, old):
         return []
     return [f"{FIELD}: {_text(finding)}" for finding in reading_of(obj).warnings]
 
 
 def _is_new(obj: Object, old: Object | None) -> bool:
-    """Tell whether an object is the scheduler's configuration, and says something that was not stored before."""
+    """Tell whether an object is the scheduler's configuration, with a text other than the stored one."""
     metadata = lenient.mapping(obj, "metadata")
     if not is_configuration(CONFIGMAPS, metadata.get("namespace", ""), metadata.get("name", "")):
         return False

@@ -1,4 +1,4 @@
-"""The arguments of a plugin as Volcano reads them: numbers may be texts; of what cannot be read the default holds."""
+"""The arguments of a plugin as Volcano reads them: numbers may be strings; what cannot be read gets its default."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TRUTHS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What one plugin is given. warn is told the path and what is wrong."""
+    """The arguments of one plugin. warn is called with the path and what is wrong."""
 
     values: Mapping[str, Any]
     path: str
     warn: Callable[[str, str], None]
 
     def check(self, plugin: Plugin) -> None:
-        """Say which arguments change nothing."""
+        """Warn of arguments that have no effect."""
         for name in self.values:
             if name in plugin.supported or (plugin.prefix and name.startswith(plugin.prefix)):
                 continue
@@ -42,7 +42,7 @@ class Arguments:
                 self.warn(where, f"There is no argument {quoted(name)}, so this is left out.{hint}")
 
     def weight(self, name: str, default: int) -> int:
-        """Return a weight, a whole number that is not negative."""
+        """Return a weight: a whole number from 0 to LARGEST_WEIGHT."""
         value = self.values.get(name, default)
         try:
             number = value if isinstance(value, int) and not isinstance(value, bool) else int(_text(value))
@@ -55,7 +55,7 @@ class Arguments:
         return default
 
     def thousandths(self, name: str, default: int) -> int:
-        """Return a factor of at least 1, in thousandths."""
+        """Return a factor of at least 1, in thousandths as default is."""
         value = self.values.get(name, default / 1000)
         number = _number(value)
         if 1 <= number <= LARGEST_FACTOR:
@@ -65,7 +65,7 @@ class Arguments:
         return default
 
     def amount(self, name: str, unit: int) -> int:
-        """Return a number that is not negative, in parts of which `unit` make one; 0 for what cannot be read."""
+        """Return a number from 0 to LARGEST_WEIGHT, times `unit`; 0 for what cannot be read."""
         value = self.values.get(name, 0)
         number = _number(value)
         if 0 <= number <= LARGEST_WEIGHT:
@@ -98,14 +98,14 @@ class Arguments:
         return default
 
     def within(self, name: str) -> Arguments:
-        """Return the arguments that a mapping among these holds; none where it is not a mapping."""
+        """Return the arguments in a mapping among these; none where it is absent or not a mapping."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, dict):
             self.warn(child(self.path, name), f"{name} is a mapping, not {quoted(value)}; it is left out.")
         return Arguments(value if isinstance(value, dict) else {}, child(self.path, name), self.warn)
 
     def truth(self, name: str, *, default: bool) -> bool:
-        """Return whether something is so."""
+        """Return a boolean."""
         value = self.values.get(name, default)
         if isinstance(value, bool):
             return value
@@ -117,7 +117,7 @@ class Arguments:
         return default
 
     def wait(self, name: str, default: str | None = None) -> int | None:
-        """Return a duration that is longer than nothing in ms, None where there is none."""
+        """Return a duration above 0 in ms; None where there is none, or it cannot be read."""
         value = self.values.get(name, default)
         if value is None:
             return None
@@ -130,7 +130,7 @@ class Arguments:
         return duration
 
     def wait_or_never(self, name: str, default: int) -> int | None:
-        """Return a duration that is longer than nothing in ms, None for `never`."""
+        """Return a duration above 0 in ms; None for `never`."""
         value = self.values.get(name)
         if value is None:
             return default
@@ -144,7 +144,7 @@ class Arguments:
         return duration or default
 
     def wait_or_zero(self, name: str, default: int) -> int:
-        """Return a duration in ms; 0 for none."""
+        """Return a duration in ms, which may be 0."""
         value = self.values.get(name, default)
         if name not in self.values or value is None:
             return default
@@ -155,7 +155,7 @@ class Arguments:
         return default if duration is None else duration
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return the names that a text lists, separated by commas, each once."""
+        """Return the names in a comma-separated string, each once."""
         stated = self.values.get(name, "")
         if not isinstance(stated, str):
             message = f"{name} names resources, separated by commas, and is not {quoted(stated)}."
@@ -164,9 +164,9 @@ class Arguments:
         return tuple(dict.fromkeys(filter(None, (each.strip() for each in stated.split(",")))))
 
     def packed(self, first: str = PACKED) -> tuple[tuple[str, int], ...]:
-        """Return the resources by which nodes (§3.9), or HyperNodes (§3.12), are compared, with their weights, by name.
+        """Return the resources by which nodes (§3.9), or HyperNodes (§3.12), are compared, with their weights, sorted by name.
 
-        first is what the names of these arguments begin with.
+        first is the prefix of the names of these arguments.
         """
         weights = {name: self.weight(f"{first}.{name}", 1) for name in ("cpu", "memory")}
         listed, prefix = f"{first}.resources", f"{first}.resources."
@@ -179,7 +179,7 @@ class Arguments:
 
 
 def duration_of(value: object) -> int | None:
-    """Return a Go duration in ms, a hundred years at most; None for what is none, or not longer than nothing."""
+    """Return a Go duration in ms, a hundred years at most; None for anything else and for durations not above 0."""
     try:
         duration = parse_duration(_text(value))
     except ValueError:
@@ -188,7 +188,7 @@ def duration_of(value: object) -> int | None:
 
 
 def _is_zero(value: object) -> bool:
-    """Tell whether a value is the number 0, or a duration of nothing."""
+    """Tell whether a value is the number 0 or a duration of 0."""
     try:
         return (value == 0 and not isinstance(value, bool)) or parse_duration(_text(value)) == 0
     except ValueError:
@@ -196,7 +196,7 @@ def _is_zero(value: object) -> bool:
 
 
 def _number(value: Any) -> float:
-    """Return a number, also one that is written as a text; for any other value what is no number."""
+    """Return a number, also one written as a string; NaN for any other value."""
     try:
         return float(value) if isinstance(value, int | float) and value is not True else float(_text(value))
     except (ValueError, OverflowError):
@@ -204,7 +204,7 @@ def _number(value: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    """Return a value that is a text; ValueError for any other."""
+    """Return a short string, stripped; raise ValueError for anything else."""
     if not isinstance(value, str) or len(value) > 40:
         raise ValueError
     return value.strip()

@@ -1,4 +1,4 @@
-"""The ConfigMap that configures the scheduler, as it is stored, and what holds as it changes."""
+"""The ConfigMap that configures the scheduler, as stored, and the policy in force as it changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def text_of(config_map: Object) -> str | None:
 
 
 def reading_of(config_map: Object) -> Reading:
-    """Read the configuration that a ConfigMap holds; without one it cannot be used."""
+    """Read the configuration that a ConfigMap holds; a ConfigMap without one gives an error."""
     text = text_of(config_map)
     if text is not None:
         return read(text)
@@ -33,7 +33,7 @@ def reading_of(config_map: Object) -> Reading:
 
 
 def refusal_text(reading: Reading) -> str:
-    """Return in a sentence or two why a configuration cannot be used: `Line 1: There is no action alocate. …`."""
+    """Return why a configuration cannot be used, in a sentence or two: `Line 1: There is no action alocate. …`."""
     errors = reading.errors
     first = f"Line {errors[0].line}: {errors[0].message}" if errors[0].line else errors[0].message
     more = len(errors) - 1
@@ -48,9 +48,9 @@ class Refused(NamedTuple):
 
 
 class Configuration:
-    """What holds, version of the ConfigMap by version: the newest that can be used, the default where there is none.
+    """The policy in force, kept up to date with the ConfigMap: its newest usable version, or the default if there is none.
 
-    refused is the newest version where it cannot be used, for whoever tells its owner.
+    refused is the newest version if it cannot be used, so that its owner can be told; else None.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Configuration:
         self.refused: Refused | None = None
 
     def take(self, body: bytes | None) -> None:
-        """Take over the next version, None when the ConfigMap is gone."""
+        """Take over the next version; None when the ConfigMap was deleted."""
         self.refused = None
         if body is None:
             self.policy = policy.DEFAULT

@@ -1,8 +1,8 @@
-"""Reading `volcano-scheduler.conf`: the text becomes a policy as a whole, or none (reference/volcano-scheduler §4.1).
+"""Reading `volcano-scheduler.conf`: the whole text becomes a policy, or none of it (reference/volcano-scheduler §4.1).
 
-As in Volcano an unknown action, or a shape that cannot be read, makes the whole text unusable; an unknown plugin
-or argument is left out, and of an argument that cannot be read the default holds. Volcano says that in its log,
-here each is a finding. So is what Volcano knows and what changes nothing here.
+As in Volcano, an unknown action, or a shape that cannot be read, makes the whole text unusable; an unknown plugin
+or argument is left out, and an argument that cannot be read gets its default. Volcano says that in its log; here
+each is a finding. So is anything that Volcano knows and that has no effect here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECTIONS = ("actions", "tiers", "configurations", "metrics")
 
 
 class Reading(NamedTuple):
-    """What a text says: the policy, None where it cannot be used; the plugins that it lists; all findings by line."""
+    """What a text says: the policy, None where the text cannot be used; the plugins that it lists; all findings by line."""
 
     policy: Policy | None
     plugins: tuple[str, ...] = ()
@@ -46,12 +46,12 @@ class Reading(NamedTuple):
 
     @property
     def warnings(self) -> list[Finding]:
-        """What is not as whoever wrote it may expect."""
+        """What may not do what its author expects."""
         return [finding for finding in self.findings if finding.severity is Severity.WARNING]
 
 
 def read(text: str) -> Reading:
-    """Read a configuration; whatever the text, this raises nothing."""
+    """Read a configuration; no text makes this raise."""
     if len(text) > LONGEST:
         message = f"The configuration has {len(text):,} characters; at most {LONGEST:,} are read."
         return _unusable(Finding(Severity.ERROR, "", message))
@@ -161,7 +161,7 @@ class _Reader:
         return frozenset(found)
 
     def action(self, name: str, names: list[str]) -> None:
-        """Say what there is to say about one action of these."""
+        """Note the findings about one of the named actions."""
         if (same := supported.SAME.get(name)) and same in names:
             self.warn("actions", f"{name} has no effect here beside {same}, which has whole gangs go, too.")
         elif same:
@@ -187,20 +187,20 @@ class _Reader:
         self.unlisted()
 
     def unlisted(self) -> None:
-        """Say which plugins are at work all the same."""
+        """Warn of plugins that are at work although they are not listed."""
         absent = [
             name
             for name, plugin in PLUGINS.items()
             if plugin.support is PluginSupport.ALWAYS and name not in self.listed
         ]
-        # Whoever shares by one of the two does not miss the other.
+        # A configuration with one of the two is complete.
         if {"proportion", "capacity"} & self.listed.keys():
             absent = [name for name in absent if name not in ("proportion", "capacity")]
         if absent:
             self.warn("tiers", f"At work here although not listed: {', '.join(absent)}.")
 
     def plugin(self, path: str, value: dict[str, Any]) -> str:
-        """Take over one plugin; return its name."""
+        """Take over one plugin; return its name, "" where it has none."""
         name = value.get("name")
         if not isinstance(name, str) or not name:
             self.error(path, "The plugin has no name; write it as name: gang.")
@@ -245,27 +245,27 @@ class _Reader:
                 self.warn(where, f"{flag} has no effect here.")
 
     def at_work(self, name: str) -> Arguments | None:
-        """Return the arguments of a plugin that can be switched, None where it is off."""
+        """Return the arguments of a plugin that can be switched; None where it is off or not listed."""
         return None if name in self.off else self.listed.get(name)
 
     def overcommit(self) -> int | None:
-        """Return for how many thousandths of the cluster groups are let in."""
+        """Return for how many thousandths of the cluster groups are admitted; None where overcommit is off."""
         arguments = self.at_work("overcommit")
         return None if arguments is None else arguments.thousandths("overcommit-factor", 1200)
 
     def reserves(self) -> int | None:
-        """Return after how many ms room is kept for a group."""
+        """Return after how many ms a reservation is made for a group; None for never."""
         arguments = self.listed.get("gang")
         default = DEFAULT.reserves_ms or 0
         return default if arguments is None else arguments.wait_or_never("reservation-wait", default)
 
     def packed(self) -> tuple[tuple[str, int], ...]:
-        """Return by which resources HyperNodes are compared."""
+        """Return the resources by which HyperNodes are compared, with their weights."""
         network = self.at_work("network-topology-aware")
         return network.packed(PACKED_HYPER_NODES) if network else DEFAULT.packed
 
     def packing(self) -> Packing | None:
-        """Return how ordinary pods fill HyperNodes."""
+        """Return how ordinary pods fill HyperNodes; None where they do not."""
         network = self.at_work("network-topology-aware")
         if network is None or ("network-topology-aware", "enableNodeOrder") in self.parts_off:
             return None
@@ -275,25 +275,25 @@ class _Reader:
         return Packing(weight, fading) if is_on and weight else None
 
     def node_groups(self) -> NodeGrouping | None:
-        """Return how queues have node groups."""
+        """Return how queues use node groups; None where nodegroup is off."""
         arguments = self.at_work("nodegroup")
         inherits = "nodegroup" in self.hierarchical
         return None if arguments is None else node_groups_of(arguments, inherits=inherits)
 
     def usage(self) -> Usage | None:
-        """Return how the load of nodes counts."""
+        """Return how the load of nodes counts; None where usage is off."""
         arguments = self.at_work("usage")
         closes, weighs = (("usage", flag) not in self.parts_off for flag in ("enablePredicate", "enableNodeOrder"))
         return None if arguments is None else usage_of(arguments, closes=closes, weighs=weighs)
 
     def zones(self) -> Zones | None:
-        """Return when nodes of revocable zones are lent out."""
+        """Return when nodes of revocable zones are lent out; None where tdm is off."""
         arguments = self.at_work("tdm")
         evicts = ("tdm", "enabledVictim") not in self.parts_off
         return None if arguments is None else zones_of(arguments, evicts=evicts)
 
     def rescheduling(self, actions: frozenset[Action], *, fills: bool) -> Rescheduling | None:
-        """Return when running pods are moved; the action and the plugin do that together. fills: the fullest node is chosen first."""
+        """Return when running pods are moved; None unless both action and plugin are on. fills: the fullest node is chosen first."""
         arguments = self.at_work("rescheduling")
         if arguments is None:
             if Action.SHUFFLE in actions:
@@ -312,13 +312,13 @@ class _Reader:
         return found
 
     def spared(self) -> tuple[tuple[str, str, int], ...]:
-        """Return what of nodes is kept for idle devices; that is no matter of how nodes are compared."""
+        """Return what is spared on nodes for idle devices, even where the plugin does not compare nodes."""
         arguments = self.listed.get("resource-strategy-fit")
         is_off = ("resource-strategy-fit", "enablePredicate") in self.parts_off
         return () if arguments is None or is_off else spared_amounts(arguments)
 
     def task_topologies(self) -> TaskTopologies | None:
-        """Return what comes of the topology of tasks."""
+        """Return the policy for task topologies; None where task-topology is not listed."""
         arguments = self.listed.get("task-topology")
         weighs, orders = (
             ("task-topology", flag) not in self.parts_off for flag in ("enableNodeOrder", "enableTaskOrder")
@@ -330,7 +330,7 @@ class _Reader:
     # The rest
 
     def configurations(self, value: Any) -> None:
-        """Take over the arguments of actions, and say which change nothing."""
+        """Take over the arguments of actions, and warn of those without effect."""
         for path, each in self.items("configurations", value):
             name = each.get("name")
             if not isinstance(name, str) or name not in supported.ACTIONS:
@@ -355,7 +355,7 @@ class _Reader:
             self.taking[supported.SAME[name]] = Taking(domains, arguments.truth("allowWholeBundle", default=True))
 
     def items(self, path: str, value: Any) -> Iterable[tuple[str, dict[str, Any]]]:
-        """Yield the mappings of a list with their paths, and note what is none."""
+        """Yield the mappings of a list with their paths; anything else in it is an error."""
         if value is not None and not isinstance(value, list):
             self.error(path, f"{path.rpartition('.')[2]} is a list, not {_kind_of(value)}.")
             return
@@ -370,11 +370,11 @@ class _Reader:
         self.note(Severity.ERROR, path, message)
 
     def warn(self, path: str, message: str) -> None:
-        """Note what is not as one may expect."""
+        """Note what may not do what its author expects."""
         self.note(Severity.WARNING, path, message)
 
     def note(self, severity: Severity, path: str, message: str, line: int = 0) -> None:
-        """Add a finding at the line of its path, or of the nearest one around it that has one; there is always room for an error."""
+        """Add a finding at the line of its path, or of the nearest parent that has one; beyond MOST_FINDINGS only a first error."""
         if len(self.findings) >= MOST_FINDINGS and (severity is Severity.WARNING or self.is_unusable()):
             return
         parent = path

@@ -1,4 +1,4 @@
-"""What is to be said about a configuration: what makes it unusable, and what has no effect here."""
+"""Findings about a configuration: what makes it unusable, and what has no effect here."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MAX_VALUE_LENGTH = 60  # characters of a value in a message
 
 
 class Severity(StrEnum):
-    """How bad it is. With an error the configuration is not used, in no part."""
+    """How bad a finding is. With an error, no part of the configuration is used."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Finding(NamedTuple):
-    """One thing to say about a field, by its path; line counts from 1, 0 is the text as a whole."""
+    """A finding about a field, named by its path; line counts from 1, 0 is the text as a whole."""
 
     severity: Severity
     field: str
@@ -34,7 +34,7 @@ def quoted(value: object) -> str:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
-    """Return ` Did you mean …?` with the known name that is nearest to this one, "" where none is near."""
+    """Return ` Did you mean …?` with the candidate nearest to a name; "" where none is near."""
     folded = {each.lower(): each for each in candidates}
     found = get_close_matches(name[:MAX_VALUE_LENGTH].lower(), folded, n=1)
     return f" Did you mean {folded[found[0]]}?" if found else ""

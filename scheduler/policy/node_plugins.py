@@ -1,4 +1,4 @@
-"""The arguments of the plugins that say something of nodes (reference/volcano-scheduler §3.8, §3.9, §3.11)."""
+"""The arguments of the plugins about nodes (reference/volcano-scheduler §3.8, §3.9, §3.11)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler.policy.strategy_fit import fit_of
 def scoring_of(
     nodeorder: Arguments | None, binpack: Arguments | None, strategy_fit: Arguments | None
 ) -> Scoring | None:
-    """Return how nodes are compared, None where no scorer has a weight; None stands for a plugin that is not at work."""
+    """Return how nodes are compared; None where no scorer has a weight. An argument is None where its plugin is off."""
     fit = fit_of(strategy_fit) if strategy_fit else None
     scoring = Scoring(
         binpack=binpack.weight("binpack.weight", 1) if binpack else 0,
@@ -27,7 +27,7 @@ def scoring_of(
 
 
 def wishes_of(nodeorder: Arguments | None) -> WishWeights:
-    """Return what comes of what pods prefer: where nodeorder is not at work it decides first, with the weights that are its defaults."""
+    """Return how pods' preferences count. Where nodeorder is off (None), they decide first, with its default weights."""
     if nodeorder is None:
         return DEFAULT_WISHES
     return WishWeights(
@@ -40,13 +40,13 @@ def wishes_of(nodeorder: Arguments | None) -> WishWeights:
 
 
 def node_groups_of(arguments: Arguments, *, inherits: bool) -> NodeGrouping:
-    """Return how queues have node groups; inherits: the flag enableHierarchy is set."""
+    """Return how queues use node groups; inherits: the flag enableHierarchy is set."""
     strict = arguments.truth("strict", default=True)
     return NodeGrouping(strict, arguments.truth("enablePreferredOrder", default=False), inherits)
 
 
 def usage_of(arguments: Arguments, *, closes: bool, weighs: bool) -> Usage:
-    """Return how the load of nodes counts; closes, weighs: its limits, or its weight, are not switched off."""
+    """Return how the load of nodes counts; closes: its thresholds are on; weighs: its weight is on."""
     limits = arguments.within("thresholds")
     return Usage(
         arguments.weight("usage.weight", 5) if weighs else 0,

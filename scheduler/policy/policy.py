@@ -14,7 +14,7 @@ from scheduler.victims.evict import MOST_DOMAINS
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How the use of a resource counts: much is good, or little, with a weight. A name that ends in * is that of all that begin so."""
+    """How the use of a resource counts, with a weight: much: high use is good, else low use. A name ending in * is a prefix."""
 
     name: str
     weight: int
@@ -23,7 +23,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What resource-strategy-fit compares nodes by (§3.11): the use of resources, and that scarce ones are left to those who need them."""
+    """How resource-strategy-fit compares nodes (§3.11): by the use of resources, and by leaving scarce ones to pods that need them."""
 
     weight: int
     strategies: tuple[Strategy, ...]
@@ -31,7 +31,7 @@ class Fit:
     scarce: tuple[tuple[str, int], ...] = ()
 
     def strategy(self, resource: str) -> Strategy | None:
-        """Return how the use of a resource counts: by its own name, else by the longest beginning of it."""
+        """Return the strategy for a resource: by its name, else by the longest matching prefix; None for none."""
         meant = [
             each
             for each in self.strategies
@@ -44,9 +44,9 @@ class Fit:
 class Scoring:
     """How nodes with room are compared for a pod: the sum of scorers, each 0 to 100, times these weights.
 
-    binpack favours nodes that are full of the `resources` that have a weight of their own (§3.9); least and most
+    binpack favours nodes on which the weighted `resources` are used most (§3.9); least and most
     favour nodes with much or little free CPU and memory, balanced those on which both are used alike (§3.8). fit is
-    None where resource-strategy-fit is not at work.
+    None where resource-strategy-fit is off.
     """
 
     binpack: int = 0
@@ -59,11 +59,11 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True)
 class NodeGrouping:
-    """How queues have node groups (§3.11).
+    """How queues use node groups (§3.11).
 
-    strict    a queue that says nothing uses nodes of no group only
-    by_order  groups that a queue prefers count the more the earlier they stand
-    inherits  for a queue that says nothing holds what the nearest one above it says
+    strict    a queue without an affinity uses only nodes that are in no group
+    by_order  groups that a queue prefers count the more the earlier they are listed
+    inherits  a queue without an affinity has that of the nearest queue above that has one
     """
 
     strict: bool = True
@@ -73,7 +73,7 @@ class NodeGrouping:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How the load of nodes counts (§3.11): the weight of idle nodes, of CPU and memory in it, and above what percentage a node takes no pods."""
+    """How the load of nodes counts (§3.11): the weight of idle nodes, of CPU and memory in it, and the percentages above which a node is closed."""
 
     weight: int = 5
     cpu: int = 1
@@ -84,7 +84,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TaskTopologies:
-    """What comes of the topology of a group's tasks (§3.11): how much it counts which pods are on a node; whether tasks come in order."""
+    """How the topology of a group's tasks counts (§3.11): the weight of which pods are on a node; whether tasks are ordered by it."""
 
     weight: int = 1
     orders: bool = True
@@ -92,7 +92,7 @@ class TaskTopologies:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How ordinary pods fill HyperNodes one after the other (§3.12): how much that counts, and what each tier counts of the one below it."""
+    """How ordinary pods fill HyperNodes one by one (§3.12): the weight of that, and each tier's weight as a part of the tier below."""
 
     weight: int = 1
     fading: float = 0.8
@@ -100,10 +100,10 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """How an action has others end for a group (§2.6).
+    """How an action evicts pods for a group (§2.6).
 
-    domains  so many HyperNodes in which that helps are compared, for groups that ask for one
-    gangs    whether gangs may go whole; otherwise only what they have beyond their minima goes
+    domains  how many HyperNodes in which evictions help are compared, for groups that ask for one
+    gangs    whether whole gangs may be evicted; otherwise only their pods beyond their minima
     """
 
     domains: int = MOST_DOMAINS
@@ -112,28 +112,28 @@ class Taking:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for one cycle.
+    """The policy of one cycle.
 
     actions     what it may do
-    overcommit  thousandths of the cluster for which groups are let in (§3.10); None: whatever room there is
+    overcommit  thousandths of the cluster for which groups are admitted (§3.10); None: whatever room there is
     scoring     how nodes are compared; None: the fullest first, as `scheduler.engine.ranking` says
-    wishes      what comes of what pods prefer (§3.8)
-    node_groups how queues have node groups; None: they have none
+    wishes      how pods' preferences count (§3.8)
+    node_groups how queues use node groups; None: they have none
     usage       how the load of nodes counts; None: it does not
     zones       when nodes of revocable zones are lent out (tdm, §3.11); None: they are nodes like others
-    sla         whether groups are let in for having waited long (§3.11)
-    waits_ms    after how long, where they do not say it themselves; None: never
-    min_runtime_ms for how long what was evicted runs again before reclaim may evict it again (`scheduler.gangs.min_runtime`); 0: it may at once
-    reserves_ms after how long a group that would fit has room kept (`scheduler.cycle.reservations`); None: never
-    budgets     whether budgets for disruptions protect pods in any case (pdb, §3.11), and not only while there are others
-    cooldown    whether pods stay that have just started and ask for time (cdp, §3.11)
-    tasks       what comes of the topology of tasks (task-topology, §3.11); None: nothing
+    sla         whether groups that have waited long are admitted (§3.11)
+    waits_ms    after how long, where they do not state it themselves; None: never
+    min_runtime_ms how long evicted pods that run again are spared by reclaim (`scheduler.gangs.min_runtime`); 0: not at all
+    reserves_ms after how long a group that would fit gets a reservation (`scheduler.cycle.reservations`); None: never
+    budgets     whether disruption budgets protect pods in any case (pdb, §3.11), and not only while there are other victims
+    cooldown    whether pods that have just started and ask for a cooldown are spared (cdp, §3.11)
+    tasks       how the topology of tasks counts (task-topology, §3.11); None: it does not
     packed      resources by which HyperNodes are compared, the fullest first, with their weights (§3.12)
     rescheduling when running pods are moved (shuffle, §2.7, with rescheduling, §3.11); None: never
-    preempt     how others end for groups of their queue that are more urgent
-    reclaim     how others end for groups of queues that have less than they deserve
+    preempt     how pods are evicted for more urgent groups of their queue
+    reclaim     how pods are evicted for groups of queues that have less than they deserve
     packing     how ordinary pods fill HyperNodes one after the other (§3.12); None: they do not
-    kept        what of nodes is kept for idle devices (proportional of resource-strategy-fit, §3.11): device, resource, how much for each
+    spared      what is spared on nodes for idle devices (proportional of resource-strategy-fit, §3.11): device, resource, amount per device
     """
 
     actions: frozenset[Action] = frozenset(Action) - {Action.SHUFFLE}
@@ -159,5 +159,5 @@ class Policy:
 
 
 DEFAULT = Policy(budgets=True, cooldown=True)
-"""What holds where nobody has said anything: a job of high priority gets room on a full cluster (design §4), but not of
+"""The policy without a configuration: a job of high priority gets room on a full cluster (design §4), but not from
 pods whose owners said how many must stay, or for how long."""

@@ -20,22 +20,22 @@ WHOLE = 100
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Percentages of what a node has of CPU, memory and pods."""
+    """Percentages of a node's CPU, memory and pods."""
 
     cpu: int = WHOLE
     memory: int = WHOLE
     pods: int = WHOLE
 
     def of(self, resource: str) -> int:
-        """Return that of one of RESOURCES."""
+        """Return the percentage for one of RESOURCES."""
         return {"cpu": self.cpu, "memory": self.memory, "pods": self.pods}[resource]
 
 
 @dataclass(frozen=True, slots=True)
 class Rescheduling:
-    """From nodes of which more than `target` of something is asked for pods go to those of which at most `low` of everything is.
+    """Pods move from nodes where requests exceed `target` for any resource to nodes where they are at most `low` for all.
 
-    interval_ms passes from one look at the nodes to the next.
+    interval_ms is the time between two checks of the nodes.
     """
 
     low: Levels = Levels()
@@ -44,7 +44,7 @@ class Rescheduling:
 
 
 def rescheduling_of(arguments: Arguments) -> Rescheduling | None:
-    """Return when pods are moved, None where no strategy moves any; what cannot be read is said, and its default holds."""
+    """Return when pods are moved; None where no strategy moves any. What cannot be read gets a warning and its default."""
     interval = arguments.wait("interval", default="5m") or INTERVAL_MS
     stated = arguments.values.get("strategies")
     if stated is None:
@@ -61,7 +61,7 @@ def rescheduling_of(arguments: Arguments) -> Rescheduling | None:
 
 
 def _params(at: Arguments, strategy: Any) -> Arguments | None:
-    """Return the parameters of the strategy at a place, None where it is another one."""
+    """Return the parameters of a strategy; None, with a warning, where it is not STRATEGY."""
     name = strategy.get("name") if isinstance(strategy, dict) else strategy
     if not isinstance(strategy, dict) or name != STRATEGY:
         hint = nearest(name, (STRATEGY,)) if isinstance(name, str) else ""

@@ -14,12 +14,12 @@ MOST, LEAST = "MostAllocated", "LeastAllocated"
 DEFAULTS = (Strategy("cpu", 1, much=False), Strategy("memory", 1, much=False))
 PROPORTIONAL_FIELDS = ("enable", "resources", "resourceProportion")
 SPARED_UNITS = {"cpu": 1000, "memory": 1_000_000_000}
-"""Of what something is kept for idle devices: a whole CPU, or a gigabyte, for each point."""
+"""Resources that can be spared for idle devices; an argument of 1 means a whole CPU, or a gigabyte."""
 SRA_FIELDS = ("enable", "resources", "weight", "resourceWeight")
 
 
 def fit_of(arguments: Arguments) -> Fit:
-    """Return what nodes are compared by; what cannot be read is said, and its default holds."""
+    """Return how nodes are compared; what cannot be read gets a warning and its default."""
     stated = arguments.within("resources").values
     strategies = tuple(
         strategy for name, value in stated.items() if (strategy := _strategy(arguments, name, value)) is not None
@@ -41,7 +41,7 @@ def _strategy(arguments: Arguments, name: str, value: Any) -> Strategy | None:
 
 
 def _scarce(arguments: Arguments) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """Return the weight of sparing what is scarce, and the resources that are, each with its weight."""
+    """Return the weight of sparing scarce resources, and those resources, each with its weight."""
     inner = _within(arguments, "sra", SRA_FIELDS)
     if not inner.truth("enable", default=False):
         return 0, ()
@@ -50,7 +50,7 @@ def _scarce(arguments: Arguments) -> tuple[int, tuple[tuple[str, int], ...]]:
 
 
 def spared_amounts(arguments: Arguments) -> tuple[tuple[str, str, int], ...]:
-    """Return what is kept for idle devices: the device, a resource, and how much of it for each; what nothing is said of is kept by nobody."""
+    """Return what is spared for idle devices: the device, a resource, and how much of it per device; only what the arguments state."""
     inner = _within(arguments, "proportional", PROPORTIONAL_FIELDS)
     if not inner.truth("enable", default=False):
         return ()
@@ -67,7 +67,7 @@ def spared_amounts(arguments: Arguments) -> tuple[tuple[str, str, int], ...]:
 
 
 def _within(arguments: Arguments, name: str, fields: tuple[str, ...]) -> Arguments:
-    """Return the arguments of a mapping among these, and say which of them there are not."""
+    """Return the arguments in a mapping among these, and warn of those not in `fields`."""
     inner = arguments.within(name)
     for each in (each for each in inner.values if each not in fields):
         inner.warn(child(inner.path, each), f"There is no argument {quoted(each)}.{nearest(each, fields)}")

@@ -1,6 +1,6 @@
-"""Volcano's actions, plugins and arguments, and which of them change what happens here.
+"""Volcano's actions, plugins and arguments, and which of them have an effect here.
 
-Names: reference/volcano-scheduler §2, §3 and §4.1. What is not listed here Volcano does not know either.
+Names: reference/volcano-scheduler §2, §3 and §4.1. Volcano does not know names that are not listed here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ORDER = tuple(Action)
 """The order in which a cycle takes its actions, whatever order they are written in."""
 
 SAME: Mapping[str, Action] = {"gangpreempt": Action.PREEMPT, "gangreclaim": Action.RECLAIM}
-"""Volcano's actions that are one with others here: these take whole gangs where pods beyond their minima are not enough."""
+"""Volcano's actions that are the same as others here, which evict whole gangs where pods beyond their minima are not enough."""
 
 ACTIONS = frozenset({*ORDER, *SAME})
 """All names of actions."""
@@ -43,22 +43,22 @@ IDLE_ARGUMENTS = frozenset(
         "maxCandidateNodesAbsolute",
     }
 )
-"""Arguments of actions that Volcano knows and that change nothing here: all nodes are looked at, and in each cycle anew."""
+"""Arguments of actions that Volcano knows and that have no effect here: every cycle looks at all nodes."""
 
 
 class PluginSupport(Enum):
     """What listing a plugin does here."""
 
-    SWITCHED = auto()  # it is at work where it is listed
-    ALWAYS = auto()  # it is at work, listed or not
+    SWITCHED = auto()  # at work where it is listed
+    ALWAYS = auto()  # at work, listed or not
     WITHOUT_EFFECT = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A plugin of Volcano: what it does here in words.
+    """A plugin of Volcano: what listing it does, and in words what it does here.
 
-    supported are the arguments that have an effect here, as those have whose names begin with prefix; without_effect are the others of Volcano's.
+    supported are the arguments that have an effect here, as have names that begin with prefix; without_effect are Volcano's other ones.
     """
 
     support: PluginSupport

@@ -17,18 +17,18 @@ _WRITTEN = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From when until when a zone is open each day, in ms after midnight UTC; over midnight where it does not end later than it starts."""
+    """When a zone is open each day, in ms after midnight UTC; past midnight if end is not after start."""
 
     start: int
     end: int
 
     def is_open(self, now: int) -> bool:
-        """Tell whether it is open at a time."""
+        """Tell whether it is open at a time (epoch ms)."""
         since = (now - self.start) % DAY_MS
         return since < self._length()
 
     def changes(self, now: int) -> int:
-        """Return when it opens or closes next, after a time."""
+        """Return when it next opens or closes after a time (epoch ms)."""
         since = (now - self.start) % DAY_MS
         length = self._length()
         return now - since + (length if since < length else DAY_MS)
@@ -39,7 +39,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """The windows of zones by their names, and after how long more pods are evicted from one that is closed."""
+    """The windows of zones by name, the time between two rounds of evictions from a closed zone, and whether there are any."""
 
     windows: tuple[tuple[str, Window], ...] = ()
     period_ms: int = MINUTE_MS
@@ -47,7 +47,7 @@ class Zones:
 
 
 def zones_of(arguments: Arguments, *, evicts: bool) -> Zones:
-    """Return the zones that are configured; what cannot be read is said, and such a zone is always closed."""
+    """Return the configured zones; one whose time cannot be read gets a warning and stays closed."""
     windows = []
     for name, value in arguments.values.items():
         if not name.startswith(PREFIX):

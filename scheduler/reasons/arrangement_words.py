@@ -1,4 +1,4 @@
-"""The sentences about gangs that are arranged: what is asked of the network, and pods that start in sub-groups."""
+"""Sentences about arranged gangs: their network topology, and pods that start in sub-groups."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from scheduler.engine.cause import Arrangement, Cause
 
 
 def network_topology(cause: Cause) -> str:
-    """Say that pods find no HyperNode for all of them."""
+    """Return the sentence when no HyperNode has room for all pods."""
     about = cause.arrangement
     if about is None or not about.is_limited:
         return "The pods find no room close enough together."
@@ -33,7 +33,7 @@ def network_topology(cause: Cause) -> str:
 
 
 def sub_groups(cause: Cause) -> str:
-    """Say that too few sub-groups find room as a whole."""
+    """Return the sentence when too few sub-groups find room as a whole."""
     about = cause.arrangement
     if about is None:
         return "Too few of its sub-groups fit as a whole."

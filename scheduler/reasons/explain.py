@@ -1,8 +1,8 @@
 """Why a gang waits, found by trying it again.
 
 A cause tells "can never start as the cluster is" (`never`) from "waits for
-room". The gang is tried on what is left after everybody was placed, so the
-cause speaks of the nodes as people see them; the attempt is undone.
+room". The gang is tried on what is left after all others were placed, so the
+cause describes the nodes as people see them; the attempt is undone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OF_LIMITS = ("never", "queue", "resource", "requested", "free", "whole", "keepe
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the numbers of a cluster are called."""
+    """The names of nodes and resources by number."""
 
     nodes: Sequence[str]
     resources: Sequence[str]
@@ -45,7 +45,7 @@ def explain(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
         bins, need = gang.steps[step].bins, gang.steps[step].need
         empty = {b: on_empty_nodes(placer.cluster, gang.bins[b].pod_class) for b in bins}
         at_best = sum(min(gang.bins[b].count, rooms) for b, rooms in empty.items())
-        if at_best >= need and not empty[number]:  # others of the step will do, so it waits for those
+        if at_best >= need and not empty[number]:  # other bins of the step suffice, so it waits for those
             left = (b for b in bins if empty[b] and attempt.taken[b] < gang.bins[b].count)
             number = next(left, number)
         return _cause(
@@ -87,7 +87,7 @@ def _cause(
     at_best: tuple[int, int] | None = None,
     started: bool = False,
 ) -> Cause:
-    """Return what closes the way for the bin, from the firmest obstacle to the most passing one."""
+    """Return the first cause that stops a bin's pods, permanent obstacles before temporary ones."""
     cluster = placer.cluster
     pod_class = cluster.classes[gang.bins[number].pod_class]
     facts = _Facts(cluster, pod_class, names, fit=fit, needed=needed, started=started)
@@ -106,7 +106,7 @@ def _cause(
 
 
 def _limit(gang: Gang, pod_class: PodClass, missing: int, room: int) -> tuple[Account, int, int] | None:
-    """Return the queue whose ceiling is what stops the pods, the column, and how much of it is left; None if no queue is it."""
+    """Return the queue whose ceiling stops the pods, the column, and how much of it is left; None if no queue stops them."""
     if gang.account is None or gang.account.allowed(pod_class.requests, missing) >= min(missing, room + 1):
         return None
     short = [
@@ -119,7 +119,7 @@ def _limit(gang: Gang, pod_class: PodClass, missing: int, room: int) -> tuple[Ac
 
 
 def _least(cluster: Cluster, gang: Gang, column: int) -> int:
-    """Return how much of a column the minimum of a gang asks for, the smallest pods first where any will do."""
+    """Return how much of a column the minimum of a gang requests, with the smallest pods where any will do."""
     amounts = [int(cluster.classes[some.pod_class].request[column]) for some in gang.bins]
     taken = [0] * len(gang.bins)
     for step in gang.steps:
@@ -153,7 +153,7 @@ def fits_on_empty_nodes(cluster: Cluster, gang: Gang) -> bool:
 
 
 class _Facts:
-    """The nodes as one class sees them."""
+    """The nodes as one class of pods sees them."""
 
     def __init__(
         self, cluster: Cluster, pod_class: PodClass, names: Names, *, fit: int, needed: int, started: bool
@@ -168,8 +168,8 @@ class _Facts:
         self._excluded = tuple(sorted(excluded, key=lambda pair: (-pair[0], pair[1].text)))
 
     def cause(self, reason: Reason, **more: object) -> Cause:
-        """Return a cause with everything that all causes have."""
-        # `pods` stands among what a pod asks for only when it asks for nothing else.
+        """Return a cause with the fields that all causes have, and some more."""
+        # `pods` is listed in the request only when a pod requests nothing else.
         amounts = [(self._names.resources[c], int(self._class.request[c])) for c in self._requested]
         common: dict[str, object] = {
             "fit": self._fit,
@@ -183,7 +183,7 @@ class _Facts:
         return Cause(reason, **{**common, **more})  # type: ignore[arg-type]
 
     def closed(self) -> Cause | None:
-        """Return the cause when no node may be used at all."""
+        """Return the cause when the pods may use no node at all, else None."""
         if not len(self._class.verdicts):
             return self.cause(Reason.NO_NODES)
         if len(self._open):
@@ -202,7 +202,7 @@ class _Facts:
         return self.cause(Reason.UNTOLERATED_TAINT if firm else Reason.NODES_UNAVAILABLE)
 
     def too_large(self) -> Cause | None:
-        """Return the cause when one pod is more than any node that it may use."""
+        """Return the cause when one pod requests more than any node that it may use has."""
         if self._class.foreign:
             name, amount = self._class.foreign[0]
             return self.cause(Reason.NEVER_FITS, never=True, resource=name, requested=amount)
@@ -216,9 +216,9 @@ class _Facts:
         return self.cause(Reason.NEVER_FITS, never=True, **self._about(self._requested[worst]))
 
     def queue_limit(self, own: Account, account: Account, column: int, left: int, missing: int, least: int) -> Cause:
-        """Return the cause when the ceiling of a queue stops the pods of one in it, `left` of which may still be used.
+        """Return the cause when the ceiling of queue `account` stops pods of queue `own`; `left` is what is left under it.
 
-        least is what the minimum asks for, 0 where that has started.
+        least is what the minimum requests, 0 where that has started.
         """
         amount, name = int(self._class.request[column]), self._names.resources[column]
         most = most_of(own, account, column)
@@ -228,11 +228,11 @@ class _Facts:
             found = limit_cause(own, account, column, name, missing * amount, left)
         keeps = any(each.guarantee[column] for each in account.below)
         if account.parent is None and keeps and found.reason is not Reason.QUEUE_GUARANTEES:
-            return self.no_room(own, missing)  # its ceiling is the cluster
+            return self.no_room(own, missing)  # root's ceiling is the cluster itself
         return self.cause(found.reason, **{each: getattr(found, each) for each in _OF_LIMITS})
 
     def other_pods(self) -> Cause | None:
-        """Return the cause when there is room on nodes where the pods may not be because of other pods."""
+        """Return the cause when other pods keep these off all nodes with room; None otherwise."""
         relations, ties = self._cluster.relations, self._class.ties
         if relations is None or ties is None:
             return None
@@ -242,7 +242,7 @@ class _Facts:
         return None if found is None else self.cause(found[0], obstacle=found[1])
 
     def no_room(self, own: Account | None, missing: int) -> Cause:
-        """Return the cause when pods wait until others leave; `missing` of them in the queue `own`."""
+        """Return the cause when `missing` pods of queue `own` wait for others to leave."""
         free, request = self._free[self._open], self._class.request
         if not self._requested:
             return self.cause(Reason.NOT_ENOUGH_RESOURCES)
@@ -258,7 +258,7 @@ class _Facts:
         return self.cause(Reason.QUEUE_OVER_DESERVED, **self._about(scarcest), **shares)
 
     def _about(self, column: int) -> dict[str, object]:
-        """Return the fields of a cause that tell about one resource."""
+        """Return the fields of a cause that describe one resource."""
         free, whole = self._free[self._open, column], self._cluster.allocatable[self._open, column]
         freest, largest = int(np.argmax(free)), int(np.argmax(whole))
         return {
@@ -272,7 +272,7 @@ class _Facts:
         }
 
     def _spared_for(self, column: int) -> str:
-        """Return the device for which so much is kept of a column that some node would have room otherwise; "" for none."""
+        """Return the device for which a column is spared, if some node would have room otherwise; "" for none."""
         devices = [each.device for each in self._class.spared if each.column == column]
         is_enough = self._cluster.free[self._open, column] >= self._class.request[column]
         return self._names.resources[devices[0]] if devices and is_enough.any() else ""

@@ -1,6 +1,6 @@
-"""Why a gang that is arranged waits, where its pods alone would have room.
+"""Why an arranged gang waits where its pods alone would have room.
 
-It is tried in one HyperNode after the other, on what is left after everybody was placed: in which of them do most of its pods fit?
+It is tried in one HyperNode after the other, on what is left after all others were placed, to find the one where most of its pods fit.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ def _plain(gang: Gang) -> Gang:
 
 
 def _requirement(topology: Topology, hyper_nodes: HyperNodes) -> Arrangement:
-    """Return what is asked of the network, in the fields of a cause."""
+    """Return a network topology as the arrangement of a cause."""
     return Arrangement(topology.highest, topology.name, is_known=hyper_nodes.highest(topology) is not None)
 
 
 def _best(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> _Best | None:
-    """Return where most of a minimum fits, of equals the first; None where there is no HyperNode for it at all."""
+    """Return where most of a minimum fits, the first of equals; None where no HyperNode qualifies."""
     first = arrange.fill(placer, replace(gang, steps=(), arranged=Arranged(gang.topology, gang.parts)), None, root=None)
     occupied = hyper_nodes.occupied(topology)
     marks = np.bincount(occupied, minlength=hyper_nodes.size)
@@ -126,7 +126,7 @@ def _fits_without_parts(placer: Placer, gang: Gang, nodes: NodeSet | None) -> bo
 
 
 def _fits_when_empty(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> bool:
-    """Tell whether some HyperNode has room for each step of a minimum, taken by itself, if nothing else ran, each class by itself."""
+    """Tell whether one HyperNode would have room for a minimum if nothing else ran, counting each step and each class by itself."""
     for tier in hyper_nodes.up_to(topology):
         is_roomy = np.ones(len(tier.starts), dtype=bool)
         for step in gang.steps:

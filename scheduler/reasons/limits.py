@@ -1,4 +1,4 @@
-"""Causes in which a queue's ceiling, or what is guaranteed to others, stands in the way."""
+"""Causes in which a queue's ceiling, or the guarantees of other queues, are in the way."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def never_cause(own: Account, account: Account, column: int, resource: str, requ
 
 
 def beyond_deserved(own: Account, column: int, requested: int) -> Account | None:
-    """Return the nearest of a queue and those above it that deserves less of a column than it would use with so much more.
+    """Return the nearest queue, from `own` upwards, that with `requested` more would use more of a column than it deserves.
 
-    None where nobody else deserves any of it: then it is the cluster that is full; and where a ceiling is in the way as well. Who deserves it takes it
-    back from those who do not (`scheduler.victims.reclaim`); who does not waits for what others leave.
+    None where no queue beside it deserves any, as then the cluster is full, and where a ceiling is in the way as well. A queue that
+    deserves it takes it back from others (`scheduler.victims.reclaim`); one that does not waits for what they leave.
     """
     for account in own.line:
         if account.parent is None:

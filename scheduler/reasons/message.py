@@ -1,9 +1,9 @@
 """Why a pod group waits, as its status says it: in words and as data.
 
 The message of the condition UNSCHEDULABLE is for people and for Volcano's tools: the sentence, then the text that Volcano writes.
-Programs read the condition CAUSE beside it, whose message is the `Cause` as JSON, as far as `scheduler.reasons.sentence` needs it to
-make the sentence again. One cycle writes both, as their transitionID says: words that another scheduler wrote since then have no cause.
-Where the minimum runs CAUSE stands alone, and says why pods beyond it have no node.
+Programs read the condition CAUSE, whose message is the `Cause` as JSON, with what `scheduler.reasons.sentence` needs to
+make the sentence again. One cycle writes both with one transitionID: words that another scheduler has written since have no cause.
+Once the minimum runs, CAUSE stands alone and says why pods beyond it have no node.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Condition(Protocol):
 
 
 def data(cause: Cause) -> str:
-    """Write a cause for programs: without what kube-scheduler would say, which stands in Volcano's text."""
+    """Return a cause as JSON for programs, without kube-scheduler's words, which are in Volcano's text."""
     named = cause.excluded if cause.reason in NAMING_NODES else ()
     excluded = tuple((nodes, Exclusion(each.kind, display=each.display)) for nodes, each in named)
     return msgspec.json.encode(msgspec.structs.replace(cause, tally=(), excluded=excluded)).decode()
@@ -51,7 +51,7 @@ def read(text: str) -> Cause | None:
 
 
 def data_of(conditions: Iterable[Condition]) -> str:
-    """Return the data that stand beside the words in the status of a pod group, or alone; "" where none do, or only older ones."""
+    """Return the message of CAUSE in the status of a pod group; "" where there is none, or UNSCHEDULABLE has another transitionID."""
     true = {each.type: each for each in conditions if each.status == "True"}
     found, words = true.get(CAUSE), true.get(UNSCHEDULABLE)
     if found is None or (words is not None and words.transition_id != found.transition_id):
@@ -60,15 +60,15 @@ def data_of(conditions: Iterable[Condition]) -> str:
 
 
 def cause_of(conditions: Iterable[Condition]) -> Cause | None:
-    """Return what a pod group waits for, or pods beyond its minimum; None where none do, or another scheduler says why."""
+    """Return why a pod group, or its pods beyond the minimum, wait; None where none do, or another scheduler says why."""
     text = data_of(conditions)
     return read(text) if text else None
 
 
 def parted(message: str, cause: Cause | None) -> tuple[str, str]:
-    """Return the sentence for people out of the message of UNSCHEDULABLE, and the text that Volcano writes.
+    """Split the message of UNSCHEDULABLE into the sentence for people and the text that Volcano writes.
 
-    Without a cause the message is another scheduler's, and a sentence as a whole.
+    Without a cause the message is another scheduler's, and all of it is the sentence.
     """
     if cause is None:
         return message, ""
@@ -77,7 +77,7 @@ def parted(message: str, cause: Cause | None) -> tuple[str, str]:
 
 
 def gist(cause: Cause) -> tuple[object, ...]:
-    """Return what a cause says of why somebody waits and of his own pods, without what changes whenever others start or end."""
+    """Return the parts of a cause about its reason and the gang's own pods, without what changes whenever others start or end."""
     about = cause.arrangement
     return (
         *(cause.reason, cause.never, cause.started, cause.entering),

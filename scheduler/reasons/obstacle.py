@@ -9,7 +9,7 @@ from scheduler.engine.relations import NodeSet, Relations, Spread, Ties, Togethe
 
 
 def find(relations: Relations, ties: Ties, roomy: NodeSet) -> tuple[Reason, Obstacle] | None:
-    """Return the rule that closes most of the nodes with room; None where there are none or one is open."""
+    """Return the rule that closes most of the nodes with room; None where no node has room, or one with room is open."""
     if not ties.rules or not roomy.any() or (roomy & relations.open_nodes(ties)).any():
         return None
     closed = [roomy & ~relations.allowed(rule) for rule in ties.rules]

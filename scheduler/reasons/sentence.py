@@ -110,7 +110,7 @@ def _not_enough_resources(cause: Cause) -> str:
         )
     if cause.fit >= cause.needed:
         return "The gang fits and is tried again."
-    then = " then" if cause.fit and not cause.started else ""  # of those that fit none has its node yet
+    then = " then" if cause.fit and not cause.started else ""  # the pods that fit have no nodes yet
     if cause.resource:
         most = f"the most free on one node{then} is {show(cause.resource, cause.free)} ({cause.free_node})"
         beside = f", beside what is kept for idle {cause.spared}" if cause.spared else ""
@@ -145,7 +145,7 @@ def _queue_limit(cause: Cause) -> str:
 
 
 def _part_that_fits(cause: Cause) -> str:
-    """Return for how many pods of a gang there is room, and what is left behind them; "" where there is none for a part of it."""
+    """Return how many pods of a gang fit, and what is left after them; "" unless some but not all of its minimum fit."""
     if cause.started or not 0 < cause.fit < cause.needed:
         return ""
     one = show(cause.resource, dict(cause.request).get(cause.resource, 1))
@@ -175,7 +175,7 @@ def _queue_guarantees(cause: Cause) -> str:
 
 
 def _guaranteed_to(cause: Cause) -> str:
-    """Return for whom guarantees keep what is not used: `6 CPU for queue research and 2 CPU for queue ops`."""
+    """Return how much is unused under the guarantees of which queues: `6 CPU for queue research and 2 CPU for queue ops`."""
     return enumeration(
         [
             f"{show(cause.resource, amount)} for {f'queue {queue}' if queue else 'others'}"
@@ -238,7 +238,7 @@ def _near(about: Obstacle) -> str:
 
 
 def _roomy(about: Obstacle, one: str, many: str) -> str:
-    """Return which of the nodes with room it closes, with the verb for one or many of them."""
+    """Return how many of the nodes with room an obstacle closes, with the verb for one or for many of them."""
     if about.nodes < about.roomy:
         return f"{about.nodes} of {about.roomy} nodes with room {one if about.nodes == 1 else many}"
     return f"all {about.roomy} nodes with room {many}" if about.roomy > 1 else f"the only node with room {one}"
@@ -269,7 +269,7 @@ def clock(time: int) -> str:
 
 
 def _withholding(cause: Cause) -> str:
-    """Return who has too much and need not give it back: ` Queue batch has more than it deserves, and gives nothing back (reclaimable: false).`."""
+    """Return which queues have too much and are not reclaimable: ` Queue batch has more than it deserves, and gives nothing back …`."""
     if not cause.withholding:
         return ""
     named = [queue or f"{n} more" for queue, n in cause.withholding]
@@ -279,7 +279,7 @@ def _withholding(cause: Cause) -> str:
 
 
 def _protected(cause: Cause) -> str:
-    """Return what keeps others from being evicted: ` Protected from being evicted for it: 6 pods by disruption budget ns/web.`."""
+    """Return what protects pods from eviction: ` Protected from being evicted for it: 6 pods by disruption budget ns/web.`."""
     if not cause.protected:
         return ""
     named = [f"{n} {'pod' if n == 1 else 'pods'} by {what or 'others'}" for what, n in cause.protected]
@@ -305,7 +305,7 @@ def unknown(constraint: Constraint | None) -> str:
 
 
 def _promised(cause: Cause) -> str:
-    """Return who holds most of what was given out and is not taken yet."""
+    """Return which queue may still take most of what was given out; "" where none may."""
     if cause.promise is None:
         return ""
     amount, queue, groups = cause.promise
@@ -329,7 +329,7 @@ def _fits(cause: Cause) -> str:
 
 
 def _called(group: str) -> str:
-    """Return how people call a pod group: by its job, if it has one."""
+    """Return the name that people know a pod group by: its job's, if it has one."""
     return job_of(group) or group
 
 
@@ -342,7 +342,7 @@ def _tainted(cause: Cause) -> str:
 
 
 def _of_kind(cause: Cause, kind: ExclusionKind) -> str:
-    """Return the nodes that are closed in one way: `2 are of node group gpu, 1 is of no node group`."""
+    """Return how many nodes are closed in one way: `2 are of node group gpu, 1 is of no node group`."""
     closed = Counter[str]()
     for n, each in cause.excluded:
         if each.kind == kind:

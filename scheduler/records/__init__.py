@@ -1,1 +1,1 @@
-"""What the scheduler reads of objects, and what it keeps of each: one record an object, of pods that are alike one shape."""
+"""What the scheduler reads of objects, and what it keeps: one record per object, and one shape for pods that are alike."""

@@ -1,7 +1,7 @@
-"""Budgets for disruptions as the scheduler reads them: PodDisruptionBudgets, and the annotations of pod groups.
+"""Disruption budgets as the scheduler reads them: PodDisruptionBudgets, and the annotations of pod groups.
 
-A PodDisruptionBudget is about the pods that it selects (reference: kubernetes-api §4.7), `volcano.sh/jdb-min-available` or else
-`volcano.sh/jdb-max-unavailable` of a pod group about the pods of that group (reference/volcano-scheduler §3.11, tdm).
+A PodDisruptionBudget covers the pods that it selects (reference: kubernetes-api §4.7); `volcano.sh/jdb-min-available`, or else
+`volcano.sh/jdb-max-unavailable`, of a pod group covers the pods of that group (reference/volcano-scheduler §3.11, tdm).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Budget(View):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A PodDisruptionBudget: whom it is about, how many of them must stay, and whether those that are not ready may always go."""
+    """A PodDisruptionBudget: its pods, how many of them must stay or may go, and whether unhealthy ones may always go."""
 
     key: str
     selects: LabelSelector
@@ -43,12 +43,12 @@ class Budget:
     unhealthy_go: bool
 
     def needed(self, expected: int) -> int:
-        """Return how many of so many pods must stay healthy."""
+        """Return how many of `expected` pods must stay healthy."""
         return disruption.desired({"minAvailable": self.least, "maxUnavailable": self.most}, expected)
 
 
 def budget_of(key: str, body: bytes) -> Budget:
-    """Read a PodDisruptionBudget; msgspec.ValidationError where that cannot be done."""
+    """Read a PodDisruptionBudget; raise msgspec.ValidationError where it cannot be read."""
     spec = msgspec.json.decode(body, type=_Budget).spec
     try:
         selects = selector.from_object(spec.selector)
@@ -67,7 +67,7 @@ def budget_of(key: str, body: bytes) -> Budget:
 
 
 def allowed_by_group(group: Group) -> int | None:
-    """Return how many running pods of a group its own annotations allow to go; None where they say nothing that can be read."""
+    """Return how many running pods of a group its own annotations allow to go; None where they are absent or unreadable."""
     notes = group.view.metadata.annotations if group.view else None
     if notes is None or not (notes.least_available or notes.most_unavailable):
         return None

@@ -1,8 +1,8 @@
-"""The claims that pods name: until all of them are bound, no node is right for the pod.
+"""The claims that pods name: until all of them are bound, a pod gets no node.
 
-A class of storage may wait for the first pod that uses a claim, and make the volume where that pod is to run
-(WaitForFirstConsumer): to say where, the scheduler would have to know the volumes that each node can have, which it does
-not. So such a pod waits as the one of any unbound claim does, and says for which.
+A storage class may wait for the first pod that uses a claim, and create the volume where that pod is to run
+(WaitForFirstConsumer). To choose where, the scheduler would have to know which volumes each node can have, and it does
+not. So such a pod waits as with any unbound claim, and its reason names the claim.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kube.kinds.fields import View
 
 BOUND = "Bound"
 UNREADABLE = "volumes that cannot be read"
-"""Stands for the claims of volumes that cannot be read: none has this name."""
+"""Stands for the claims of volumes that cannot be read; no claim has this name."""
 
 
 class _Claim(View):
@@ -40,7 +40,7 @@ _claim = msgspec.json.Decoder(_ClaimView).decode
 
 
 def named(pod: str, volumes: Raw) -> tuple[str, ...]:
-    """Return the claims that a pod's volumes name, and those that are made for it."""
+    """Return the names of the claims of a pod's volumes, including those created for its ephemeral volumes."""
     raw = bytes(volumes)
     if b'"persistentVolumeClaim"' not in raw and b'"ephemeral"' not in raw:
         return ()
@@ -53,5 +53,5 @@ def named(pod: str, volumes: Raw) -> tuple[str, ...]:
 
 
 def is_bound(body: bytes) -> bool:
-    """Say whether a claim has its volume; ValidationError when it cannot be read."""
+    """Tell whether a claim is bound; raise msgspec.ValidationError when it cannot be read."""
     return _claim(body).status.phase == BOUND

@@ -1,7 +1,7 @@
 """Demands on a pod's node that the scheduler does not support yet, such as resourceClaims, or cannot read.
 
-Such pods wait, and say why: placed as if they had not asked, they would be in
-the wrong place in silence. What a pod merely prefers keeps nobody waiting.
+Such pods wait, and say why: if the demand were ignored, they would silently
+run in the wrong place. What a pod merely prefers never makes it wait.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def warning(spec: Mapping[str, Any], path: str) -> str:
 
 
 def understood(spec: PodSpecView, namespace: str, labels: Raw) -> tuple[Demands | None, Constraint | None]:
-    """Return what a pod demands because of others, and its first demand that cannot be read or obeyed."""
+    """Return a pod's demands about other pods, and its first demand that cannot be read or obeyed."""
     try:
         demands = demands_of(spec, namespace, labels)
     except UnreadableError as error:

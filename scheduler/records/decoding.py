@@ -1,4 +1,4 @@
-"""Reading the objects of the log into the shapes of `scheduler.records.reading`, once for each kind of shape."""
+"""Decoding objects of the log into the views of `scheduler.records.reading`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _decoders: dict[type, msgspec.json.Decoder[object]] = {}
 
 
 def decode(body: bytes, kind: type[T]) -> T:
-    """Return an object as one of these shapes; msgspec.ValidationError where it is none."""
+    """Return an object as a view; raise msgspec.ValidationError where it does not fit."""
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
     try:
         return decoder.decode(body)  # type: ignore[return-value]
     except msgspec.ValidationError:
-        # Kubernetes takes null for absent; that is rare enough for a second look.
+        # Kubernetes treats null as absent; that is rare enough to decode twice.
         return decoder.decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(body))))  # type: ignore[return-value]
 
 

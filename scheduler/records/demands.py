@@ -1,9 +1,9 @@
 """What pods demand of their place because of other pods: host ports, affinity, anti-affinity, spreading.
 
 Semantics are kube-scheduler's (reference/volcano-scheduler §3.7, filters NodePorts, InterPodAffinity,
-PodTopologySpread; §3.8 for what is merely preferred). Where an API server has not merged matchLabelKeys and
-mismatchLabelKeys into the selector, that is done here. What must hold and cannot be read keeps pods
-waiting; a preference that cannot be read is left out.
+PodTopologySpread; §3.8 for preferences). Where an API server has not merged matchLabelKeys and
+mismatchLabelKeys into the selector, that is done here. A required demand that cannot be read makes pods
+wait; a preference that cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ NONE = LabelSelector(nothing=True)
 
 @dataclass(frozen=True, slots=True)
 class PodSelector:
-    """Which pods are meant: of these namespaces, or of those that a selector selects by their labels.
+    """Selects pods by labels, in these namespaces or in those whose labels of_namespaces matches.
 
-    leaving: pods that are being deleted are meant too.
+    leaving: pods that are being deleted are selected too.
     """
 
     labels: LabelSelector
@@ -57,7 +57,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """Pods that are meant, and the topology in which they are near."""
+    """The selected pods, and the topology key: pods in one of its domains are near."""
 
     pods: PodSelector
     topology: str
@@ -65,7 +65,7 @@ class PodTerm:
 
 @dataclass(frozen=True, slots=True)
 class Leaning:
-    """Pods that are rather wanted near, or with a weight below nothing away."""
+    """A preference to be near the selected pods or, with a negative weight, away from them."""
 
     term: PodTerm
     weight: int
@@ -85,7 +85,7 @@ class Spreading:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """Everything that pods demand because of other pods; leanings and even (ScheduleAnyway) are what they prefer."""
+    """Everything that pods demand because of other pods; leanings and even (ScheduleAnyway) are preferences."""
 
     ports: frozenset[HostPort] = frozenset()
     affinity: tuple[PodTerm, ...] = ()
@@ -95,7 +95,7 @@ class Demands:
     even: tuple[Spreading, ...] = ()
 
     def lasting(self) -> Demands | None:
-        """Return what still counts once the pods have their node: what they take, whom they repel, whom they would rather have near."""
+        """Return what still counts once the pods have nodes: ports, anti-affinity and leanings; None where there are none."""
         if not self.ports and not self.anti_affinity and not self.leanings:
             return None
         return Demands(self.ports, anti_affinity=self.anti_affinity, leanings=self.leanings)
@@ -110,7 +110,7 @@ class UnreadableError(ValueError):
 
 
 def demands_of(spec: PodSpecView, namespace: str, labels: msgspec.Raw) -> Demands | None:
-    """Return what a pod demands, None when it is nothing; UnreadableError when it cannot be read."""
+    """Return the demands of a pod, None when it has none; raise UnreadableError when they cannot be read."""
     affinity, spread = bytes(spec.affinity), bytes(spec.topology_spread_constraints)
     ports = tuple(
         bytes(each.ports)
@@ -202,7 +202,7 @@ def labels_of(raw: bytes | msgspec.Raw) -> Mapping[str, str]:
 def _read_affinity(
     raw: bytes, namespace: str, own: Mapping[str, str]
 ) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...], tuple[Leaning, ...]]:
-    """Return the pods that must be near, those that must not, and those that rather are or are not."""
+    """Return the required affinity, the required anti-affinity, and the preferences of both."""
     constraint = Constraint.POD_AFFINITY
     try:
         affinity = (_decode_affinity(raw) if raw else None) or _Affinity()
@@ -225,7 +225,7 @@ def _required(terms: _Terms, namespace: str, own: Mapping[str, str]) -> tuple[Po
 
 
 def _leanings(near: _Terms, apart: _Terms, namespace: str, own: Mapping[str, str]) -> tuple[Leaning, ...]:
-    """Return what is preferred; a term that stands several times once, with the sum of its weights."""
+    """Return the preferences; a term that is repeated appears once, with the sum of its weights."""
     found: dict[PodTerm, int] = {}
     for terms, sign in ((near, 1), (apart, -1)):
         raw = bytes(terms.preferred_during_scheduling_ignored_during_execution)
@@ -251,7 +251,7 @@ def _term(term: _Term, namespace: str, own: Mapping[str, str]) -> PodTerm:
 def _read_spread(
     raw: bytes, namespace: str, own: Mapping[str, str]
 ) -> tuple[tuple[Spreading, ...], tuple[Spreading, ...]]:
-    """Return the constraints that must hold, and those that rather hold."""
+    """Return the constraints that must hold, and those that are preferred."""
     firm, even = [], []
     try:
         for each in (_decode_spread(raw) if raw else None) or ():
@@ -292,14 +292,14 @@ def _read_ports(listed: tuple[bytes, ...]) -> frozenset[HostPort]:
 
 
 def _selector(written: _Selector | None) -> LabelSelector:
-    """Read a label selector; none selects nothing, one without conditions everything."""
+    """Read a label selector; None selects nothing, one without conditions everything."""
     if written is None:
         return selecting.from_object(None)
     return selecting.from_object({"matchLabels": written.match_labels, "matchExpressions": written.match_expressions})
 
 
 def _own_values(keys: list[str] | None, own: Mapping[str, str], operator: selecting.Operator) -> Iterator[Requirement]:
-    """Yield the conditions that a pod has the same values of labels as the one that demands it, or others."""
+    """Yield requirements that a pod's labels have the values of the demanding pod (In), or other ones (NotIn)."""
     for key in keys or ():
         if key in own:
             yield Requirement(key, operator, frozenset((own[key],)))

@@ -1,4 +1,4 @@
-"""What nodes use, as it was measured: an input of the cycle beside the log, with its times."""
+"""The measured load of nodes, with times: an input of the cycle besides the log."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 WINDOW_MS = 5 * 60_000
-"""Over so long figures are averaged; older ones say nothing any more (reference/volcano-scheduler §3.11, usage)."""
+"""How long figures are averaged; older ones are ignored (reference/volcano-scheduler §3.11, usage)."""
 
 
 class Load(NamedTuple):
-    """What a node uses, in percent of what it has."""
+    """What a node uses, in percent of its capacity."""
 
     cpu: float
     memory: float
@@ -29,7 +29,7 @@ class Loads:
         self._figures: dict[str, list[_Figure]] = {}
 
     def note(self, figures: Mapping[str, Any]) -> None:
-        """Take over what was measured last (`cluster.backend.Nodes.usage`); the same figures again change nothing."""
+        """Add the latest figures of a node (`cluster.backend.Nodes.usage`); the same figures again change nothing."""
         machine = figures.get("machine")
         if not machine:
             return

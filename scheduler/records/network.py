@@ -1,4 +1,4 @@
-"""The HyperNodes of the log as the engine has them."""
+"""The HyperNodes of the log in the engine's form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.engine.hyper_nodes import HyperNodes, Named
 
 
 def hyper_nodes_of(written: Mapping[str, HyperNode], nodes: Mapping[str, Mapping[str, str]]) -> HyperNodes:
-    """Return HyperNodes, by their names, among nodes in the order of a cycle, given by their labels."""
+    """Return the engine's HyperNodes. written holds HyperNodes by name, nodes the labels of nodes in the order of a cycle."""
     numbers = {name: number for number, name in enumerate(nodes)}
     return HyperNodes(
         (

@@ -20,7 +20,7 @@ from kube.kinds.fields import View
 from scheduler.engine.cause import Exclusion, ExclusionKind, Lacking
 from scheduler.records.reading import NodeView
 
-# Values of a label among which some are looked for that resemble what was asked: that takes long for many and long ones.
+# Limits of the search for label values that resemble a requested one: it is slow for many or long values.
 MOST_COMPARED, MOST_WANTED, LONGEST_VALUE = 50, 4, 63
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=TaintEffect.NO_SCHEDULE)
 REPELLING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
@@ -32,7 +32,7 @@ SELECTOR = Exclusion(ExclusionKind.SELECTOR, "node(s) didn't match Pod's node af
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a rule looks at."""
+    """The fields of a node that rules look at."""
 
     name: str
     labels: Mapping[str, str]
@@ -42,7 +42,7 @@ class NodeFacts:
 
 
 def facts_of(name: str, view: NodeView) -> NodeFacts:
-    """Return what rules look at of a node."""
+    """Return the facts of a node."""
     return NodeFacts(
         name,
         view.metadata.labels or {},
@@ -73,14 +73,14 @@ class NodeSelector(View):
 
 
 class PreferredTerm(View):
-    """A term that counts so much where it holds."""
+    """A term, and how much it counts where it holds."""
 
     weight: int = 0
     preference: Term = Term()
 
 
 class NodeAffinity(View):
-    """Which nodes a pod needs, and which it would rather have; wishes that cannot be read are left out."""
+    """Which nodes a pod needs, and which it prefers; preferences that cannot be read are left out."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: Any = None
@@ -93,7 +93,7 @@ class Affinity(View):
 
 
 _Selectors = tuple[selecting.LabelSelector, selecting.LabelSelector]
-"""What a term asks of the labels of a node, and of its name."""
+"""What a term requires of a node's labels, and of its name."""
 
 NAME = "metadata.name"
 NOTHING = selecting.LabelSelector(nothing=True)
@@ -131,7 +131,7 @@ class NodeRule:
         self._tolerations = placing.tolerations or []
 
     def exclusion(self, node: NodeFacts) -> Exclusion | None:
-        """Return what closes the node to these pods, the firmest reason first, or None."""
+        """Return what closes a node to these pods, the firmest reason first; None where it is open."""
         if not self._selects(node):
             return SELECTOR
         if not node.ready:
@@ -149,16 +149,16 @@ class NodeRule:
         return self._repelling(node) is None
 
     def avoided(self, node: NodeFacts) -> int:
-        """Return how many taints of a node would rather have these pods elsewhere."""
+        """Return how many PreferNoSchedule taints of a node these pods do not tolerate."""
         return sum(each.effect == TaintEffect.PREFER_NO_SCHEDULE and not self._tolerates(each) for each in node.taints)
 
     @property
     def prefers(self) -> bool:
-        """Whether these pods would rather have some nodes than others."""
+        """Whether these pods prefer some nodes to others."""
         return bool(self._preferred)
 
     def matched(self, node: NodeFacts) -> int:
-        """Return the weights of the wishes that a node meets, added up."""
+        """Return the sum of the weights of the preferences that a node meets."""
         return sum(
             weight
             for weight, (labels, fields) in self._preferred
@@ -166,7 +166,7 @@ class NodeRule:
         )
 
     def lacking(self, nodes: Collection[NodeFacts]) -> Lacking | None:
-        """Return the label that none of the nodes has, if these pods need it and it is the only one that is missing everywhere."""
+        """Return the label that these pods need and none of the nodes has; None unless exactly one is missing everywhere."""
         needed = [selecting.Requirement(key, "In", frozenset((value,))) for key, value in self._selector.items()]
         if self._terms is not None and len(self._terms) == 1:
             needed.extend(self._terms[0][0].requirements)
@@ -201,7 +201,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.operator == "Exists":
         return True
-    if toleration.operator in ("Lt", "Gt"):  # as the taint's value compares with the toleration's
+    if toleration.operator in ("Lt", "Gt"):  # the taint's value is compared with the toleration's
         compared = {"key": taint.key, "operator": toleration.operator, "values": [toleration.value]}
         return bool(toleration.key) and _labels([compared]).matches({taint.key: taint.value})
     return bool(toleration.key) and toleration.operator in ("", "Equal") and toleration.value == taint.value

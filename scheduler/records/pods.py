@@ -16,16 +16,16 @@ from scheduler.records.records import Pod, TaskStatus, preemptable
 from scheduler.records.shapes import PodShape
 
 ShapeOf = Callable[[PodSpecView, Constraint | None], PodShape]
-"""The shape of pods with a spec, of which a constraint cannot be judged."""
+"""Returns the shape of a pod from its spec and the constraint of it that cannot be judged."""
 
 
 def pod_record(
     namespace: str, name: str, view: PodView, shape_of: ShapeOf, schedulers: Collection[str], *, heeds_claims: bool
 ) -> Pod:
-    """Return what is kept of a pod. schedulers are the names by which pods mean this one; with heeds_claims they wait for their claims."""
+    """Return the record of a pod. schedulers are the names of this scheduler; with heeds_claims pods wait for their claims."""
     metadata, spec = view.metadata, view.spec
     notes = metadata.annotations or reading.PodAnnotations()
-    raw_labels = bytes(metadata.labels)  # some of them stand for annotations
+    raw_labels = bytes(metadata.labels)  # some labels stand in for annotations
     labels = reading.PodLabels() if raw_labels in (b"", b"null") else decode(raw_labels, reading.PodLabels)
     ours = (spec.scheduler_name or "") in schedulers
     cooldown = notes.cooldown or labels.cooldown
@@ -59,7 +59,7 @@ def pod_record(
 
 
 def is_orphan(pod: Pod, view: PodView) -> bool:
-    """Tell whether a pod of ours waits that names no group."""
+    """Tell whether a pod of this scheduler waits and names no group."""
     group = view.metadata.annotations.group if view.metadata.annotations else ""
     return pod.ours and not group and pod.status is TaskStatus.PENDING and not pod.deleting
 

@@ -1,4 +1,4 @@
-"""What pods have to do with other pods, as far as it makes them different from each other."""
+"""How pods relate to other pods, as far as that makes them differ from each other."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from scheduler.engine.relations import Mark
 from scheduler.records.demands import ANYWHERE, Demands, HostPort, PodSelector
 
 Subject = tuple[PodSelector, ...]
-"""Pods that all of these select: the terms of a pod's affinity mean the same pods (kube-scheduler), others stand alone."""
+"""Pods that all of these select: all terms of a pod's affinity form one subject (kube-scheduler), every other term its own."""
 
 
 class Repels(NamedTuple):
-    """The mark of pods that keep those of a subject out of their domain."""
+    """The mark of pods with an anti-affinity to a subject, which keep it out of their domain."""
 
     subject: Subject
     topology: str
 
 
 class Leans(NamedTuple):
-    """The mark of pods that would rather have those of a subject in their domain, or elsewhere (a weight below nothing)."""
+    """The mark of pods that prefer a subject to be in their domain or, with a negative weight, elsewhere."""
 
     subject: Subject
     topology: str
@@ -29,7 +29,7 @@ class Leans(NamedTuple):
 
 
 class UsesPort(NamedTuple):
-    """The mark of pods that use a port at an address of their node; at any for the empty address."""
+    """The mark of pods that use a port at an address of their node; "" means at any address."""
 
     address: str
     protocol: str
@@ -38,12 +38,12 @@ class UsesPort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What pods demand because of others, and the subjects in use that they belong to."""
+    """Pods' demands about other pods, and the subjects in use that they belong to."""
 
     demands: Demands | None
     selected: frozenset[Subject]
     marks: tuple[Mark, ...] = field(init=False, compare=False)
-    """What they count as on their node."""
+    """The marks with which these pods count on their node."""
 
     def __post_init__(self) -> None:
         marks: set[Mark] = set(self.selected)
@@ -60,14 +60,14 @@ def port_marks(port: HostPort) -> tuple[UsesPort, UsesPort]:
 
 
 def port_conflicts(port: HostPort) -> tuple[UsesPort, ...]:
-    """Return the marks of pods that are in the way of a port: of the same address, and of all addresses."""
+    """Return the marks of pods that conflict with a port: those at its address and at ANYWHERE; at any for ANYWHERE itself."""
     if port.address == ANYWHERE:
         return (UsesPort("", port.protocol, port.port),)
     return tuple(UsesPort(address, port.protocol, port.port) for address in (ANYWHERE, port.address))
 
 
 def subjects_of(demands: Demands) -> Iterator[Subject]:
-    """Yield those whom demands are about."""
+    """Yield the subjects of demands."""
     if demands.affinity:
         yield tuple(term.pods for term in demands.affinity)
     yield from ((term.pods,) for term in demands.anti_affinity)

@@ -12,14 +12,14 @@ from scheduler.records.records import Quota
 
 
 def quota_record(view: QuotaView) -> Quota | None:
-    """Return what the scheduler keeps of a quota; None for one with scopes, of which only pods show whether they count."""
+    """Return what the scheduler keeps of a quota; None for one with scopes, where only pods show whether they count."""
     if view.spec.scopes or view.spec.scope_selector:
         return None
     return Quota(counted(view.spec.hard), counted(view.status.used))
 
 
 def counted(written: Mapping[str, Any] | None) -> Amounts:
-    """Return amounts under the names that quotas have for them, CPU in thousandths; what is no quantity counts as left out."""
+    """Return amounts under the names that quotas use, CPU in thousandths; values that are no quantities are left out."""
     totals: dict[str, int] = {}
     for name, text in (written or {}).items():
         try:

@@ -1,8 +1,8 @@
 """The few fields of objects that scheduling reads.
 
-Decoding a whole pod costs several times as much as what is needed of it.
+Decoding a whole pod costs several times as much as decoding these fields.
 What decides where a pod may run stays undecoded bytes (`Raw`): equal bytes
-mean equal pods, so ten thousand pods of one template are understood once.
+mean equal pods, so ten thousand pods of one template are interpreted once.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PodMeta(View):
 
 
 class PodSpecView(RequestSpec):
-    """What a pod asks for and where it may run."""
+    """What a pod requests and where it may run."""
 
     node_selector: Raw = NOTHING
     affinity: Raw = NOTHING
@@ -72,7 +72,7 @@ class PodSpecView(RequestSpec):
 
 
 class PodStatusView(View):
-    """How far a pod is."""
+    """A pod's phase and conditions."""
 
     phase: str = ""
     conditions: Raw = NOTHING
@@ -135,10 +135,10 @@ class NodeView(View):
 
 
 class GroupAnnotations(Preemptable):
-    """What a pod group says of itself (reference/volcano-scheduler §1.4).
+    """The annotations of a pod group (reference/volcano-scheduler §1.4).
 
-    Whether it may be evicted, and when it was first; how long it may wait (sla, under both names), how many of its pods must stay,
-    how long it runs, when room that was kept for it was given back, where it is, and which of its tasks are to be on one node.
+    Whether it may be evicted, and when it first was; how long it may wait (sla, under both names); how many of its pods must stay;
+    how long it runs; when its job was created; when its reservation was released; its HyperNode; the topology of its tasks.
     """
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
@@ -166,7 +166,7 @@ class GroupMeta(View):
 
 
 class TopologyView(View):
-    """How close together pods are to be."""
+    """How close together in the network pods should be."""
 
     mode: str | None = None
     highest_tier_allowed: int | None = None
@@ -174,7 +174,7 @@ class TopologyView(View):
 
 
 class SubGroupView(View):
-    """Which pods of a group start together among themselves."""
+    """A policy that forms sub-groups: pods of a group that start together."""
 
     name: str = ""
     label_selector: dict[str, Any] | None = None
@@ -234,7 +234,7 @@ class GroupView(View):
 
 
 class GuaranteeView(View):
-    """What is kept for a queue."""
+    """A queue's guarantee."""
 
     resource: dict[str, Any] | None = None
 
@@ -254,7 +254,7 @@ class QueueAffinityView(View):
 
 
 class QueueSpecView(View):
-    """A queue's part of the cluster, and its place."""
+    """A queue's share of the cluster, and its place among queues."""
 
     capability: dict[str, Any] | None = None
     deserved: dict[str, Any] | None = None
@@ -268,7 +268,7 @@ class QueueSpecView(View):
 
 
 class QueueNotes(View):
-    """What a queue notes of itself."""
+    """The annotations of a queue."""
 
     shut_since: str = field(default="", name=intake_times.SHUT_SINCE)
 
@@ -295,7 +295,7 @@ class QueueView(View):
 
 
 class QuotaSpecView(View):
-    """What a quota allows, and of which pods."""
+    """What a quota allows, and for which pods."""
 
     hard: dict[str, Any] | None = None
     scopes: list[Any] | None = None

@@ -22,7 +22,7 @@ from scheduler.records.shapes import PodShape
 
 
 class TaskStatus(IntEnum):
-    """The status of a pod, in Volcano's words (reference/volcano-scheduler §1.3). Numbers, as they are hashed a lot."""
+    """The status of a pod, in Volcano's words (reference/volcano-scheduler §1.3). Numbers, because they are hashed often."""
 
     PENDING = auto()
     BOUND = auto()
@@ -49,20 +49,20 @@ _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 
 def preemptable(annotations: Preemptable | PodAnnotations | None, labels: Preemptable | None) -> bool | None:
-    """Return what the annotation says, or else the label; None when neither is there. No truth value means no (§1.3)."""
+    """Return the value of the annotation, else of the label; None when neither is set. Anything but a true value means False (§1.3)."""
     text = (annotations.preemptable if annotations else "") or (labels.preemptable if labels else "")
     return text in _TRUE if text else None
 
 
 @dataclass(slots=True, eq=False)
 class Pod:
-    """A pod. group is the key of its pod group, empty when it is not ours; `wish` is the queue that it names itself.
+    """A pod. group is the key of its pod group, "" when it names none or has another scheduler; wish is the queue that it names.
 
-    controlled: somebody makes it again when it is deleted. labels are undecoded, a part of the body that conditions
-    keep anyway: few pods are ever asked about theirs (`scheduler.snapshot.pod_relations`).
-    preemptable: whether it says of itself that it may be evicted, None if it says nothing. preempts: others may be
-    evicted for it. cooldown: for how many ms after it got its node it asks not to be evicted. revocable: it may be on nodes that
-    are lent for a time (tdm).
+    controlled: its controller makes it again when it is deleted. labels are undecoded, a part of the body that conditions
+    keep in memory anyway: the labels of few pods are ever read (`scheduler.snapshot.pod_relations`).
+    preemptable: its own setting whether it may be evicted, None if it has none. preempts: others may be
+    evicted for it. cooldown: for how many ms after it got its node it asks not to be evicted. revocable: it may be on nodes of
+    revocable zones (tdm).
     """
 
     namespace: str
@@ -97,18 +97,18 @@ class Pod:
 
     @property
     def holds(self) -> bool:
-        """Whether it uses its node."""
+        """Whether it has a node and uses it."""
         return self.status in HOLDING and bool(self.node)
 
     @property
     def is_barred(self) -> bool:
-        """Whether it cannot be placed yet, whatever room there is: it expects nothing."""
+        """Whether it cannot be placed yet, whatever room there is; no room is promised to it."""
         return self.gated or self.shape.constraint is not None
 
 
 @dataclass(slots=True, eq=False)
 class Orphan:
-    """A pod of ours that names no group; one will be made for it."""
+    """A pod of this scheduler that names no group; one will be created for it."""
 
     pod: Pod
     owner: OwnerReference | None
@@ -146,15 +146,15 @@ class Group:
         self.ready_roles: Counter[str] = Counter()
         self.pending: dict[str, Pod] = {}
         self.barred: Counter[PodShape] = Counter()
-        """Its waiting pods that cannot be placed yet."""
+        """Its waiting pods that cannot be placed yet, by shape."""
         self.shapes: Counter[PodShape] = Counter()
-        """What its pods hold."""
+        """Its pods that use a node, by shape."""
         self.holders: dict[str, Pod] = {}
         self.succeeded: dict[str, Pod] = {}
 
     @property
     def exists(self) -> bool:
-        """Whether there is such an object."""
+        """Whether the object exists."""
         return self.view is not None
 
     @property
@@ -164,7 +164,7 @@ class Group:
 
     @property
     def is_outside(self) -> bool:
-        """Whether it has not been let in yet."""
+        """Whether it has not been admitted yet."""
         return self.phase in ("", PodGroupPhase.PENDING)
 
     @property
@@ -179,37 +179,37 @@ class Group:
 
     @property
     def preemptable(self) -> bool | None:
-        """Whether it says of its pods that they may be evicted, None if it says nothing."""
+        """Its setting whether its pods may be evicted; None if it has none."""
         return preemptable(self.view.metadata.annotations, self.view.metadata.labels) if self.view else None
 
     @property
     def waits(self) -> str:
-        """How long it may wait before it is let in, as it says itself; "" where it does not."""
+        """How long it may wait before it is admitted, as it states; "" where it does not."""
         notes = self.view.metadata.annotations if self.view else None
         return (notes.waits or notes.waits_too) if notes else ""
 
     @property
     def estimate(self) -> str:
-        """How long it will run once it has begun, as its job says; "" where it does not."""
+        """How long it will run once it has started, as its job states; "" where it does not."""
         notes = self.view.metadata.annotations if self.view else None
         return notes.estimate if notes else ""
 
     @property
     def submitted_at(self) -> int:
-        """Since when it is asked for, in ms: when its job was made, else when it was."""
+        """When it was submitted, in ms: when its job was created, else when the group was."""
         notes = self.view.metadata.annotations if self.view else None
         made = intake_times.moment(notes.job_made) if notes else None
         return self.created if made is None else made
 
     @property
     def first_evicted(self) -> int | None:
-        """Since when pods of it have been evicted for others, in ms; None where none was."""
+        """When pods of it were first evicted for others, in ms; None where none was."""
         notes = self.view.metadata.annotations if self.view else None
         return intake_times.moment(notes.first_evicted) if notes else None
 
     @property
     def released(self) -> int:
-        """When somebody gave back room that was kept for it, in ms; 0 where nobody did."""
+        """When somebody gave back its reservation, in ms; 0 where nobody did."""
         return reserved_room.released_at(self._released)
 
     @property
@@ -218,12 +218,12 @@ class Group:
         return notes.released if notes else ""
 
     def has_released(self, reservation: Reservation) -> bool:
-        """Tell whether somebody gave back what a reservation keeps."""
+        """Tell whether somebody gave back a reservation."""
         return reserved_room.is_released(reservation, self._released)
 
     @property
     def conditions(self) -> Sequence[GroupCondition]:
-        """What its status says."""
+        """The conditions in its status."""
         return (self.view.status.conditions if self.view else None) or ()
 
     @property
@@ -233,20 +233,20 @@ class Group:
 
     @property
     def is_arranged(self) -> bool:
-        """Whether it asks for pods close together in the network, or for sub-groups that start whole."""
+        """Whether it has a network topology or sub-groups."""
         return self.view is not None and (
             self.view.spec.network_topology is not None or bool(self.view.spec.sub_group_policy)
         )
 
     @property
     def hyper_node(self) -> str:
-        """The HyperNode that it is said to be in, "" where nothing is said."""
+        """The HyperNode in its annotation; "" where there is none."""
         notes = self.view.metadata.annotations if self.view else None
         return notes.hyper_node if notes else ""
 
     @property
     def task_topology(self) -> TaskTopology | None:
-        """Which of its tasks are to be on one node and which are not, and which come first; None where nothing is said."""
+        """The affinities, anti-affinities and order of its tasks; None where it states none."""
         notes = self.view.metadata.annotations if self.view else None
         return task_topology.read(notes.near, notes.apart, notes.task_order) if notes else None
 
@@ -263,7 +263,7 @@ class Group:
 
     @property
     def roles(self) -> Mapping[str, int]:
-        """The least pods of each of its tasks, as far as it says so."""
+        """The minimum of pods of each task that has one."""
         return (self.view.spec.min_task_member if self.view else None) or {}
 
     @property
@@ -290,7 +290,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class GroupAffinity:
-    """The node groups that a queue uses: which it must, and which it would rather; which it must not, and which it would rather not."""
+    """The node groups that a queue requires, prefers, must not use (excluded) and prefers not to use (avoided)."""
 
     required: tuple[str, ...] = ()
     preferred: tuple[str, ...] = ()
@@ -308,13 +308,13 @@ class Quota:
 
 @dataclass(slots=True)
 class Queue:
-    """A queue: its state, where it stands, and its part of the cluster.
+    """A queue: its state, its place among queues, and its share of the cluster.
 
-    capability is a ceiling (absent resource = unlimited), guarantee is kept for
-    it, deserved is its fair share of the resources that it names there, weight
-    decides about the others. created is in epoch milliseconds. reclaimable:
-    queues that have less than they deserve may take back what it has beyond that.
-    shut_since: since when it is not Open, as far as that is known.
+    capability is a limit (absent resource = unlimited), guarantee is reserved for
+    it, deserved is its fair share of the resources named there, weight decides
+    its share of the others. created is in epoch milliseconds. reclaimable: queues
+    that have less than they deserve may take back what it has beyond its share.
+    shut_since: since when it is not Open, None where that is not known.
     """
 
     name: str

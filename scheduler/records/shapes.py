@@ -1,4 +1,4 @@
-"""Pods that are alike to the scheduler, and the amounts that are read of objects."""
+"""Pods that are alike to the scheduler, and amounts read from objects."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from scheduler.engine.cause import Constraint
 from scheduler.records.profiles import Profile
 
 UNREADABLE = "resources that cannot be read"
-"""Stands for a request that is no quantity: no node offers it."""
+"""Stands for a request that is no quantity; no node offers it."""
 
 LARGEST = 1 << 53
-"""Amounts are cut here, so that no sum of pods leaves 64 bits; nine petabytes of memory."""
+"""Amounts are capped here, at nine petabytes of memory, so that no sum over pods exceeds 64 bits."""
 
 
 ShapeKey = tuple[tuple[bytes, ...], RequestKey, Constraint | None, Profile | None]
 
 
 class PodShape:
-    """Pods that ask for the same and may use the same nodes, as long as there are any.
+    """Pods with the same request that may use the same nodes, as long as there are any.
 
     A cycle knows it as the PodClass of its number (`NodeTable.pod_class`). The
-    number is free again once no pod is left. constraint is what keeps the pods
-    from being placed, whatever room there is; profile is what they have to do with other pods.
+    number is reused once no pod is left. constraint is what keeps the pods
+    from being placed, whatever room there is; profile is how they relate to other pods.
     """
 
     __slots__ = (
@@ -58,7 +58,7 @@ class PodShape:
 
 
 def readable(offered: dict[str, Any] | None) -> Amounts:
-    """Return what a node offers or a queue admits; an entry that is no quantity counts as left out."""
+    """Return the amounts that an object states; entries that are no quantities are left out."""
     parsed: Amounts = {}
     for name, text in (offered or {}).items():
         try:

@@ -1,6 +1,6 @@
 """What queues deserve of the cluster.
 
-tree        queues with those above and below them, and what is wrong with some
+tree        queues with those above and below them, even where some are wrong
 deserved    the fair share of each, by weight (proportion) or as stated (capacity)
 """
 

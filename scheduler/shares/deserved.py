@@ -1,12 +1,12 @@
-"""What each queue deserves, and the ceiling over it: the rules of the plugins capacity and proportion in one.
+"""What each queue deserves, and its ceiling: the rules of the plugins capacity and proportion combined.
 
 A queue deserves what its spec.deserved says (capacity, reference/volcano-scheduler
-§3.6). Of resources that it does not name there it deserves a part by its weight, no
-more than it asks for (proportion, §3.5): of what the queue above it deserves, less
-what is stated by the queues beside it and asked for there. So both rules see the whole
-tree, also proportion, which in Volcano knows no levels.
+§3.6). Of a resource not named there it deserves a part by its weight, at most what
+it requests (proportion, §3.5): a part of what its parent deserves, less what its
+siblings state for that resource and request. So both rules cover the whole tree,
+even proportion, which has no levels in Volcano.
 
-deserved decides who is served first; it is no limit. What nobody else
+deserved decides which queue is served first; it is not a limit. What no other queue
 can use may be borrowed (reference §11.13), up to the ceilings.
 """
 
@@ -36,10 +36,10 @@ def open_accounts(
     demand: Mapping[str, Vector],
     vector: Callable[[Amounts], Vector],
 ) -> dict[str, Account]:
-    """Return an account for each queue and for root, each after the one above it, on which nothing is charged yet.
+    """Return an account for each queue and for root, parents first, with nothing charged yet.
 
-    whole is what the cluster offers, shared is what of it is there for queues, demand by queue is what its own
-    pods use or ask for, all by column; vector turns amounts into columns.
+    whole is what the cluster offers, shared the part of it that is there for queues, demand what each queue's own
+    pods use or request, all by column; vector turns amounts into columns.
     """
     guarantees = _guarantees(tree, queues, vector)
     wanted = _demand_of_subtrees(tree, demand, len(whole))
@@ -72,7 +72,7 @@ def _parts(
     wanted: Mapping[str, Vector],
     vector: Callable[[Amounts], Vector],
 ) -> dict[str, Vector]:
-    """Return each queue's part of what the queue above them deserves: what it states, of the rest by weight."""
+    """Return each queue's part of what their parent deserves: what it states, and a part of the rest by weight."""
     weights = np.array([max(queue.weight, 1) for queue in queues], dtype=np.int64)
     least = np.array([guarantees[queue.name] for queue in queues])
     ceilings = np.array([ceiling(queue, vector, len(whole)) for queue in queues])
@@ -103,13 +103,13 @@ def _unlimited(columns: int) -> Vector:
 
 
 def _named(some: Amounts, vector: Callable[[Amounts], Vector]) -> NDArray[np.bool_]:
-    """Return which columns amounts say something about, be it nothing."""
+    """Return which columns are named in amounts, even with 0."""
     named: NDArray[np.bool_] = vector(dict.fromkeys(some, 1)) > 0
     return named
 
 
 def _guarantees(tree: QueueTree, queues: Mapping[str, Queue], vector: Callable[[Amounts], Vector]) -> dict[str, Vector]:
-    """Return what is kept for each queue: its own guarantee, or that of all below it where this is more."""
+    """Return each queue's guarantee: its own, or the sum of those below it where that is more."""
     guarantees: dict[str, Vector] = {}
     for name in tree.upwards():
         below = sum((guarantees[each] for each in tree.children(name)), vector({}))

@@ -1,4 +1,4 @@
-"""Sharing an amount by weight: everybody gets the same for each unit of weight, within bounds."""
+"""Sharing an amount by weight: every part is the same per unit of weight, within bounds."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from scheduler.engine.arrays import Vector
 
 STEPS = 128
-"""Halvings after which two neighbouring floats are left of any interval that amounts can span."""
+"""Halvings that reduce any interval that amounts can span to two neighbouring floats."""
 
 
 def fill(amount: int, weights: Vector, least: Vector, most: Vector) -> Vector:
     """Return whole parts of an amount in proportion to weights, none below `least` or above `most`.
 
-    All of the amount is given out, unless every part is at its most; less than
-    the sum of `least` cannot be. What does not divide evenly goes to those with least for their weight, then to the first.
-    This is where the loop of proportion (reference/volcano-scheduler §3.5) ends up.
+    The whole amount is given out, unless every part is at its most; never less than
+    the sum of `least`. What does not divide evenly goes to the parts smallest for their weight, then to the first.
+    This is the result to which the loop of proportion (reference/volcano-scheduler §3.5) converges.
     """
     most = np.maximum(np.minimum(most, amount), least)
     if most.sum() <= amount:
@@ -39,7 +39,7 @@ def fill(amount: int, weights: Vector, least: Vector, most: Vector) -> Vector:
             low, parts = level, given
         else:
             high = level
-    # What rounding has left goes out a unit each, to those first who have least for their weight.
+    # What rounding left over is given out one unit each, first to the parts smallest for their weight.
     rest = amount - int(parts.sum())
     while rest > 0 and (open_ := np.flatnonzero(parts < most)).size:
         poorest = open_[np.argsort((parts[open_] + 1) / weights[open_], kind="stable")][:rest]

@@ -1,9 +1,9 @@
-"""Queues as a tree, and what is wrong with some of them.
+"""Queues as a tree, also where some are wrong.
 
-A queue stands below its parent, those without one below `root`, which is there
-whether or not somebody made it. One wrong queue stops nobody else (design §4):
-a queue whose parent is missing stands below root as well, and of a circle of
-parents the queue that comes first by name does.
+A queue is below its parent; one without a parent is below `root`, which exists
+whether or not somebody created it. One wrong queue stops no other (design §4):
+a queue whose parent is missing is below root as well, and so is the first
+queue by name in a cycle of parents.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scheduler.records.records import Queue
 
 
 class QueueTree:
-    """Who stands below whom. Every queue is in it once, and root above all."""
+    """Which queue is below which. Every queue is in it once, and root is above all."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._parents = {
@@ -30,7 +30,7 @@ class QueueTree:
             self._children.setdefault(parent, []).append(name)
 
     def parent(self, name: str) -> str:
-        """Return the queue above one; "" for root."""
+        """Return the parent of a queue; "" for root."""
         return self._parents.get(name, "")
 
     def children(self, name: str) -> list[str]:
@@ -38,7 +38,7 @@ class QueueTree:
         return self._children.get(name, [])
 
     def downwards(self) -> Iterator[str]:
-        """Yield root and then all queues, each after the one above it."""
+        """Yield root and then all queues, each after its parent."""
         left = [ROOT_QUEUE]
         while left:
             name = left.pop()
@@ -46,7 +46,7 @@ class QueueTree:
             left += reversed(self.children(name))
 
     def upwards(self) -> Iterable[str]:
-        """Return all queues, each before the one above it, root last."""
+        """Return all queues, each before its parent, root last."""
         return reversed(list(self.downwards()))
 
     def _break_circle(self, name: str) -> None:

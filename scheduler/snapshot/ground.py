@@ -1,4 +1,4 @@
-"""The nodes as the rules about other pods see them: their topologies, and who is on them already."""
+"""The nodes as the rules about other pods see them: their topologies, and which pods are on them already."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scheduler.records.node_selection import NodeFacts
 
 
 class Marks:
-    """How many pods with a mark each row of a table of nodes has. It keeps no zeros."""
+    """How many pods with each mark there are on each row of the node table, without zeros."""
 
     def __init__(self) -> None:
         self._rows: dict[Mark, Counter[int]] = {}
 
     def add(self, marks: Iterable[Mark], row: int, pods: int) -> None:
-        """Count pods with some marks on a row; negative when they leave."""
+        """Count pods with some marks on a row; pods is negative when they leave."""
         for mark in marks:
             rows = self._rows.setdefault(mark, Counter())
             rows[row] += pods
@@ -36,7 +36,7 @@ class Marks:
 class NodeGround:
     """The `scheduler.engine.relations.Ground` of nodes in the order of a cycle.
 
-    rows are their rows in the table, by which marks count pods; marks may go on changing.
+    rows are the nodes' rows in the table, by which marks count pods; marks may change later.
     """
 
     def __init__(self, nodes: Sequence[NodeFacts], rows: NDArray[np.intp], marks: Marks) -> None:
@@ -52,7 +52,7 @@ class NodeGround:
         return found
 
     def pods_with(self, mark: Mark) -> Iterator[tuple[int, int]]:
-        """Yield the nodes that have pods with a mark, and how many; pods of nodes that are gone are nowhere."""
+        """Yield the nodes that have pods with a mark, and how many; pods on nodes that are gone are left out."""
         for row, pods in self._marks.rows(mark).items():
             if row in self._index:
                 yield self._index[row], pods

@@ -1,7 +1,7 @@
-"""The pod groups, and the sets of their keys that say what a cycle looks at.
+"""The pod groups, and the sets of their keys that say which ones a cycle looks at.
 
-`waiting` is looked at in every cycle, `dirty` (changed since the last one) tells which of them have changed, and those of `unreported`
-that wait for nothing are looked at once, a while later. Finished work is in none, so it costs nothing.
+Every cycle looks at `waiting`; `dirty` holds those that changed since the last cycle; groups of `unreported` that wait for
+nothing are looked at once, a while later. Finished work is in none of these sets, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from scheduler.records.records import Group
 
 
 class Groups(dict[str, Group]):
-    """Pod groups by namespace/name: those that exist, and those that pods name."""
+    """Pod groups by namespace/name: those that exist, and those that are only named by pods."""
 
     def __init__(self) -> None:
         super().__init__()
         self.dirty: set[str] = set()
         self.waiting: set[str] = set()
         self.unreported: dict[str, int] = {}
-        """Groups of which something may not stand in their status → since when, in ms."""
+        """Groups whose status may be out of date → since when, in ms."""
         self.resting: set[str] = set()
-        """Groups whose bindings were refused, and are not tried again yet."""
+        """Groups whose binds were refused and are not tried again yet."""
         self.holding: set[str] = set()
         """Groups with pods on nodes."""
         self.nominated: set[str] = set()
-        """Groups for which pods were asked to end, as their status says."""
+        """Groups for which pods were evicted, as their status says."""
         self.reserved: dict[str, Reservation] = {}
-        """Groups for which room is kept because they have waited long, as their status says."""
+        """The reservations of groups that have waited long, as their status says."""
         self.layouts: dict[str, Layout] = {}
         self.evictable: dict[str, Evictable] = {}
 
     def at(self, key: str) -> Group:
-        """Return the group of a key, which need not exist."""
+        """Return the group of a key, adding it if it is not known."""
         group = self.get(key)
         if group is None:
             namespace, _, name = key.partition("/")
@@ -45,7 +45,7 @@ class Groups(dict[str, Group]):
         return group
 
     def note_status(self, key: str, view: GroupView | None) -> None:
-        """Note what the status of a group, None of one that is gone, says of victims and of kept room."""
+        """Note whether a group is nominated or has a reservation; view is None when the group is gone."""
         _note(self.nominated, key, is_in=view is not None and nominations.is_nominated(view))
         reservation = reserved.reservation_of(view.status.conditions or ()) if view else None
         if reservation is not None:
@@ -54,7 +54,7 @@ class Groups(dict[str, Group]):
             self.reserved.pop(key, None)
 
     def touch(self, group: Group, at: int, *, may_change_status: bool) -> None:
-        """Note that a group or one of its pods has changed; is_news: so that its status may have to say something else."""
+        """Note that a group or one of its pods changed at a time (ms); may_change_status: its status may have to change too."""
         key = group.key
         self.layouts.pop(key, None)
         self.evictable.pop(key, None)
@@ -71,13 +71,13 @@ class Groups(dict[str, Group]):
             self.unreported[key] = min(at, self.unreported.get(key, at))
 
     def settled(self, reported: Iterable[str]) -> None:
-        """Note that a cycle has seen everything, and of these groups said everything; later only changes are dirty."""
+        """Note that a cycle has looked at all groups, and that the status of the `reported` ones is up to date."""
         self.dirty.clear()
         for key in reported:
             del self.unreported[key]
 
     def report_again(self, keys: Iterable[str]) -> None:
-        """Have the next cycle say of some groups what could not be written of them."""
+        """Have the next cycle report on groups whose writes failed."""
         self.unreported.update(dict.fromkeys(self.keys() & keys, 0))
 
 

@@ -1,9 +1,9 @@
 """The nodes as matrices that follow the log.
 
-Rows are given to nodes in the order of arrival and given back; columns are the
-resources that nodes offer, in an order of their own. Nothing is rebuilt for a
-pod: placing one adds a vector to a row. What a cycle works on is a copy with
-the nodes sorted by name, so that history has no influence on decisions.
+Nodes get rows in the order of arrival, and rows are reused; columns are the
+resources that nodes offer, in a fixed order. Nothing is rebuilt for a
+pod: placing one adds a vector to a row. A cycle works on a copy with
+the nodes sorted by name, so that history does not influence decisions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from scheduler.snapshot.ties import Eligible, ties_of
 from scheduler.snapshot.wishes import wishes_of
 
 MOST_EXCLUSIONS = 10_000
-"""Beyond so many all verdicts are made anew, so that those that no node has any more are forgotten."""
+"""With more exclusions than this all verdicts are recomputed, so that exclusions that no node has any more are forgotten."""
 
 
 class EligibleNodes:
@@ -48,11 +48,11 @@ class EligibleNodes:
         self.avoided: Vector = np.zeros(0, dtype=np.int64)
         self.matched: Vector = np.zeros(0, dtype=np.int64)
         self.lacking: tuple[Lacking | None] | None = None
-        """Which label no node has, once that was asked; None before."""
+        """The label that no node has, in a tuple, once it was looked up; None before."""
 
 
 class Node:
-    """One row. A pod may name a node that is not there (any more): then facts is None."""
+    """One row. facts is None for a node that does not exist (any more) but that pods name."""
 
     __slots__ = ("allocatable", "capacity", "facts", "row", "shapes")
 
@@ -60,12 +60,12 @@ class Node:
         self.row = row
         self.facts: NodeFacts | None = None
         self.allocatable: Amounts = {}
-        self.capacity: dict[str, Any] | None = None  # as it is written: seldom asked for
+        self.capacity: dict[str, Any] | None = None  # not parsed, because it is seldom needed
         self.shapes: dict[PodShape, int] = {}
 
 
 class NodeTable:
-    """All nodes, what they offer and what is used of it. relations are those of the pods on them and of those that wait."""
+    """All nodes, what they offer and what is used of it. relations are those of pods on nodes and of waiting pods."""
 
     def __init__(self, relations: PodRelations) -> None:
         self.relations = relations
@@ -92,19 +92,19 @@ class NodeTable:
     # Pods
 
     def shape_of(self, spec: PodSpecView, constraint: Constraint | None) -> PodShape:
-        """Return the shape of a pod that has nothing to do with others; the same object for equal pods as long as hold() keeps it."""
+        """Return the shape of a pod without a profile; the same object for equal pods as long as hold() keeps it."""
         rule_key = (bytes(spec.node_selector), bytes(spec.affinity), bytes(spec.tolerations))
         return self._shape((rule_key, request_key(spec), constraint, None))
 
     def with_profile(self, shape: PodShape, profile: Profile | None) -> PodShape:
-        """Return the shape of pods that differ from others in their profile only."""
+        """Return the shape that differs from this one only in its profile."""
         return self._shape((*shape.key[:3], profile))
 
     def _shape(self, key: ShapeKey) -> PodShape:
         return self._shapes.get(key) or PodShape(key)
 
     def hold(self, shape: PodShape, pods: int) -> None:
-        """Count pods of a shape; one that nobody holds is forgotten."""
+        """Count pods of a shape; a shape without pods is forgotten."""
         if not shape.pods:
             shape.number = self._free_numbers.pop() if self._free_numbers else len(self._shapes)
             self._shapes[shape.key] = shape
@@ -117,7 +117,7 @@ class NodeTable:
                 self._eligible = {key: eligible for key, eligible in self._eligible.items() if key in in_use}
 
     def occupy(self, name: str, shape: PodShape, pods: int) -> None:
-        """Add pods to a node, or with a negative count take them off."""
+        """Add pods to a node, or remove them if pods is negative."""
         node = self._nodes.get(name) or self._add(name)
         left = node.shapes.get(shape, 0) + pods
         if left:
@@ -130,7 +130,7 @@ class NodeTable:
         self._drop_if_gone(name, node)
 
     def vector(self, shape: PodShape) -> Vector:
-        """Return the request by column; what no node offers is in shape.foreign."""
+        """Return a shape's request by column; resources that no node offers are put into shape.foreign."""
         if shape.version != self._version:
             shape.version = self._version
             shape.vector = self.amounts(shape.request)
@@ -153,7 +153,7 @@ class NodeTable:
     # Nodes
 
     def put(self, name: str, view: NodeView) -> None:
-        """Take over a node as it is."""
+        """Take over a node as it is now."""
         node = self._nodes.get(name) or self._add(name)
         offered = view.status.allocatable or view.status.capacity
         if node.facts is None:
@@ -186,7 +186,7 @@ class NodeTable:
         return self._order()[0]
 
     def numbers(self) -> dict[str, int]:
-        """Return the place of each node in that order, by its name; to be read only."""
+        """Return the index of each node in names(), by its name; do not change it."""
         self._order()
         return self._numbers
 
@@ -197,7 +197,7 @@ class NodeTable:
         return allocatable, allocatable - self._used[rows]
 
     def capacities(self) -> Iterator[tuple[str, Amounts]]:
-        """Yield all nodes, in the order of a cycle, with what they have."""
+        """Yield all nodes, in the order of a cycle, with their capacity."""
         for name in self.names():
             yield name, readable(self._nodes[name].capacity)
 
@@ -206,7 +206,7 @@ class NodeTable:
         return self._taking[self._order()[1]]
 
     def verdicts(self, shape: PodShape) -> Verdicts:
-        """Return for each node an index into exclusions; 0 where the shape may run."""
+        """Return, for each node, an index into exclusions; 0 where the shape may run."""
         eligible = self._eligible.get(shape.rule_key)
         if eligible is None:
             selector, affinity, tolerations = (value_of(raw) for raw in shape.rule_key)
@@ -215,7 +215,7 @@ class NodeTable:
         return eligible.verdicts[self._order()[1]]
 
     def pod_class(self, shape: PodShape, weights: WishWeights) -> PodClass:
-        """Return the shape as a cycle places it: arrays over the columns and nodes of now. weights are those of what pods prefer."""
+        """Return the shape as a cycle places it: arrays over the current columns and nodes. weights are those of preferences."""
         verdicts = self.verdicts(shape)
         eligible, rows = self._eligible[shape.rule_key], self._order()[1]
         avoided = _if_any(eligible.avoided[rows])
@@ -237,7 +237,7 @@ class NodeTable:
         )
 
     def ground(self) -> NodeGround:
-        """Return the nodes as rules about other pods see them."""
+        """Return the current nodes as rules about other pods see them."""
         names, rows = self._order()
         if self._ground is None:
             facts = [self._nodes[name].facts for name in names]
@@ -245,7 +245,7 @@ class NodeTable:
         return self._ground
 
     def labels(self) -> dict[str, dict[str, str]]:
-        """Return the labels of all nodes, in the order of a cycle: the same object while they stay. It is to be read only."""
+        """Return the labels of all nodes, in the order of a cycle; the same object while they do not change. Do not change it."""
         names = self.names()
         if self._labels is None:
             facts = ((name, self._nodes[name].facts) for name in names)
@@ -253,7 +253,7 @@ class NodeTable:
         return self._labels
 
     def _lacking(self, shape: PodShape) -> Lacking | None:
-        """Return the label that the shape needs and no node has, if there is one alone; found out once for the nodes of now."""
+        """Return the only label that the shape needs and no node has, or None; cached until a node changes."""
         self.verdicts(shape)
         eligible = self._eligible[shape.rule_key]
         if eligible.lacking is None:
@@ -262,14 +262,14 @@ class NodeTable:
         return eligible.lacking[0]
 
     def _tolerated(self, shape: PodShape) -> NodeSet:
-        """Return the nodes of which pods tolerate every taint that keeps pods off."""
+        """Return the nodes whose repelling taints the pods all tolerate."""
         self.verdicts(shape)
         rule = self._eligible[shape.rule_key].rule
         facts = (self._nodes[name].facts for name in self.names())
         return np.array([each is not None and rule.tolerates(each) for each in facts], dtype=bool)
 
     def used_by_node(self) -> dict[str, dict[str, int]]:
-        """Return what is used of every known node, for checks."""
+        """Return what is used on every known node, for checks."""
         return {
             name: {r: int(self._used[node.row, c]) for r, c in self.columns.items() if self._used[node.row, c]}
             for name, node in self._nodes.items()
@@ -284,18 +284,18 @@ class NodeTable:
         return self._sorted
 
     def _note_change(self, name: str) -> None:
-        """Remember that verdicts about a node are out of date."""
+        """Note that verdicts about a node are out of date."""
         self._ground = None
         self._changed.append(name)
         if len(self._changed) > 1000 + 4 * len(self._nodes) or len(self.exclusions) > MOST_EXCLUSIONS:
             self._changed.clear()
-            # Texts of taints are part of them, and some write times into those: what nobody has any more goes.
+            # Exclusions contain the text of taints, into which some clients write times: drop those no node has any more.
             self.exclusions, self._codes = [OPEN], {}
             for eligible in self._eligible.values():
                 eligible.seen = -1
 
     def _judge(self, eligible: EligibleNodes) -> None:
-        """Bring verdicts up to date: all rows at first, later those that changed."""
+        """Bring verdicts up to date: all rows at first, later only those that changed."""
         fresh = eligible.seen < 0 or len(eligible.verdicts) != len(self._used)
         names = self._nodes if fresh else set(self._changed[eligible.seen :])
         eligible.seen = len(self._changed)
@@ -315,7 +315,7 @@ class NodeTable:
                     eligible.matched[node.row] = eligible.rule.matched(node.facts)
 
     def code(self, exclusion: Exclusion) -> int:
-        """Return the index of an exclusion, which has one from now on."""
+        """Return the index of an exclusion, adding it if it is new."""
         code = self._codes.get(exclusion)
         if code is None:
             code = self._codes[exclusion] = len(self.exclusions)
@@ -347,7 +347,7 @@ class NodeTable:
         self._allocatable[node.row] = self.amounts(offered)
 
     def _set_columns(self) -> None:
-        """Make the columns those resources that some node offers; rare, so everything is laid out anew."""
+        """Set the columns to the resources that some node offers. This is rare, so everything is rebuilt."""
         self._offering = +self._offering
         self.columns = {name: column for column, name in enumerate(sorted(self._offering, key=_rank))}
         self._version += 1

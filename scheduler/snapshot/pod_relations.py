@@ -1,11 +1,11 @@
-"""Which pods the demands of others are about, kept up to date from the log.
+"""Which pods the demands of other pods are about, kept up to date from the log.
 
-Labels of pods are read only when somebody asks about them: a demand
+Labels of pods are read only when a demand needs them: a demand
 (`scheduler.records.demands`) names selectors, and a pod has a *profile*, which
-says by which of the selectors in use it is selected, and what it demands
-itself. Pods of different profiles have different shapes; nearly all pods have
-none. A selector in use is looked up by one of its labels, and so are the pods
-when it is new, so neither costs a look at everything.
+says which of the selectors in use select it, and what it demands itself. Pods
+of different profiles have different shapes; nearly all pods have no profile.
+Selectors in use are looked up by one of their labels, and so are the pods of a
+new selector, so neither needs a scan of everything.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from scheduler.records.records import Pod, TaskStatus
 
 T = TypeVar("T")
 MAX_UNUSED_KEYS = 16
-"""Labels by which pods can be looked up, though nobody asks about them any more."""
+"""From so many labels for looking up pods on, those that no selector in use needs are dropped."""
 
 Anchor = tuple[str, str | None]
-"""A label that selected pods have, with its value; None for any."""
+"""A label that selected pods have, with its value; None for any value."""
 
 
 class PodRelations:
-    """The demands of all pods that run or wait, and whom they are about.
+    """The demands of all pods that run or wait, and the pods that they are about.
 
-    pods and namespaces (their labels) are looked at, and kept by the owner.
+    pods and namespaces (their labels) are only read here; the owner keeps them up to date.
     """
 
     def __init__(self, pods: Mapping[str, Pod], namespaces: Mapping[str, Mapping[str, str]]) -> None:
@@ -40,23 +40,23 @@ class PodRelations:
         self._elsewhere: set[Subject] = set()
         self._pods_by_label: dict[str, dict[str, set[str]]] = {}
         self.repelled: dict[Subject, Counter[str]] = {}
-        """Subjects that some pod keeps out of its domain, by topology."""
+        """Subjects to which some pod has an anti-affinity, by topology."""
         self.leaned: dict[Subject, Counter[tuple[str, int]]] = {}
-        """Subjects that some pod would rather have in its domain, or not, by topology and weight."""
+        """Subjects that some pod prefers to be near or, with a negative weight, away from, by topology and weight."""
 
     def __bool__(self) -> bool:
-        """Whether any pod demands anything because of others."""
+        """Whether any pod has demands about other pods."""
         return bool(self._demands)
 
     def profile(self, pod: Pod) -> Profile | None:
-        """Return the profile of a pod; None for what has nothing to do with others."""
+        """Return the profile of a pod; None if it has no demands and no selector in use selects it."""
         if not self._demands or not counts(pod):
             return None
         demands, selected = demands_in_force(pod), self._selecting(pod)
         return Profile(demands, selected) if demands is not None or selected else None
 
     def add(self, demands: Demands | None) -> list[str]:
-        """Count the demands of one more pod; return the pods whose profile may be another one by that."""
+        """Count the demands of one more pod; return the pods whose profile may change by that."""
         affected: list[str] = []
         if demands is None:
             return affected
@@ -72,7 +72,7 @@ class PodRelations:
         return affected
 
     def remove(self, demands: Demands | None) -> list[str]:
-        """Count the demands of one pod less; return the pods whose profile may be another one by that."""
+        """Count the demands of one pod less; return the pods whose profile may change by that."""
         affected: list[str] = []
         if demands is None:
             return affected
@@ -90,14 +90,14 @@ class PodRelations:
         return affected
 
     def _mind(self, demands: Demands, sign: int) -> None:
-        """Note whom demands keep out of a domain, and whom they would rather have there."""
+        """Count the subjects of anti-affinities and of leanings; sign is -1 to remove them."""
         for term in demands.anti_affinity:
             _count(self.repelled, (term.pods,), term.topology, sign)
         for each in demands.leanings:
             _count(self.leaned, (each.term.pods,), (each.term.topology, each.weight), sign)
 
     def index(self, key: str, pod: Pod, *, present: bool) -> None:
-        """Note that a pod is there, or that it is gone, where pods are looked up by labels."""
+        """Add a pod to the look-up of pods by labels, or remove it if it is not present."""
         if not self._pods_by_label or not counts(pod):
             return
         labels = labels_of(pod.labels)
@@ -106,13 +106,13 @@ class PodRelations:
                 _note(by_value, labels[name], key, present=present)
 
     def of_namespace(self, namespace: str) -> list[str]:
-        """Return the pods whose profile may be another one when the labels of their namespace change."""
+        """Return the pods whose profile may change when the labels of their namespace change."""
         if not any(each.of_namespaces.requirements for subject in self._subjects for each in subject):
             return []
         return [key for key, pod in self._pods.items() if pod.namespace == namespace]
 
     def _selecting(self, pod: Pod) -> frozenset[Subject]:
-        """Return the subjects in use to which a pod belongs."""
+        """Return the subjects in use that a pod belongs to."""
         if not self._subjects:
             return frozenset()
         labels = labels_of(pod.labels)
@@ -131,7 +131,7 @@ class PodRelations:
         )
 
     def _members(self, subject: Subject) -> Iterable[str]:
-        """Return the pods that a subject may mean."""
+        """Return the pods that may belong to a subject."""
         if any(each.labels.nothing for each in subject):
             return ()
         anchors = _anchors(subject)
@@ -146,7 +146,7 @@ class PodRelations:
         ]
 
     def _labelled(self, name: str) -> dict[str, set[str]]:
-        """Return the pods that have a label, by its value; from now on they can be looked up by it."""
+        """Return the pods that have a label, by its value; the look-up by this label is kept from now on."""
         by_value = self._pods_by_label.get(name)
         if by_value is None:
             if len(self._pods_by_label) >= MAX_UNUSED_KEYS:
@@ -178,19 +178,19 @@ _NOBODY: frozenset[Subject] = frozenset()
 
 
 def counts(pod: Pod) -> bool:
-    """Whether a pod has to do with others: it holds a node, or waits for one of ours."""
+    """Tell whether a pod counts for rules about other pods: it holds a node, or waits for this scheduler."""
     return pod.holds or (pod.ours and pod.status is TaskStatus.PENDING)
 
 
 def demands_in_force(pod: Pod) -> Demands | None:
-    """Return what a pod demands as far as it is: of one that has its node only what others have to heed."""
+    """Return the demands of a pod that count now: once it has a node, only those that other pods must heed."""
     if pod.demands is None or not counts(pod):
         return None
     return pod.demands.lasting() if pod.holds else pod.demands
 
 
 def _anchors(subject: Subject) -> tuple[Anchor, ...]:
-    """Return labels one of which every member has; none where no label is certain."""
+    """Return labels of which every member of a subject has at least one; empty where none is certain."""
     conditions = [each for selector in subject for each in selector.labels.requirements]
     for condition in conditions:
         if condition.operator == "In":
@@ -202,7 +202,7 @@ def _anchors(subject: Subject) -> tuple[Anchor, ...]:
 
 
 def _count(counters: dict[Subject, Counter[T]], subject: Subject, key: T, by: int) -> None:
-    """Add to a counter of a subject, which keeps no zeros; a subject whose counter is empty has none."""
+    """Add to a counter of a subject, dropping zeros and empty counters."""
     counter = counters.setdefault(subject, Counter())
     counter[key] += by
     if not counter[key]:

@@ -1,4 +1,4 @@
-"""What pods hold of the nodes, by the queues that they use."""
+"""The pods that hold nodes, by the queues that they use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.records.shapes import PodShape
 
 
 class QueueUsage(dict[tuple[str, str], Counter[PodShape]]):
-    """Shapes of pods by the queue that they use (`kube.usage`) and the priority class of their group; no counter has zeros, none is empty."""
+    """Shapes of pods by the queue that they use (`kube.usage`) and their group's priority class, without zeros and empty counters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class QueueUsage(dict[tuple[str, str], Counter[PodShape]]):
         return usage.queue_of(pod, self.group_queues, self.namespace_queues)
 
     def count(self, pod: Pod, group: Group | None, sign: int) -> None:
-        """Count a pod that holds a node in or out."""
+        """Add a pod that holds a node (sign 1), or remove it (-1)."""
         queue = self.queue_of(pod)
         if not queue:
             return

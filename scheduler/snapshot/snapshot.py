@@ -1,6 +1,6 @@
 """The world as the scheduler sees it, kept up to date from the log.
 
-One change costs the same whatever the size of the cluster: a pod event moves a few counters and adds a vector to a row.
+A change costs the same whatever the size of the cluster: a pod event changes a few counters and adds a vector to a row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Changed(Protocol):
-    """What apply() needs of a change; cluster.store.Change has it."""
+    """The fields of a change that apply() needs; cluster.store.Change has them."""
 
     @property
     def resource(self) -> str: ...
@@ -62,11 +62,11 @@ class Changed(Protocol):
 
 @dataclass
 class Memory:
-    """What cycles remember; whoever begins without it decides the same, if later or at greater cost. Times are in ms.
+    """What cycles remember; a scheduler without it decides the same, if later or at greater cost. Times are in ms.
 
-    fruitless    gangs, by what makes them alike, for which victims or room were sought in vain and at great cost
-    revoked      when pods were last asked to end since the zone of their node was closed
-    rescheduled  when it was last asked whether pods are to be moved
+    fruitless    failed searches for victims or room, which are costly, by what makes gangs alike
+    revoked      when pods were last evicted because their revocable zone was closed
+    rescheduled  when it was last checked whether pods are to be moved
     """
 
     fruitless: dict[tuple[object, ...], Fruitless] = field(default_factory=dict)
@@ -77,30 +77,30 @@ class Memory:
 class Snapshot:
     """Nodes, HyperNodes, pods, pod groups, queues, priority classes, claims, quotas and budgets; see apply().
 
-    schedulers are the names by which pods mean this one. With heeds_claims pods wait for their claims; nodes of ours do not.
+    schedulers are the names of this scheduler. With heeds_claims pods wait for their claims; the embedded cluster ignores claims.
     """
 
     def __init__(self, schedulers: Collection[str] = usage.VOLCANO_ALONE, *, heeds_claims: bool = False) -> None:
         self._schedulers, self._heeds_claims = schedulers, heeds_claims
         self.memory = Memory()
         self.changes = 0
-        """How many changes it has taken in: what depends on nothing else is as it was while this stays."""
+        """How many changes were applied: while this is the same, so is everything that depends only on the snapshot."""
         self.configuration = Configuration()
         self.priority_classes = PriorityClasses()
-        # Nodes and what runs on them, or wants to.
+        # Nodes, and the pods that run on them or wait for them.
         self.pods: dict[str, Pod] = {}
         self._namespace_labels: dict[str, dict[str, str]] = {}
         self.nodes = NodeTable(PodRelations(self.pods, self._namespace_labels))
         self.loads = Loads()
         self.orphans: dict[str, Orphan] = {}
         self.releasing: dict[str, Pod] = {}
-        """Pods that are going and hold their nodes until then."""
+        """Pods that are being deleted and still hold their nodes."""
         self.cooling: dict[str, Pod] = {}
-        """Pods with a node that ask not to be evicted soon after they got it, whether or not that time is over."""
+        """Pods with a node and a cooldown, whether or not that time is over."""
         self._bound_claims: set[str] = set()
         self._hyper_nodes: dict[str, HyperNode] = {}
         self._network: tuple[object, HyperNodes] | None = None
-        # Who shares them, and what each may have.
+        # The groups and queues that share the nodes, and their limits.
         self.groups = Groups()
         self.queues: dict[str, Queue] = {}
         self._children: Counter[str] = Counter()
@@ -112,11 +112,11 @@ class Snapshot:
 
     @property
     def policy(self) -> Policy:
-        """What the configuration that is in force says."""
+        """The policy of the configuration in force."""
         return self.configuration.policy
 
     def apply(self, change: Changed) -> None:
-        """Bring the world from one revision to the next. An object that cannot be read counts as absent."""
+        """Apply one change. An object that cannot be read counts as absent."""
         self.changes += 1
         handler = _HANDLERS.get(change.resource)
         if handler is None:
@@ -128,7 +128,7 @@ class Snapshot:
             handler(self, change, False)
 
     def priority_of(self, class_name: str) -> int:
-        """Return the priority of who names a class, which may not exist, or none."""
+        """Return the priority for a class name, which may be "" or of no class."""
         return self.priority_classes.value(class_name)
 
     def preempts(self, class_name: str) -> bool:
@@ -140,28 +140,28 @@ class Snapshot:
         return queue in self._children
 
     def layout_of(self, group: Group) -> Layout:
-        """Return the layout of a group; it is kept until the group or one of its pods changes."""
+        """Return the layout of a group; it is cached until the group or one of its pods changes."""
         layout = self.groups.layouts.get(group.key)
         if layout is None:
             layout = self.groups.layouts[group.key] = lay_out(group, self.priority_of, self.policy.tasks)
         return layout
 
     def evictable_of(self, group: Group) -> Evictable:
-        """Return what of a group may be evicted; it is kept until the group or one of its pods changes."""
+        """Return which pods of a group may be evicted; cached until the group or one of its pods changes."""
         found = self.groups.evictable.get(group.key)
         if found is None:
             found = self.groups.evictable[group.key] = evictable(group, self.priority_of)
         return found
 
     def hyper_nodes(self) -> HyperNodes:
-        """Return the HyperNodes among the nodes of now; they are kept until one of them changes, or the labels of a node."""
+        """Return the HyperNodes over the current nodes; cached until a HyperNode, or the labels of a node, change."""
         labels = self.nodes.labels()
         if self._network is None or self._network[0] is not labels:
             self._network = labels, hyper_nodes_of(self._hyper_nodes, labels)
         return self._network[1]
 
     def unbound_claim(self, group: Group) -> str:
-        """Return the first claim that a waiting pod of a group names and that is not bound; "" when there is none."""
+        """Return the first unbound claim that a waiting pod of a group names; "" when there is none."""
         named = {f"{group.namespace}/{claim}" for pod in group.pending.values() for claim in pod.claims}
         return min(named - self._bound_claims, default="").partition("/")[2]
 
@@ -180,7 +180,7 @@ class Snapshot:
             self._profile(relations.remove(demands_in_force(old)))
 
     def _replace(self, key: str, old: Pod | None, pod: Pod | None, at: int) -> None:
-        """Count a pod in place of what was known of it. Its shape is that of its profile by now."""
+        """Replace a pod by its new state, counted with the shape of its current profile."""
         relations = self.nodes.relations
         if pod is not None:
             if (profile := relations.profile(pod)) != pod.shape.profile:
@@ -199,7 +199,7 @@ class Snapshot:
             self.nodes.hold(old.shape, -1)
 
     def _profile(self, keys: Iterable[str]) -> None:
-        """Give pods the shape of the profile that they have by now; of most it is the one that they had."""
+        """Give pods the shape of their current profile; most have it already."""
         for key in keys:
             old = self.pods[key]
             if self.nodes.relations.profile(old) == old.shape.profile:
@@ -229,7 +229,7 @@ class Snapshot:
             _keep(self.cooling, pod, sign)
 
     def _count(self, pod: Pod, sign: int, at: int, *, may_change_status: bool, is_last: bool = True) -> None:
-        """Count a pod in or out; unless that is the last that happens to its group now, the rest of it follows."""
+        """Add a pod (sign 1) or remove it (-1). is_last is False where another call for its group follows, which will touch it."""
         if pod.holds:
             self._count_on_node(pod, sign)
         if not pod.group:
@@ -362,12 +362,12 @@ class Snapshot:
 
 
 def _counted_at(view: reading.GroupView | None) -> tuple[str | None, str | None] | None:
-    """Return what of a group decides where the use of its pods is counted."""
+    """Return the fields of a group that decide where the usage of its pods is counted."""
     return (view.spec.queue, view.spec.priority_class_name) if view else None
 
 
 def _stated(view: reading.GroupView | None) -> dict[str, Any] | None:
-    """Return what a group says that its minimum needs, as it is written."""
+    """Return the amounts that a group states for its minimum, as written."""
     if view is None:
         return None
     return view.spec.min_resources if view.spec.min_resources is not None else view.spec.total_resources

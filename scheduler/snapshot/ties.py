@@ -12,7 +12,7 @@ from scheduler.records.profiles import Profile, Repels, Subject, port_conflicts
 
 
 class Eligible(NamedTuple):
-    """Nodes that a spread may count, as functions: those that the pods select, those whose taints they tolerate, with all of some labels."""
+    """The nodes that a spread may count, as functions: those that the pods select, those they tolerate, and those with given labels."""
 
     selected: Callable[[], NodeSet]
     tolerated: Callable[[], NodeSet]
@@ -20,7 +20,7 @@ class Eligible(NamedTuple):
 
 
 def ties_of(profile: Profile, repelled: Mapping[Subject, Mapping[str, int]], eligible: Eligible) -> Ties:
-    """Return the ties of pods with a profile; repelled are the subjects that pods keep out of their domains."""
+    """Return the ties of pods with a profile; repelled are the subjects of other pods' anti-affinities."""
     own = profile.demands
     rules = [] if own is None else list(_own_rules(own, profile))
     rules += _repelled(profile, repelled)
@@ -30,7 +30,7 @@ def ties_of(profile: Profile, repelled: Mapping[Subject, Mapping[str, int]], eli
 
 
 def _own_rules(own: Demands, profile: Profile) -> Iterator[Rule]:
-    """Yield what pods demand of others: free host ports, affinity and anti-affinity."""
+    """Yield the rules that pods demand themselves: free host ports, affinity and anti-affinity."""
     text = "node(s) didn't have free ports for the requested pod ports"
     for port in sorted(own.ports, key=str):
         for mark in port_conflicts(port):

@@ -1,4 +1,4 @@
-"""What pods of a profile prefer, as the engine has it (`scheduler.engine.wishes`)."""
+"""What pods of a profile prefer, in the engine's form (`scheduler.engine.wishes`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler.records.profiles import Leans, Profile, Subject
 from scheduler.snapshot.ties import Eligible
 
 Leaned = Mapping[Subject, Mapping[tuple[str, int], int]]
-"""The subjects that pods would rather have in their domain, by topology and weight."""
+"""The subjects that pods prefer in their domain, by topology and weight, with how many pods do."""
 
 HOST_NAME = "kubernetes.io/hostname"
 
@@ -24,9 +24,9 @@ def wishes_of(
     matched: Vector | None,
     avoided: Vector | None,
 ) -> Wishes | None:
-    """Return what pods prefer, None when nothing comes of it.
+    """Return what pods prefer; None when that changes nothing.
 
-    matched and avoided are as in Wishes. Taints alone are no wish where wishes come first: the ranking heeds them itself.
+    matched and avoided are as in Wishes. Taints alone are no wish where wishes decide first: the ranking heeds them itself.
     """
     near = tuple(_near(profile, leaned)) if profile and weights.pods else ()
     even = tuple(_even(profile, eligible)) if profile and weights.spread else ()
@@ -40,7 +40,7 @@ def wishes_of(
 
 
 def _near(profile: Profile, leaned: Leaned) -> Iterator[Near]:
-    """Yield whom the pods want near, then who wants them near."""
+    """Yield the pods' own leanings, then other pods' leanings about them."""
     for each in profile.demands.leanings if profile.demands else ():
         yield Near((each.term.pods,), each.term.topology, each.weight)
     found = [(subject, *how) for subject in profile.selected for how in leaned.get(subject, ())]

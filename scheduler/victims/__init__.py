@@ -1,8 +1,8 @@
-"""Whom to evict so that a gang finds room: a search over units, pods that go together.
+"""Which pods to evict so that a gang finds room: a search over units, pods that are evicted together.
 
-evict     the search, from its beginning to its answer
-units     who may be evicted
+evict     the search, from start to result
+units     which pods may be evicted
 reclaim   what queues may take from each other
-leaving   the room to come of pods that are going
-overlap   room that is kept while others still hold it
+leaving   the room that pods being deleted will leave
+overlap   room that is reserved while other pods still hold it
 """

@@ -1,8 +1,8 @@
 """Which units have to go so that rules about other pods open a node for one more pod.
 
-* Apart, host ports too: all pods with the mark in the domain of the node. Where one of them may not go the node stays closed.
-* Spread: so many of the pods with the mark in the domain that it has no more than it may.
-* Together: nobody's going opens a node for that.
+* Apart, and host ports: all pods with the mark in the node's domain. If one of them may not be evicted, the node stays closed.
+* Spread: as many of the pods with the mark in the domain as it has too many.
+* Together: no eviction opens a node.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from scheduler.victims.units import Unit
 
 @dataclass(frozen=True, slots=True)
 class RuleMarks:
-    """The marks that the rules of a gang are about; `needed` are those of pods beside or among whom its pods have to be."""
+    """The marks in the rules of a gang; needed are those of pods that its pods must be together with, or spread among."""
 
     all: frozenset[Mark] = frozenset()
     needed: frozenset[Mark] = frozenset()
 
     @classmethod
     def of(cls, cluster: Cluster, gang: Gang) -> RuleMarks:
-        """Return those of all classes of a gang."""
+        """Return the marks of the rules of all classes of a gang."""
         ties = [cluster.classes[some.pod_class].ties for some in gang.bins]
         rules = [rule for each in ties if each is not None for rule in each.rules]
         needed = frozenset(rule.mark for rule in rules if not isinstance(rule, Apart))
@@ -51,7 +51,7 @@ class Conflicts:
                 on_node[number] = on_node.get(number, 0) + pods
 
     def in_the_way(self, ties: Ties, node: int, gone: Collection[int]) -> list[int] | None:
-        """Return the units that have to go beside those that are gone; None where the node stays closed whoever goes."""
+        """Return the units that have to go besides those in `gone`; None where no eviction opens the node."""
         found: list[int] = []
         for rule in ties.rules:
             opposed = self._opposed(rule, node, gone)
@@ -75,7 +75,7 @@ class Conflicts:
         return [] if self._relations.is_beside(rule, node) else None
 
     def _enough(self, mark: Mark, tally: Tally, domain: int, surplus: int, gone: Collection[int]) -> list[int] | None:
-        """Return units with so many pods with a mark in a domain, the first ones; None where there are too few."""
+        """Return the first units that together have `surplus` pods with a mark in a domain; None where there are too few."""
         found: list[int] = []
         if surplus <= 0:
             return found

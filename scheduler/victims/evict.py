@@ -1,16 +1,16 @@
-"""Whom to evict so that the minimum of a gang fits: as few as possible, those first that may go first.
+"""Which units to evict so that the minimum of a gang fits: as few as possible, in the order in which they may go.
 
-The cluster is as it will be when all is gone that is going (`scheduler.victims.leaving`). Pods of the gang get nodes one by
-one, each the node where the least is lost: first nodes with room, then those where units of the lowest tier make some, of
-these where the fewest pods go, then where the youngest go. A unit that goes leaves room on all of its nodes, which the next pods
-find there. Then units go whose queues have to use less, if a ceiling is in the way. No unit goes that would take from a budget more pods
-than it allows. In the end it is tried for each unit, the last first, whether it can stay after all. The answer counts only if
-`Placer.place_minimum`, which places the gang later, finds room for it then.
+The search works on the cluster without the pods that are being deleted (`scheduler.victims.leaving`). The gang's pods get nodes one by
+one, each the node where the least is lost: first nodes with room, then those where evicting units of the lowest tier makes room, of
+these those with the fewest victims, then with the youngest. A unit leaves room on all of its nodes, which later pods of the gang can
+use. Then, if a ceiling is in the way, units of queues that have to use less go. No unit goes that would take more pods from a budget
+than it allows. At the end each unit, the last first, is tried again: can it stay after all? The result counts only if
+`Placer.place_minimum`, which places the gang later, finds room for it.
 
-For pods with rules about other pods a node also costs whoever is in the way of those (`scheduler.victims.conflicts`). Where pods need
-others near them, or are spread among them, it may help that these stay: if all else fails everybody goes but those.
+For pods with rules about other pods, a node also costs the units in the way of those (`scheduler.victims.conflicts`). Where pods need
+others near them, or are spread among them, it may help if these stay: if all else fails, every unit but those goes.
 
-Which HyperNode a gang gets that is arranged, and where its parts are, is for `scheduler.victims.evict_arranged`.
+`scheduler.victims.evict_arranged` decides which HyperNode an arranged gang gets, and where its parts are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scheduler.victims.units import Drawn, Unit
 from scheduler.victims.victim_search import Search
 
 MOST_DOMAINS = 8
-"""So many HyperNodes in which evictions help are compared, unless somebody says otherwise (reference/volcano-scheduler §2.6)."""
+"""How many HyperNodes in which evictions help are compared by default (reference/volcano-scheduler §2.6)."""
 
 
 def find_victims(
@@ -34,8 +34,8 @@ def find_victims(
 ) -> tuple[list[int], Attempt] | None:
     """Return the numbers of the units to evict and the gang placed in their room, or None when nothing helps.
 
-    units come in the order in which they are to go, numbered from 0. Afterwards the victims are gone from the cluster and from
-    the accounts, and the gang is on them; with None nothing has changed. domains: so many HyperNodes are compared in which it helps.
+    units come in the order in which they are to go, numbered from 0. Afterwards the victims are gone from the cluster and the
+    accounts, and the gang is placed there; with None nothing has changed. domains: how many HyperNodes in which it helps are compared.
     """
     drawn = Drawn(units, gang, cluster)
     while True:
@@ -50,7 +50,7 @@ def find_victims(
 
 
 def _at_any_cost(search: Search, arranger: Arranger | None) -> tuple[list[int], Attempt] | None:
-    """Have everybody go at first; then everybody but those whose going may do harm."""
+    """Try it without all units; then without all but those whose eviction may do harm."""
     run = partial(search.run, search.settle_at_any_cost)
     if arranger is not None:
         run = partial(arranger.run, arranger.settle_at_any_cost)

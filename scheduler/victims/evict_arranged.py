@@ -1,8 +1,8 @@
-"""Whom to evict for a gang that is arranged: in which HyperNode it gets room, and where each of its parts does.
+"""Which units to evict for an arranged gang: in which HyperNode it gets room, and where each of its parts does.
 
-Rules: reference/volcano-scheduler §2.6 (domains). Places are those of `scheduler.victims.evict_places`. Of the first in which it works that one
-is taken where the least is lost: the lowest tier of units, then the fewest pods, then the lowest tier of HyperNodes, then the youngest. Each
-part gets its place in the same way, so it takes the cheapest that there is for it, and later ones what is left. Where hundreds of HyperNodes
+Rules: reference/volcano-scheduler §2.6 (domains). Places come from `scheduler.victims.evict_places`. Of the first places that work, the one
+with the least loss is taken: the lowest tier of units, then the fewest pods, then the lowest tier of HyperNodes, then the youngest. Each
+part gets its place in the same way: the cheapest for it, and later parts take what is left. Where hundreds of HyperNodes
 promise room and have none, not all of them are tried (EFFORT).
 """
 
@@ -24,17 +24,17 @@ from scheduler.victims.victim_search import Search
 
 Settle = Callable[[NodeSet | None], bool]
 Found = list[tuple[Lost, SearchArea]]
-"""What is lost where."""
+"""Places, each with what is lost there."""
 
 
 EFFORT = 10_000
-"""How many pods are given nodes, for trial, before no further place is looked at; about a second."""
+"""After how many pods placed on trial no further place is looked at; about a second."""
 TRY = 30
-"""What each try counts beside its pods."""
+"""What each try counts besides its pods."""
 
 
 class Arranger:
-    """Settles one arranged gang with the units that were drawn. most: so many places are compared."""
+    """Settles one arranged gang with the units that were drawn. most: how many places are compared."""
 
     def __init__(self, search: Search, drawn: Drawn, most: int) -> None:
         self._search, self._gang, self._drawn, self._most = search, search.gang, drawn, most
@@ -43,7 +43,7 @@ class Arranger:
         self._effort = 0
 
     def run(self, settle: Settle) -> tuple[list[int], Attempt] | None:
-        """Settle the gang where the least is lost, and have it placed; None where that works nowhere."""
+        """Settle the gang where the least is lost, and place it; None where no place works."""
         found: Found = []
         self._effort = 0
         for area in self._of_gang():
@@ -60,7 +60,7 @@ class Arranger:
         return None
 
     def settle(self, root: NodeSet | None) -> bool:
-        """Give the minimum nodes of root at the least cost, as `arrange.fill` goes about it; tell whether all of it has some."""
+        """Give the minimum nodes in root at the least cost, in the order of `arrange.fill`; tell whether all of it got nodes."""
         search, gang = self._search, self._gang
         self._started = {number for number, part in enumerate(gang.parts) if part.need <= 0}
         for step in gang.part_steps:
@@ -80,7 +80,7 @@ class Arranger:
         return True
 
     def settle_at_any_cost(self, root: NodeSet | None) -> bool:
-        """Have all units go that hold something of root, and those of the queue too if it needs that; place the gang as it is placed later."""
+        """Evict all units on nodes in root, then, if the gang has a queue, all others; tell whether it can be placed as it will be later."""
         everybody = range(len(self._drawn.units))
         near: Sequence[int] = everybody
         if root is not None:
@@ -105,7 +105,7 @@ class Arranger:
     # Parts
 
     def _start(self, number: int, root: NodeSet | None) -> bool:
-        """Give a part what it needs to start, in the place where the least is lost, or nothing of it."""
+        """Give a part the nodes that it needs to start, where the least is lost, or none; tell whether it got them."""
         part, search = self._gang.parts[number], self._search
         if sum(self._gang.bins[some].count - search.taken[some] for some in part.bins) < part.need:
             return False
@@ -132,7 +132,7 @@ class Arranger:
         return missing <= 0
 
     def _bring(self, some: int, wanted: int, root: NodeSet | None, bins: Sequence[int]) -> None:
-        """Give up to so many pods of a bin nodes, with the part that they belong to if that does not run."""
+        """Give nodes to at most `wanted` pods of a bin, together with their part if that has not started."""
         search, number = self._search, self._gang.bins[some].part
         if number is None:
             self._effort += wanted
@@ -145,7 +145,7 @@ class Arranger:
                 self._join(some, self._gang.parts[number], more, root)
 
     def _join(self, some: int, part: Part, wanted: int, root: NodeSet | None) -> None:
-        """Give up to so many pods nodes near those of their part."""
+        """Give at most `wanted` pods of a bin nodes near their part's other pods."""
         while wanted > 0:
             places = self._areas.inside(part.topology, [(1, (some,))], part.bins, root)
             taken = next((got for each in places if (got := self._search.fill(some, wanted, each.nodes))), 0)

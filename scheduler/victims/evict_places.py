@@ -1,8 +1,8 @@
-"""Where an arranged gang, or a part of it, could be if units went: HyperNodes in which enough can become free, the most hopeful first.
+"""Where an arranged gang, or a part of it, could be if units went: HyperNodes in which enough can become free, the most promising first.
 
-Each class of pods is counted by itself, on what was free at first, so a place may turn out too small, but none is left out that would do.
-Those come first where units of the lowest tiers are enough, of these where most of what is needed has room already, then lower tiers of
-HyperNodes.
+Each class of pods is counted by itself, on what was free at first, so a place may turn out too small, but no suitable one is left out.
+Places come first where units of the lowest tiers are enough, of these where most of what is needed has room already, then lower
+tiers of HyperNodes.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from scheduler.victims.units import Drawn, Unit
 from scheduler.victims.victim_search import Search
 
 LEVELS = 8
-"""So many groups of tiers of units are told apart when it is asked which of them have to go."""
+"""Into how many groups the tiers of units are put to estimate which of them have to go."""
 
 
 class SearchArea(NamedTuple):
-    """Nodes, None for all. Places are tried in the order of the other fields.
+    """A place: its nodes, None for all. Places are tried in the order of the other fields.
 
     level   up to which group of tiers units have to go
     short   for how many pods there is no room yet
-    tier    which tier of HyperNodes, counted from the lowest; all nodes together come last
-    order   the same for each of them
+    tier    the tier of its HyperNode, counted from the lowest; all nodes together come last
+    order   the number of its HyperNode
     """
 
     level: int
@@ -41,7 +41,7 @@ class SearchArea(NamedTuple):
 
 
 class SearchAreas:
-    """The places of one search with the units that were drawn."""
+    """The possible places of one search with the units that were drawn."""
 
     def __init__(self, search: Search, drawn: Drawn) -> None:
         self._search, self._cluster, self._drawn = search, search.cluster, drawn
@@ -52,7 +52,7 @@ class SearchAreas:
     def inside(
         self, topology: Topology | None, needs: Sequence[Need], bins: Iterable[int], root: NodeSet | None
     ) -> list[SearchArea]:
-        """Return the places for some bins among the nodes of root in which each need could find room, in order."""
+        """Return the places within root in which each need of some bins could find room, in order; root is None for all nodes."""
         hyper_nodes = self._cluster.hyper_nodes
         if topology is None or hyper_nodes is None:
             return [SearchArea(0, 0, 0, 0, root)]
@@ -76,14 +76,14 @@ class SearchAreas:
         return found
 
     def _levels(self, tier: Tier, needs: Sequence[Need], root: NodeSet | None) -> Vector:
-        """Return for each domain of a tier up to which level units have to go so that each need could find room; 0 where that is not enough."""
+        """Return, for each domain of a tier, up to which level units have to go so that all needs could fit; 0 where they never do."""
         found = np.zeros(len(tier.starts), dtype=np.int64)
         for level in range(len(self._potentials()) - 1, 0, -1):
             found[self._short(tier, needs, root, level) <= 0] = level
         return found
 
     def _short(self, tier: Tier, needs: Sequence[Need], root: NodeSet | None, level: int) -> Vector:
-        """Return for how many pods there is no room in each domain of a tier when units up to a level are gone, at least."""
+        """Return, for each domain of a tier, how many pods at least have no room when units up to a level are gone."""
         total = np.zeros(len(tier.starts), dtype=np.int64)
         for need, bins in needs:
             fit = np.zeros(len(tier.starts), dtype=np.int64)
@@ -94,7 +94,7 @@ class SearchAreas:
         return total
 
     def _left(self, bins: Sequence[int]) -> Counter[int]:
-        """Return by class how many pods of some bins have no node."""
+        """Return how many pods of some bins have no node, by class."""
         search, found = self._search, Counter[int]()
         for some in bins:
             found[search.gang.bins[some].pod_class] += search.gang.bins[some].count - search.taken[some]
@@ -108,7 +108,7 @@ class SearchAreas:
         return found
 
     def _potentials(self) -> list[Matrix]:
-        """Return what is free of each node: as it was at first, when the units of the lowest tiers are gone, when more are, and so on to all."""
+        """Return what is free on each node by level: at first (0), without the units of the lowest tiers (1), and so on to all."""
         if not self._frees:
             self._frees.append(self._first)
             for units in _by_level(self._drawn.units):
@@ -122,7 +122,7 @@ class SearchAreas:
 
 
 def _by_level(units: Sequence[Unit]) -> list[list[Unit]]:
-    """Return units in at most so many groups, those of lower tiers first; there is at least one."""
+    """Return units in at most LEVELS groups, lower tiers first; there is at least one group."""
     tiers = sorted({unit.tier for unit in units})
     together = max(-(-len(tiers) // LEVELS), 1)
     level = {tier: number // together for number, tier in enumerate(tiers)}

@@ -1,8 +1,8 @@
-"""Pods that are going: the room to come, which is kept for those for whom they go.
+"""Pods that are being deleted: the room that they will leave, reserved for the gangs for which they were evicted.
 
 Volcano's words are Releasing, FutureIdle and Pipelined (reference/volcano-scheduler §1.5). Here the cluster and the accounts of
 queues are put, for a while, into the state in which those pods are gone. What is placed meanwhile stays charged
-afterwards, so that nobody else gets that room, be it there already or not.
+afterwards, so that no other gang gets that room, whether it is free already or not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduler.engine.relations import Mark, Marked
 
 
 class Leaving:
-    """What pods hold that are going, by node and by queue, and what they count as for others."""
+    """What pods that are being deleted hold, by node and by queue, and their marks."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -33,7 +33,7 @@ class Leaving:
         return bool(self._charges)
 
     def add(self, node: int | None, amounts: Sequence[int], account: Account, marks: Iterable[Mark] = ()) -> None:
-        """Note a pod that is going, with what it counts as for others; node is None for one whose node is not there."""
+        """Note a pod that is being deleted, with its marks; node is None where its node does not exist."""
         if node is not None:
             self._marks += [(mark, node, 1) for mark in marks]
             _add(self._rooms.setdefault(node, [0] * len(amounts)), amounts)
@@ -41,16 +41,16 @@ class Leaving:
         _add(self._charges.setdefault(account, [0] * len(amounts)), amounts)
 
     def on(self, node: int) -> Sequence[tuple[Account, Vector]]:
-        """Return what pods hold that are going from a node, with the accounts of their queues."""
+        """Return what each such pod holds on a node, with the account of its queue."""
         return self._pods.get(node, ())
 
     def by_node(self) -> Mapping[int, Vector]:
-        """Return what all of them hold on each node."""
+        """Return what all such pods together hold on each node."""
         return {node: np.array(amounts, dtype=np.int64) for node, amounts in self._rooms.items()}
 
     @contextmanager
     def gone(self) -> Iterator[None]:
-        """Have them gone for the length of the block; those that are added meanwhile are taken for gone already."""
+        """Treat them as gone within the block. Pods that are added meanwhile have to be gone already: they are restored at the end."""
         self._move(1)
         try:
             yield

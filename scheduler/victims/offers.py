@@ -1,7 +1,7 @@
-"""What it costs to have room for one more pod on a node: which units go there, and how much is lost with them.
+"""What room for one more pod on a node costs: which units have to go, and how much is lost with them.
 
-A node is opened by the units that are in the way of rules about other pods (`scheduler.victims.conflicts`), then by those on it, in order,
-until it has enough of what the pod asks for.
+First the units that rules about other pods require to go are taken (`scheduler.victims.conflicts`), then units on the node, in order,
+until it has enough of what the pod requests.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ NOTHING: Cost = (-1, 0, -1)
 
 
 class Offers:
-    """What nodes offer as the cluster stands. gone are the units that go already, refused those that may not: the caller changes them."""
+    """What nodes offer as the cluster stands. gone are the units that go already, refused those that may not; the caller updates both."""
 
     def __init__(
         self, cluster: Cluster, drawn: Drawn, gone: Set[int], refused: Set[int], conflicts: Conflicts | None
     ) -> None:
-        """conflicts are of a gang with rules about other pods."""
+        """conflicts is None unless the gang has rules about other pods."""
         self._cluster, self._gone, self._refused, self._conflicts = cluster, gone, refused, conflicts
         self._units, self._on_node = drawn.units, drawn.on_node
         self._holding = np.zeros(len(cluster.free), dtype=bool)
         self._holding[list(drawn.on_node)] = True
 
     def open_nodes(self, pod_class: PodClass, among: NodeSet | None = None) -> list[int]:
-        """Return the nodes, of some or of all, that pods of a class may use and on which there is room, or something that may go."""
+        """Return the nodes, of `among` or of all, that a class may use and that have room, or units that may go."""
         if pod_class.foreign:
             return []
         is_open = pod_class.verdicts == 0
@@ -50,7 +50,7 @@ class Offers:
         return open_nodes
 
     def best(self, node: int, pod_class: PodClass) -> tuple[Cost, list[int]] | None:
-        """Return what is lost when a node is to have room for one more pod, and which units go; None if it cannot have it."""
+        """Return what room for one more pod on a node costs, and which units go; None where there can be none."""
         opposed = self._opposed(node, pod_class)
         if opposed is None:
             return None
@@ -83,13 +83,13 @@ class Offers:
         return None if short else (self._cost(chosen), chosen)
 
     def _opposed(self, node: int, pod_class: PodClass) -> Sequence[int] | None:
-        """Return the units that have to go for the rules of a class about other pods; None where nobody's going opens the node."""
+        """Return the units that have to go because of a class's rules about other pods; None where no eviction opens the node."""
         if self._conflicts is None or pod_class.ties is None:
             return ()
         return self._conflicts.in_the_way(pod_class.ties, node, self._gone)
 
     def _cost(self, chosen: Sequence[int]) -> Cost:
-        """Return what is lost with some units, and with those that go as well then."""
+        """Return what is lost with some units, and with those that go along with them."""
         tier = lost = 0
         for number in chosen:
             unit = self._units[number]
@@ -101,7 +101,7 @@ class Offers:
         return tier, lost, chosen[-1]
 
     def capacity(self, node: int, pod_class: PodClass) -> int:
-        """Return how many pods find room on a node before it is to be looked at anew."""
+        """Return how many pods fit on a node before it has to be looked at again."""
         if self._conflicts is not None and pod_class.ties is not None and pod_class.ties.moves_itself:
             return 1
         free = left_of(self._cluster.free[node].tolist(), pod_class.spared)
@@ -109,33 +109,33 @@ class Offers:
 
 
 def _short(free: list[int], pod_class: PodClass) -> dict[int, int]:
-    """Return what is short of a node for one more pod, by column."""
+    """Return what a node lacks for one more pod, by column."""
     there = left_of(free, pod_class.spared)
     return {column: amount - there[column] for column, amount in pod_class.requests if amount > there[column]}
 
 
 def _without(short: dict[int, int], free: list[int], holds: Sequence[int], pod_class: PodClass) -> dict[int, int]:
-    """Return what is still short when a unit goes that holds so much; `short` itself when it holds nothing of it."""
+    """Return what is still short without a unit that holds this much; `short` itself when the unit holds none of it."""
     for column in short:
         if holds[column] > 0:
-            if pod_class.spared:  # the devices that it leaves keep CPU and memory for themselves
+            if pod_class.spared:  # CPU and memory are spared for the devices that it leaves idle
                 return _short(_after(free, holds, pod_class), pod_class)
             return {each: amount - holds[each] for each, amount in short.items() if amount > holds[each]}
     return short
 
 
 def _after(free: list[int], holds: Sequence[int], pod_class: PodClass) -> list[int]:
-    """Return what is free when a unit has gone; only where something is kept for idle devices does anybody ask again."""
+    """Return what is free when a unit is gone; unchanged unless something is spared for idle devices, as only then it is needed."""
     return [some + more for some, more in zip(free, holds, strict=True)] if pod_class.spared else free
 
 
 def _helps(less: dict[int, int], short: dict[int, int], pod_class: PodClass) -> bool:
-    """Tell whether it helps that a unit goes, after which less is short: one with devices may leave more to be kept for these than it frees."""
+    """Tell whether evicting a unit, after which `less` is short, helps: one with devices may cause more to be spared than it frees."""
     return less is not short and (not pod_class.spared or sum(less.values()) < sum(short.values()))
 
 
 def _spends(unit: Unit, used: dict[Allowance, int]) -> bool:
-    """Tell whether budgets allow a unit to go beside what is used of them already; if so it is used as well."""
+    """Tell whether budgets allow a unit to go besides what is used of them already; if so, count it as used."""
     if any(budget.left - used.get(budget, 0) < pods for budget, pods in unit.uses):
         return False
     for budget, pods in unit.uses:

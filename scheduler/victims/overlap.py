@@ -1,7 +1,7 @@
-"""Room that is kept for a gang while pods still hold it: on the accounts of queues it counts once.
+"""Room that is reserved for a gang while pods still hold it: it counts once on the accounts of queues.
 
-A node has it once, so what is kept costs others only what of it is idle: at each queue, and at root, what pods of that queue and of those below it
-hold there is taken off again.
+A node has it only once, so a reservation costs others only its idle part: at each queue, and at root, what pods of that
+queue and of those below it hold of it is taken off again.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from scheduler.engine.accounts import Account
 from scheduler.engine.arrays import Vector
 
 Holders = Mapping[int, Sequence[tuple[Account, Vector]]]
-"""By node, what pods hold there, with the account of their queue."""
+"""By node, what each pod holds there, with the account of its queue."""
 
 
 class Overlap:
-    """What is charged twice when room on nodes is kept for a gang of a queue, and whether it is taken off.
+    """What is charged twice when room on nodes is reserved for a gang of a queue, and whether it is taken off.
 
-    It says what is so while those pods are there: where some are taken for gone it is not to be taken off, so that the queues
+    It holds while those pods are there: where some are treated as gone it must not be taken off, so that the queues
     seem to hold too much rather than too little.
     """
 
     def __init__(self, account: Account, total: Vector, taken: Mapping[int, Vector], holders: Holders) -> None:
-        """Find it, before the kept room is charged: total is all of it, taken by node what of it is held still, holders by whom."""
+        """Create it before the reservation is charged. total: all of it; taken: the part of it still held, by node; holders: by which pods."""
         self._line = account.line
         self.is_off = False
         self._used = [np.zeros_like(total) for _ in self._line]
@@ -38,7 +38,7 @@ class Overlap:
         ]
 
     def take_off(self, *, on: bool) -> None:
-        """Take off the accounts what is charged twice, or with on=False charge it again."""
+        """Take what is charged twice off the accounts, or with on=False charge it again."""
         if on == self.is_off:
             return
         self.is_off = on
@@ -49,12 +49,12 @@ class Overlap:
                 account.held[column] += sign * int(held[column])
 
     def charged(self, total: Vector) -> Iterator[tuple[Account, Vector]]:
-        """Yield the accounts to which the kept room is charged at present, each with how much of it."""
+        """Yield the accounts to which the reservation is charged at present, each with how much of it."""
         for account, used in zip(self._line, self._used, strict=True):
             yield account, total - used if self.is_off else total
 
     def _held_more(self, depth: int, amounts: Vector) -> Vector:
-        """Return how much more an account of the line holds when its queue is charged with amounts: not what is guaranteed below it."""
+        """Return how much more the account at a depth of the line holds when amounts are charged: less what guarantees below it cover."""
         for account in self._line[:depth]:
             held, guarantee = np.array(account.held), np.array(account.guarantee)
             amounts = np.maximum(held + amounts, guarantee) - np.maximum(held, guarantee)
@@ -62,7 +62,7 @@ class Overlap:
 
 
 def _charged_to(account: Account, taken: Vector, holders: Sequence[tuple[Account, Vector]]) -> Vector:
-    """Return what of some room is held by who is charged to an account: to root all, also pods without a queue, and what is kept for others."""
+    """Return which part of held room is charged to an account: at root all, including pods without a queue and other reservations."""
     if account.parent is None:
         return taken
     inside = [vector for holder, vector in holders if account in holder.line]

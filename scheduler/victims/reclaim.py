@@ -1,15 +1,15 @@
 """Which pods a queue may take from others, so that it comes to what it deserves (reference/volcano-scheduler §3.5, §3.6).
 
-* A queue is *owed* what the gang asks for where it has no more than it deserves of that with the gang's minimum. Where it would have
-  more of something, the nodes must have that idle, so that nobody has to give it, and it is owed only what they have not: or two
-  that have each something of their own could take a node from each other for ever. If that holds for queues above it as well, the queues
-  beside those may have to give too: up to the one above both, every queue must be owed it.
-* Queues on the other side, up to the same one, give while they have more than they deserve of something that is owed and that the pods
-  hold, and of nothing less than their guarantee. The last that goes may leave a queue with less than it deserves, or with nothing:
-  else a queue of large pods or gangs would hold for good what it borrowed. None can take back what it gave: the queue
-  of the gang has no more than it deserves of it.
-* Room that is kept for a queue (`scheduler.cycle.reservations`) it does not have yet, so for that it gives nothing.
-* `pods` are no resource that anybody deserves.
+* A queue is *owed* a resource that the gang requests if, with the gang's minimum, it has no more of it than it deserves. If it would have
+  more of some resource, that must be idle on the nodes, so that no queue has to give it, and the queue is owed only what is not idle:
+  otherwise two queues that each have something of their own could take a node from each other forever. If this holds for queues above
+  it as well, the queues beside those may have to give too: every queue below the common parent must be owed it.
+* Queues on the other side, below the common parent, give while they have more than they deserve of something that is owed and that the pods
+  hold, and keep at least their guarantee of everything. The last eviction may leave a queue with less than it deserves, or nothing:
+  otherwise a queue of large pods or gangs would hold forever what it borrowed. None can take back what it gave: the gang's queue
+  has no more of it than it deserves.
+* Room that is reserved for a queue (`scheduler.cycle.reservations`) is not used by it yet, so it gives nothing for that.
+* `pods` are not a resource that queues deserve.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scheduler.engine.arrays import Amount, Vector
 
 
 class Reclaim:
-    """What one gang may take from queues beside its own."""
+    """What one gang may take from queues other than its own."""
 
     def __init__(
         self,
@@ -32,13 +32,13 @@ class Reclaim:
         idle: Sequence[int],
         reserved: Mapping[Account, Vector] = MappingProxyType({}),
     ) -> None:
-        """requests are those of its minimum in all, pods the column of `pods`, idle by column what is free where the gang may be.
+        """requests: what the gang's minimum requests in total. pods: the column of `pods`. idle: by column, what is free where it may be.
 
-        reserved is what accounts are charged with for reserved room.
+        reserved: what accounts are charged with for reservations.
         """
         self._own, self._reserved = own, reserved
         self._owed: dict[Account, Sequence[Amount]] = {}
-        """What is owed to the queue and those above it up to one that is above both, by that one."""
+        """What is owed to the queue, and to each above it below a common parent, by that parent."""
         within = wanted = [(column, amount) for column, amount in requests if amount > 0 and column != pods]
         scarce = [(column, amount) for column, amount in wanted if amount > idle[column]]
         for account, above in zip(own.line, own.line[1:], strict=False):
@@ -62,18 +62,18 @@ class Reclaim:
         return bool(side) and all(any(self._has_too_much(each, column) for column, _ in owed) for each in side)
 
     def yields(self, account: Account, holds: Sequence[int]) -> bool:
-        """Tell whether pods that hold so much may be taken from a queue, as it stands."""
+        """Tell whether pods that hold this much may be taken from a queue in its present state."""
         side, owed = self._side(account)
         return bool(side) and all(self._can_spare(each, holds, owed) for each in side)
 
     def nearness(self, account: Account) -> int:
-        """Return how many queues are above both: those that share most are asked first."""
+        """Return how many queues are above both; queues that share most with the gang's are asked first."""
         return sum(each in self._own.line for each in account.line)
 
     def _side(self, account: Account) -> tuple[Sequence[Account], Sequence[Amount]]:
-        """Return a queue with those above it, below the first that is above the gang as well, and what is owed to the gang's side of that.
+        """Return a queue and those above it, below the first common parent with the gang's queue, and what is owed to the gang's side.
 
-        Nothing where that one is out of reach, and for a queue above the gang itself.
+        Both are empty where nothing is owed below that parent; the first is empty for a queue in the gang's own line.
         """
         for number, above in enumerate(account.line):
             if above in self._own.line:
@@ -82,7 +82,7 @@ class Reclaim:
         return (), ()
 
     def _can_spare(self, account: Account, holds: Sequence[int], owed: Sequence[Amount]) -> bool:
-        """Tell whether a queue has more than it deserves of something owed, and of what it would lose more than its guarantee."""
+        """Tell whether a queue has too much of something owed that the pods hold, and would keep its guarantee of everything."""
         return any(holds[column] > 0 and self._has_too_much(account, column) for column, _ in owed) and all(
             self._used(account, column) - amount >= account.guarantee[column]
             for column, amount in enumerate(holds)
@@ -93,6 +93,6 @@ class Reclaim:
         return self._used(account, column) > account.deserved[column]
 
     def _used(self, account: Account, column: int) -> int:
-        """Return what the pods of a queue use."""
+        """Return what a queue's pods use, without reservations."""
         reserved = self._reserved.get(account)
         return account.used[column] - (0 if reserved is None else int(reserved[column]))

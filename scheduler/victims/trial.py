@@ -1,4 +1,4 @@
-"""Units that are gone while it is tried whom to evict: who may go, and the cluster, the queues and the budgets without them."""
+"""Units that are gone on trial: which ones may go, and the cluster, the queues and the budgets without them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from scheduler.engine.gang import Gang
 from scheduler.victims.units import Unit
 
 Yields = Callable[[Account, Sequence[int]], bool]
-"""Whether pods that hold so much may be taken from a queue, as it stands."""
+"""Whether pods that hold this much may be taken from a queue in its present state."""
 
 
 class TrialState(NamedTuple):
-    """Who is gone, and who may not go, at some moment."""
+    """Which units are gone, and which may not go, at some moment."""
 
     units: frozenset[int]
     refused: frozenset[int]
 
 
 class Lost(NamedTuple):
-    """What is lost with some units: the highest of their tiers, how many pods they are, and the last of them by number; -1 for none."""
+    """What is lost with some units: their highest tier, their number of pods, and the number of the last one; -1, 0, -1 for none."""
 
     tier: int
     pods: int
@@ -35,7 +35,7 @@ class Gone:
     """The units that are gone, by number; refused are those that may not go."""
 
     def __init__(self, cluster: Cluster, gang: Gang, units: Sequence[Unit], yields: Yields) -> None:
-        """gang is the one for which they go: its queue, and those above it, have to come below their ceilings."""
+        """gang is the one for which units go: its queue, and those above it, have to come under their ceilings."""
         self._cluster, self._account, self._all, self._yields = cluster, gang.account, units, yields
         self._columns = sorted({c for some in gang.bins for c, _ in cluster.classes[some.pod_class].requests})
         self.units: set[int] = set()
@@ -46,7 +46,7 @@ class Gone:
         return number in self.units
 
     def take(self, numbers: Iterable[int]) -> bool:
-        """Have units go, with those that go before them; if a queue does not yield one, none goes, and that one is not asked again."""
+        """Take units away, each after those in its `before`, and tell whether all went; if one may not, none goes, and it is refused."""
         taken: list[int] = []
         for number in numbers:
             for each in (*self._all[number].before, number):
@@ -62,7 +62,7 @@ class Gone:
         return True
 
     def move(self, number: int, sign: int) -> None:
-        """Have a unit go, or with -1 come back."""
+        """Take a unit away (sign 1), or bring it back (-1)."""
         unit = self._all[number]
         for node, holds in unit.holds.items():
             self._cluster.free[node] += np.multiply(holds, sign)
@@ -77,17 +77,17 @@ class Gone:
             self.units.remove(number)
 
     def state(self) -> TrialState:
-        """Return who is gone now."""
+        """Return the present state."""
         return TrialState(frozenset(self.units), frozenset(self.refused))
 
     def back_to(self, before: TrialState) -> None:
-        """Have all come back who went since then."""
+        """Bring back all units that went since a state."""
         for number in sorted(self.units - before.units):
             self.move(number, -1)
         self.refused.intersection_update(before.refused)
 
     def lost(self, staying: Collection[int] = ()) -> Lost:
-        """Return what is lost with those who are gone, but for some."""
+        """Return what is lost with the units that are gone, except those in `staying`."""
         gone = self.units.difference(staying)
         units = [self._all[number] for number in gone]
         return Lost(
@@ -95,7 +95,7 @@ class Gone:
         )
 
     def come_under_ceilings(self) -> bool:
-        """Have units go until no queue above the gang holds more than its ceiling; tell whether that worked."""
+        """Take units away until no queue in the gang's line holds more than its ceiling; tell whether that worked."""
         while (above := self.above_ceiling()) is not None:
             account, column = above
             for number, unit in enumerate(self._all):
@@ -107,7 +107,7 @@ class Gone:
         return True
 
     def above_ceiling(self) -> tuple[Account, int] | None:
-        """Return a queue above the gang, or its own, that holds too much of what the gang asks for, and the column."""
+        """Return a queue in the gang's line that holds more than its ceiling of something requested, and the column; None for none."""
         for account in self._account.line if self._account is not None else ():
             for column in self._columns:
                 if account.held[column] > account.ceiling[column]:

@@ -1,7 +1,7 @@
 """Units: pods that may be evicted, as the search for victims sees them.
 
-Looking at all units of a large cluster takes long, and the first ones mostly do. So they are drawn as needed: some times as
-much as the gang asks for, then more.
+Looking at all units of a large cluster takes long, and the first ones are mostly enough. So they are drawn as needed: a few times
+what the gang requests, then more.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ from scheduler.engine.cluster import Cluster
 from scheduler.engine.gang import Gang
 from scheduler.engine.relations import Marked
 
-_DRAWN, _MORE = 4, 8  # times what the gang asks for; so many times as much when that was too little
-_LEAST_WITH_RULES = (
-    256  # units for a gang with rules about other pods: what it asks for does not tell who is in its way
-)
+_DRAWN, _MORE = 4, 8  # times what the gang requests, and the factor for each further draw
+_LEAST_WITH_RULES = 256  # units for a gang with rules about other pods: its request does not tell what is in its way
 
 
 @dataclass(slots=True, eq=False)
 class Allowance:
-    """How many pods may still go for the sake of a budget, which `name` says in words.
+    """How many pods a budget still allows to go; name is the budget in words.
 
-    enough: it has as many healthy pods as it needs, so one that is not healthy does not count.
+    enough: it has as many healthy pods as it needs, so an unhealthy one does not count.
     """
 
     name: str
@@ -34,16 +32,16 @@ class Allowance:
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """Pods that go together or stay. Nobody changes it; to have that checked would double what making one costs.
+    """Pods that go together or stay. It is never changed; `frozen` would double the cost of making one.
 
-    holds    what leaves each node, by column
+    holds    what its pods hold on each node, by column
     total    the same on all nodes together
-    pods     how many they are
-    account  that of their queue
-    tier     units of a lower one go first
-    before   the numbers of units that go as well when this one does
-    uses     for which budgets its pods count, and how many of them
-    marks    what its pods count as on their nodes, for rules about other pods
+    pods     how many pods it has
+    account  the account of their queue
+    tier     units of a lower tier go first
+    before   the numbers of units that go too when this one does
+    uses     the budgets for which its pods count, with how many of them
+    marks    the marks of its pods by node, for rules about other pods
     """
 
     holds: Mapping[int, Sequence[int]]
@@ -57,7 +55,7 @@ class Unit:
 
 
 class Drawn:
-    """Units as far as they were drawn, also by the nodes on which they hold something."""
+    """The units drawn so far, also by the nodes on which they hold something."""
 
     def __init__(self, units: Iterable[Unit], gang: Gang, cluster: Cluster) -> None:
         self._left: Iterator[Unit] = iter(units)
@@ -72,9 +70,9 @@ class Drawn:
         self.on_node: dict[int, list[int]] = {}
 
     def draw(self) -> bool:
-        """Draw more units; tell whether there may be others."""
+        """Draw more units; tell whether there may be more."""
         enough = [wanted * self._times for wanted in self._wanted]
-        lacking = 0  # the first column of which too little is held: what is held only grows
+        lacking = 0  # the first column of which too little is held; it never moves back, as what is held only grows
         for unit in self._left:
             number = len(self.units)
             self.units.append(unit)

@@ -1,4 +1,4 @@
-"""One try to give the minimum of a gang nodes by having units go; `scheduler.victims.evict` says in what order what is tried."""
+"""One attempt to give the minimum of a gang nodes by evicting units; `scheduler.victims.evict` describes the order."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from scheduler.victims.trial import Gone, Lost, TrialState, Yields
 from scheduler.victims.units import Drawn
 
 Mark = tuple[TrialState, int, Sequence[int]]
-"""Who was gone at some moment, how many places there were, and how many pods of each bin had one."""
+"""The units that were gone at some moment, how many placements there were, and how many pods of each bin had a node."""
 
 FEW = 64
-"""Of so many units each is tried with all nodes anew whether it can stay, which takes about 1 ms on thousands of nodes."""
+"""Up to this many units are each tested against all nodes whether they can stay; one test takes about 1 ms on thousands of nodes."""
 
 
 class Search:
-    """The units that were drawn, who of them is gone, and where the gang is meanwhile. taken: how many pods of each bin have a node."""
+    """The drawn units, which of them are gone, and where the gang is meanwhile. taken: how many pods of each bin have a node."""
 
     def __init__(self, cluster: Cluster, gang: Gang, drawn: Drawn, yields: Yields, pods: int) -> None:
         self.cluster, self.gang = cluster, gang
@@ -39,7 +39,7 @@ class Search:
         self._rules = RuleMarks.of(cluster, gang) if relations is not None else RuleMarks()
 
     def run(self, settle: Callable[[], bool]) -> tuple[list[int], Attempt] | None:
-        """Settle the gang, spare what need not go, and have it placed; take all back if that does not work."""
+        """Settle the gang, spare units that need not go, and place it; undo all and return None if that fails."""
         before = self.mark()
         if self._try(settle):
             self._leave_places(0)
@@ -52,16 +52,16 @@ class Search:
         return None
 
     def cost(self, settle: Callable[[], bool]) -> Lost | None:
-        """Return what is lost if the gang is settled in some way, None where that does not work; nothing has changed afterwards."""
+        """Return what is lost if the gang is settled by `settle`; None where that does not work. Nothing has changed afterwards."""
         before = self.mark()
         lost = self.gone.lost() if self._try(settle) else None
         self.back_to(before)
         return lost
 
     def spare_needed(self) -> bool:
-        """From now on let those stay whose going may do harm; tell whether there are any.
+        """From now on keep the units whose eviction may do harm; tell whether there are any.
 
-        Pods of the gang may have to be beside them, or be spread among them; or they have devices for which something would be kept then.
+        The gang's pods may have to be beside them, or be spread among them; or something would be spared for devices that they leave idle.
         """
         devices = {each.device for some in range(len(self.taken)) for each in self._class(some).spared}
         self._barred = {
@@ -85,7 +85,7 @@ class Search:
     # Nodes for the gang
 
     def settle(self) -> bool:
-        """Give the minimum nodes at the least cost; tell whether all of it has some."""
+        """Give the minimum nodes at the least cost; tell whether all of it got nodes."""
         for step in self.gang.steps:
             missing = step.need - sum(self.taken[some] for some in step.bins)
             for some in step.bins:
@@ -95,7 +95,7 @@ class Search:
         return True
 
     def settle_at_any_cost(self) -> bool:
-        """Have everybody go who may, and give the minimum nodes as it is placed later; tell whether it fits."""
+        """Evict all units that may go, and place the minimum as it will be placed later; tell whether it fits."""
         for number in range(len(self._units)):
             if number not in self.gone:
                 self.gone.take([number])
@@ -105,14 +105,14 @@ class Search:
         return attempt.short is None
 
     def note(self, attempt: Attempt) -> None:
-        """Note an attempt that is on the cluster as where the gang is."""
+        """Note the nodes of an attempt that is on the cluster as those of the gang."""
         for some, runs in enumerate(attempt.runs):
             for nodes, counts in runs:
                 self.placements += [(some, node, count) for node, count in zip(nodes, counts, strict=True)]
             self.taken[some] += attempt.taken[some]
 
     def fill(self, some: int, wanted: int, among: NodeSet | None = None) -> int:
-        """Give up to so many pods of a bin nodes, of some or with None of all; return how many got one."""
+        """Give nodes, in `among` or any, to at most `wanted` pods of a bin; return how many got one."""
         wanted = min(wanted, self.gang.bins[some].count - self.taken[some])
         found = 0
         while found < wanted and (more := self._fill_open_nodes(some, wanted - found, among)):
@@ -132,7 +132,7 @@ class Search:
         found = 0
         while line and found < wanted:
             cost, node = heappop(line)
-            offer = self._offers.best(node, pod_class)  # what others have lost meanwhile may have made it another one
+            offer = self._offers.best(node, pod_class)  # it may differ by now, because of what was evicted meanwhile
             if offer is None:
                 continue
             if offer[0] == cost and self.gone.take(offer[1]):
@@ -154,25 +154,25 @@ class Search:
         self.taken[some] += number
 
     def _leave_places(self, since: int) -> None:
-        """Take the gang off the nodes again that it got since there were so many places, but not its victims' room."""
+        """Take the gang off the placements from index `since` on; its victims stay gone."""
         for some, node, number in self.placements[since:]:
             self.cluster.fill([node], [-number], self._class(some), self.gang.account)
             self.taken[some] -= number
         del self.placements[since:]
 
     def mark(self) -> Mark:
-        """Return how things stand, so that one can go back there."""
+        """Return the present state, for back_to()."""
         return self.gone.state(), len(self.placements), list(self.taken)
 
     def back_to(self, before: Mark) -> None:
-        """Take back all that was done since then."""
+        """Undo all that was done since a mark."""
         self._leave_places(before[1])
         self.gone.back_to(before[0])
 
     # Units that may stay
 
     def _spare(self) -> None:
-        """Let units stay that need not go, the last first; those that go before another one go with it."""
+        """Keep units that need not go, the last first; those in another's `before` go if that one does."""
         requested: dict[int, set[int]] = {}
         spared: dict[int, set[Spared]] = {}
         for some, node, _ in self.placements:
@@ -190,9 +190,9 @@ class Search:
             bound.update(self._units[number].before)
 
     def _spare_with_other_places(self) -> None:
-        """Let units stay without which the minimum fits on other nodes: those that came later may have left room enough.
+        """Keep units if the minimum then fits on other nodes: later victims may have left enough room.
 
-        Of more than FEW units some are tried together.
+        Where there are more than FEW units, several are tried together.
         """
         bound: set[int] = set()
         left = sorted(self.gone.units, reverse=True)
@@ -209,7 +209,10 @@ class Search:
             bound.update(each for number in some for each in self._units[number].before)
 
     def _has_room(self, number: int, requested: dict[int, set[int]], spared: dict[int, set[Spared]]) -> bool:
-        """Tell whether the pods of the gang fit beside a unit that came back. requested, spared: the columns of what they ask for, and what is spared for idle devices, by node."""
+        """Tell whether the gang's pods fit beside a unit that came back.
+
+        requested: the columns that they request, by node; spared: what is spared for idle devices, by node.
+        """
         free, holds = self.cluster.free, self._units[number].holds
         return all(
             free[node, column] >= 0
